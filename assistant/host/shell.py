@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import suppress
+from functools import cache
 from pathlib import PureWindowsPath
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 _SHELLS = {"cmd": Shell.CMD, "powershell": Shell.POWERSHELL, "pwsh": Shell.POWERSHELL}
 
 
+@cache  # nobody changes what a process was started from
 def shell_for(system: str | None = None) -> Shell:
     """Return what lines for a system are typed into: on this one, the shell that this process was started from."""
     shell = shell_of(system)

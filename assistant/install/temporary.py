@@ -67,7 +67,9 @@ def _remove(folder: Path) -> None:
         pass  # something else stands where the lock should be
     for _try in range(TRIES):
         shutil.rmtree(folder, ignore_errors=True)
-        if not folder.exists():
+        if not folder.exists() or [path.name for path in folder.iterdir()] == [LOCK]:  # Windows keeps what is open
             break
         time.sleep(PAUSE_SECONDS)
     lock.release()
+    with suppress(OSError):
+        discard_folder(folder)

@@ -208,14 +208,10 @@ def _left_out(source: Program, converted: dict[Step, Slots]) -> Iterator[tuple[S
 
 
 def _crashes(step: Step) -> bool:
-    """Return whether ONNX Runtime dies while it loads a step for the CPU in FP16, with all its inputs in FP16.
-
-    It merges a MatMul by a weight with the Transpose before it into an operator for which it has no FP16 kernel, and
-    dies as it puts casts around that (1.31 and 1.32; https://github.com/microsoft/onnxruntime/issues/32186).
-    """
+    """Return whether ONNX Runtime dies while it loads a step for the CPU with all its inputs in FP16."""
     first, weight = (*step.inputs, None, None)[:2]
     after = first is not None and first.maker is not None and first.maker.op == "Transpose"
-    return step.op == "MatMul" and after and weight is not None and weight.tensor is not None
+    return step.op in OPERATORS.merged_with_transpose and after and weight is not None and weight.tensor is not None
 
 
 def _precise(step: Step) -> Iterator[tuple[Step, str]]:

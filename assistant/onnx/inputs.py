@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import math
+import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from importlib.resources import files
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -14,6 +16,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, TypeProto, helper
 
+from assistant.model.record import Record, from_plain
 from assistant.onnx.fp16_policy import OPERATORS
 from assistant.onnx.graph import bodies, given_inputs
 from assistant.onnx.program import FLOAT, Program, Step, Value, attribute, constant_input
@@ -32,20 +35,21 @@ WIDE = 4.0  # how far wide inputs reach, where normally distributed ones have a 
 FARTHEST = 100_000  # a position that long texts come near to; FP16 counts to 2,048 and ends at 65,504
 STEPS = 1000  # of time in a diffusion model, and as good as any for another number that counts
 
-# Where an operator looks something up: the input that holds the places, and the table; ONNX's and ONNX Runtime's.
-LOOKUPS = {
-    "Gather": {1: 0},
-    "GatherElements": {1: 0},
-    "com.microsoft.EmbedLayerNormalization": {0: 2, 1: 4},
-}
 RECURRENT = frozenset({"GRU", "LSTM", "RNN"})
-# What takes sizes, and by which inputs.
-SIZED = {
-    "ConstantOfShape": {0}, "Expand": {1}, "Loop": {0}, "OneHot": {1}, "Pad": {1}, "Range": {0, 1, 2}, "Reshape": {1},
-    "Resize": {3}, "Slice": {1, 2, 3, 4}, "Split": {1}, "Tile": {1}, "TopK": {1}, "Trilu": {1},
-}  # fmt: skip
-DECIDES = frozenset({"And", "Not", "Or", "Where", "Xor"})
-COMPARES = frozenset({"Greater", "GreaterOrEqual", "Less", "LessOrEqual"})
+
+
+class _Integers(Record, frozen=True):
+    """What operators take integers for; `data/integers.toml` says what each table means."""
+
+    as_of: str
+    decides: frozenset[str]
+    compares: frozenset[str]
+    looks_up: dict[str, tuple[tuple[int, int], ...]]
+    takes_sizes: dict[str, tuple[int, ...]]
+
+
+_TABLE = (files(__package__) / "data" / "integers.toml").read_text(encoding="utf-8")
+INTEGERS = from_plain(tomllib.loads(_TABLE), _Integers, "integers.toml")
 
 
 class Size(NamedTuple):
@@ -170,17 +174,15 @@ def use_of(value: Value) -> Use:
 
 
 def _use(step: Step, place: int) -> Use | None:  # noqa: PLR0911 - a case per kind of use
-    if place in LOOKUPS.get(step.op, {}):
-        table, axis = step.inputs[LOOKUPS[step.op][place]], attribute(step.node, "axis", 0)
-        shape = table.shape if table is not None else None
-        length = shape[axis] if shape and isinstance(axis, int) and -len(shape) <= axis < len(shape) else None
-        return Use("index", most=length or 0)
+    for places, table in INTEGERS.looks_up.get(step.op, ()):
+        if places == place:
+            return Use("index", most=_length(step, step.inputs[table]))
     if step.op == "Equal" and (numbers := constant_input(step, 1 - place)):
         return Use("choice", choices=tuple(map(int, numbers)))
-    if place in SIZED.get(step.op, ()) or (step.op in RECURRENT and place == 4):  # noqa: PLR2004 - its sequence_lens
+    if place in INTEGERS.takes_sizes.get(step.op, ()) or step.op in INTEGERS.compares:
         return Use("size")
-    if step.op in DECIDES or step.op in COMPARES:
-        return Use("mask" if step.op in DECIDES else "size")
+    if step.op in INTEGERS.decides:
+        return Use("mask")
     made = step.outputs[0] if step.op == "Cast" else None
     if made is not None and made.kind == TensorProto.BOOL:
         return Use("mask")
@@ -190,6 +192,12 @@ def _use(step: Step, place: int) -> Use | None:  # noqa: PLR0911 - a case per ki
                 return Use("choice", choices=tuple(map(int, numbers)))
         return Use("mask" if any(map(_is_inverted, made.takers)) else "count")
     return None
+
+
+def _length(step: Step, table: Value | None) -> int:
+    """Return how long a table is in the axis in which a step looks something up; 0 where that is not known."""
+    shape, axis = table.shape if table is not None else None, attribute(step.node, "axis", 0)
+    return (shape[axis] if shape and isinstance(axis, int) and -len(shape) <= axis < len(shape) else None) or 0
 
 
 def _is_inverted(step: Step) -> bool:
