@@ -94,6 +94,7 @@ class Fp16Summary(Record, frozen=True):
     kept: tuple[Kept, ...]
     calibration: Literal["run", "weights", "none"]
     proved: bool
+    obstacle: Literal["", "missing", "size", "run", "random"] = ""  # to a proof
 
 
 def default_output(source: Path) -> Path:

@@ -56,6 +56,16 @@ WHY_KEPT: dict[str, Message] = {
     "subgraph": _("it passes values into its subgraphs and back"),
     "sums": _("the sums inside it are too large for FP16"),
     "threshold": _("it compares with thresholds, where the last digit decides"),
+    "unseen": _("its values could not be observed"),
+}
+
+
+# Why no run has proved a conversion.
+WHY_UNPROVED: dict[str, Message] = {
+    "missing": _("ONNX Runtime is not installed beside the assistant"),
+    "random": _("the model draws numbers at random, and no two runs agree"),
+    "run": _("ONNX Runtime could not run the model"),
+    "size": _("the model is too large to be held in memory three times"),
 }
 
 
@@ -122,8 +132,11 @@ def _accept(source: Path, changes: tuple[Change, ...], half: Fp16Summary | None,
         )
     if strict and half and not half.proved:
         raise WorkFailed(
-            _("No run has proved the converted model, so it was not written."),
-            hint=_("Give inputs that the model takes, or do without the proof.", option="--inputs, --strict"),
+            _(
+                "No run has proved the converted model, so it was not written: {reason}.",
+                reason=WHY_UNPROVED[half.obstacle],
+            ),
+            hint=_("Mend that first, or do without the proof.", option="--strict"),
         )
 
 
@@ -140,7 +153,7 @@ def convert_model(
         result, half = convert_program(
             source, keep_io_types=options.keep_io_types, calibrate="always", samples=samples, keep=options.keep
         )
-        why = "" if half.proved else _("no run has proved it: ONNX Runtime could not run the model")
+        why = "" if half.proved else _("no run has proved it: {reason}", reason=WHY_UNPROVED[half.obstacle])
         changes.append(Change(kind="fp16", what=_("{count} operations", count=half.converted), why=why))
         changes += [
             Change(kind="kept", what=f"{kept.op} {kept.node}".strip(), why=WHY_KEPT[kept.why]) for kept in half.kept

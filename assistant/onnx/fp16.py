@@ -10,7 +10,7 @@ from typing import Literal
 from onnx import ModelProto, TensorProto
 
 from assistant.onnx.answers import Fp16Summary, Kept
-from assistant.onnx.calibrate import measure
+from assistant.onnx.calibrate import Measured, measure
 from assistant.onnx.fp16_policy import OPERATORS, Slots, reason_to_keep, slots
 from assistant.onnx.inputs import Feeds, Inputs
 from assistant.onnx.insert_casts import Writer
@@ -82,6 +82,7 @@ def convert_program(
     why = _by_definition(source, frozenset(keep)) | _phases(source) | _exact(source)
     wide = outside(source, constants)
     calibration: Literal["run", "weights", "none"] = "none"
+    measured = None
     if calibrate == "auto" and not samples and bound(source, constants) * CALM < LARGEST:
         calibration = "weights"
     elif calibrate != "never" and (measured := measure(source, inputs, samples)) is not None:
@@ -89,13 +90,21 @@ def convert_program(
         wide |= measured.outside
         why |= dict.fromkeys(measured.crowded, "sums")
     converted = _chosen(source, wide, why)
-    astray = Proof(source, constants, inputs, samples).improve(converted) if calibration != "weights" else None
-    for step in astray or ():
-        why[step] = "rounding"
+    proof = Proof(source, constants, inputs, samples) if calibration != "weights" else None
+    astray = proof.improve(converted) if proof else None
+    left = _unseen(source, measured) if astray is None else dict.fromkeys(astray, "rounding")
+    for step in converted.keys() & left.keys():
+        why[step] = left[step]
         del converted[step]
     result = Writer(source, converted, constants, keep_io_types=keep_io_types).write()
     kept = tuple(Kept(node=step.node.name, op=step.op, why=text) for step, text in why.items() if any(step.floats()))
-    return result, Fp16Summary(converted=len(converted), kept=kept, calibration=calibration, proved=astray is not None)
+    return result, Fp16Summary(
+        converted=len(converted),
+        kept=kept,
+        calibration=calibration,
+        proved=astray is not None,
+        obstacle=proof.obstacle if proof else "",
+    )
 
 
 def _by_definition(source: Program, asked: frozenset[str]) -> dict[Step, str]:
@@ -172,6 +181,18 @@ def _exact_inputs(step: Step) -> Iterator[Value]:
     for index, value in enumerate(step.inputs):
         if value is not None and value.kind == FLOAT and (whole or form.input(index) == FIXED):
             yield value
+
+
+def _unseen(source: Program, measured: Measured | None) -> dict[Step, str]:
+    """Find the steps of subgraphs whose values a run has not shown."""
+    if measured is None:
+        return {}
+    return {
+        step: "unseen"
+        for step in source.steps()
+        if step.scope is not source.main
+        and not measured.seen.issuperset(value for value in step.outputs if value is not None)
+    }
 
 
 def _chosen(source: Program, wide: set[Value], why: dict[Step, str]) -> dict[Step, Slots]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from onnx import ModelProto
 
@@ -23,21 +24,26 @@ SEARCH_SECONDS = 8.0  # chosen: for which it is tried to give operations back to
 SMALLEST_SHARE = 32  # of what stays FP32 that is tried by itself
 IN_MEMORY = 700_000_000  # bytes of a model that is held three times: as it was, rounded, and in the runtime
 
+# Why no run tells: no ONNX Runtime, a model that is too large, one that it cannot run, or one that draws at random.
+Obstacle = Literal["", "missing", "size", "run", "random"]
 # Inputs, what the original made of them, and by how much the result may differ.
 Runs = list[tuple[Feeds, list[Any], float]]
 
 
 class Proof:
-    """Runs of one program, by which a choice of steps for FP16 is judged."""
+    """Runs of one program, by which a choice of steps for FP16 is judged; `obstacle` says why there are none."""
 
     def __init__(self, source: Program, constants: Constants, inputs: Inputs, samples: Sequence[Feeds]) -> None:
         self._source, self._constants = source, constants
         self._names = [info.name for info in source.model.graph.output]
-        self._runs = _runs(source.filled(), self._names, inputs, samples) if _can_run(source) else []
+        self._runs: Runs = []
+        self.obstacle = _obstacle(source)
+        if not self.obstacle:
+            self._runs, self.obstacle = _runs(source.filled(), self._names, inputs, samples)
 
     def improve(self, converted: dict[Step, Slots]) -> set[Step] | None:
         """Return the steps that have to stay FP32 so that the result agrees; None where no run can tell."""
-        if not self._runs:
+        if self.obstacle:
             return None
         if self._holds(converted):
             return set()
@@ -49,12 +55,10 @@ class Proof:
         """Return whether the result agrees with the original where `kept` stays FP32."""
         left = set(kept)
         chosen = {step: slots for step, slots in converted.items() if step not in left}
-        session = opened(rounded(Writer(self._source, chosen, self._constants).write()))
-        for given, expected, limit in self._runs:
-            found = session.run(self._names, _taken(session, given))
-            if any(differs(one, other, limit) for one, other in zip(expected, found, strict=True)):
-                return False
-        return True
+        with contextlib.suppress(Exception):  # the runtime's errors share no base: what it refuses does not hold
+            session = opened(rounded(Writer(self._source, chosen, self._constants).write()))
+            return all(_agrees(session, self._names, *run) for run in self._runs)
+        return False
 
     def _shortest(self, converted: Mapping[Step, Slots], steps: Sequence[Step]) -> list[Step]:
         """Return the shortest beginning of `steps` that is enough, by halving; all of them where less is not."""
@@ -78,24 +82,26 @@ class Proof:
         return kept
 
 
-def _can_run(source: Program) -> bool:
+def _obstacle(source: Program) -> Obstacle:
     size = sum(len(tensor.raw_data) + 4 * len(tensor.float_data) for tensor in source.weights.values())
-    return importlib.util.find_spec("onnxruntime") is not None and size < IN_MEMORY
+    missing = importlib.util.find_spec("onnxruntime") is None
+    return "missing" if missing else "size" if size > IN_MEMORY else ""
 
 
-def _runs(model: ModelProto, names: list[str], inputs: Inputs, samples: Sequence[Feeds]) -> Runs:
-    """Run the original on `samples`, else on the first made-up inputs that it takes; [] where it runs on none."""
-    try:
+def _runs(model: ModelProto, names: list[str], inputs: Inputs, samples: Sequence[Feeds]) -> tuple[Runs, Obstacle]:
+    """Run the original on `samples`, else on the first made-up inputs that it takes."""
+    with contextlib.suppress(Exception):  # the runtime's errors share no base; what it cannot open it cannot prove
         session = opened(model)
-    except Exception:  # noqa: BLE001 - the runtime's errors share no base; what it cannot open it cannot prove
-        return []
-    offers = [[(sample, CLOSE) for sample in samples]] if samples else _made(inputs)
-    for offered in offers:
-        try:
-            return [(given, session.run(names, _taken(session, given)), limit) for given, limit in offered]
-        except Exception:  # noqa: BLE001, S112 - likewise, and the next ones may do
-            continue
-    return []
+        for offered in [[(sample, CLOSE) for sample in samples]] if samples else _made(inputs):
+            with contextlib.suppress(Exception):  # the next ones may do
+                runs = [(given, session.run(names, _taken(session, given)), limit) for given, limit in offered]
+                return (runs, "") if _agrees(session, names, *runs[0]) else ([], "random")
+    return [], "run"
+
+
+def _agrees(session: Any, names: list[str], given: Feeds, expected: list[Any], limit: float) -> bool:  # noqa: ANN401 - the library has no types
+    found = session.run(names, _taken(session, given))
+    return not any(differs(one, other, limit) for one, other in zip(expected, found, strict=True))
 
 
 def _made(inputs: Inputs) -> Iterator[list[tuple[Feeds, float]]]:

@@ -248,3 +248,15 @@ def test_the_result_loads_where_the_runtime_would_crash() -> None:
     code = "import sys, onnxruntime; onnxruntime.InferenceSession(sys.stdin.buffer.read())"
     assert subprocess.run([sys.executable, "-c", code], input=result.SerializeToString(), check=False).returncode == 0
     assert half.converted == 1
+
+
+def test_a_model_that_draws_at_random_is_converted_and_not_called_proved() -> None:
+    """No two runs of a speech synthesis agree: that says nothing about its conversion, and keeps nothing in FP32."""
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> g (float[2,8] x) => (float[2,8] y) '
+        "{ n = RandomNormalLike<dtype = 1>(x) a = Add(x, n) t = Tanh(a) y = MatMul(t, w) }"
+    )
+    model.graph.initializer.append(numpy_helper.from_array(np.eye(8, dtype=np.float32), "w"))
+    half = convert_to_fp16(model, calibrate="always")[1]
+    assert half.converted >= 3
+    assert (half.proved, half.obstacle) == (False, "random")
