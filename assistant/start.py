@@ -43,7 +43,9 @@ TAIL_LINES = 12
 BROWSER_LIMIT_SECONDS = 900.0
 KINDS = ("core", "onnx", "lab", "test", "bench")  # of environments; each holds what those before it hold
 NEEDS = {"lab": "lab", "labs": "lab", "onnx": "onnx", "test": "test", "bench": "bench"}  # by command; else the core
-GROUPS = {"test": ["test"], "bench": ["test", "benchmark"]}  # of pyproject.toml's dependencies, by environment
+TESTS = ("test", "bench")  # which run in this folder, and hold what the lab holds
+# Of pyproject.toml's dependencies, by environment.
+GROUPS = {"onnx": ["proof"], "lab": ["proof"], "test": ["proof", "test"], "bench": ["proof", "test", "benchmark"]}
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -55,7 +57,7 @@ def main(arguments: Sequence[str]) -> int:
     kind = _kind(arguments)
     try:
         python = _finished(kind) or _prepare(kind)
-        if kind in GROUPS:
+        if kind in TESTS:
             os.chdir(ROOT)
             if "--quick" not in arguments:
                 _obtain_browser(python)
@@ -181,7 +183,7 @@ def _make(folder: Path, kind: str) -> None:
     try:
         venv.create(folder, symlinks=sys.platform != "win32", with_pip=False)
         LOG.write_text("", encoding="utf-8")
-        extra = "" if kind == "core" else f"[{'lab' if kind in GROUPS else kind}]"
+        extra = "" if kind == "core" else f"[{'lab' if kind in TESTS else kind}]"
         _install(_python(folder), ["-e", f"{ROOT}{extra}", *_requirements(GROUPS.get(kind, []))])
         _lead_home(folder)
         (folder / "stamp").write_text(folder.name)

@@ -62,10 +62,16 @@ def target_python(state: State) -> str:
 
 
 def onnx_python() -> str:
-    """Return a Python with ONNX Runtime: this one, else that of the last setup; raise `BadInput` for none."""
+    """Return a Python with ONNX Runtime and onnx: that of the last setup, as it may reach the device, else ours.
+
+    Raises `BadInput` for none.
+    """
+    environment = Store().environment()
+    packages = environment.packages if environment else {}
+    if environment and "onnx" in packages and any(name.partition("-")[0] == "onnxruntime" for name in packages):
+        return environment.python
     if find_spec("onnxruntime"):
         return sys.executable
-    environment = Store().environment()
     if environment is None:
         raise BadInput(
             _("The assistant's own Python has no ONNX Runtime to run the model with."),

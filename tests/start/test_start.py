@@ -26,6 +26,7 @@ version = "1"
 [tool.hatch.build.targets.wheel]
 packages = ["assistant"]
 [dependency-groups]
+proof = []
 test = ["iniconfig"]
 """
 # Tells what it was called with and ends as told; pytest's place is taken by a module of that name.

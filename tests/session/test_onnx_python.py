@@ -1,0 +1,31 @@
+"""The Python that tries a model: the one of the last setup, where it can, as its runtime may reach the device."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from assistant.model.report import Environment
+from assistant.session.interpreters import onnx_python
+from assistant.session.store import Store
+
+
+@pytest.mark.parametrize(
+    ("packages", "theirs"),
+    [
+        ({"onnx": "1.19.0", "onnxruntime-directml": "1.24.4"}, True),
+        ({"onnx": "1.19.0", "onnxruntime": "1.26.0"}, True),
+        ({"onnxruntime-gpu": "1.26.0"}, False),
+        ({"onnx": "1.19.0"}, False),
+    ],
+)
+def test_the_runtime_that_was_set_up_goes_first(
+    packages: dict[str, str],
+    theirs: bool,
+    monkeypatch: pytest.MonkeyPatch,  # noqa: FBT001
+) -> None:
+    """Ours computes on the processor alone; theirs has to read models, too."""
+    made = Environment(path="/env", python="/env/bin/python", packages=packages)
+    monkeypatch.setattr(Store, "environment", lambda _self: made)
+    assert onnx_python() == (made.python if theirs else sys.executable)
