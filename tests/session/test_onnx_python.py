@@ -22,8 +22,8 @@ from assistant.session.store import Store
 )
 def test_the_runtime_that_was_set_up_goes_first(
     packages: dict[str, str],
-    theirs: bool,
-    monkeypatch: pytest.MonkeyPatch,  # noqa: FBT001
+    theirs: bool,  # noqa: FBT001
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Ours computes on the processor alone; theirs has to read models, too."""
     made = Environment(path="/env", python="/env/bin/python", packages=packages)
