@@ -16,7 +16,7 @@ from onnx import ModelProto, helper
 from assistant.onnx.fp16_policy import OPERATORS
 from assistant.onnx.inputs import Draw, Feeds, Inputs
 from assistant.onnx.program import FLOAT, Program, Step, Value, attribute, constant_input
-from assistant.onnx.rounding import opened
+from assistant.onnx.runtime import opened, run
 from assistant.onnx.value_ranges import LARGEST, ROUNDED_AWAY
 
 # Real values may be so much larger than those of made-up inputs, or of given ones (chosen).
@@ -73,10 +73,8 @@ def measure(program: Program, inputs: Inputs, samples: Sequence[Feeds] = ()) -> 
 
 
 def _run_in_batches(session: Any, wanted: Mapping[str, Value], sample: Feeds) -> Iterator[dict[Value, Any]]:  # noqa: ANN401
-    taken = {info.name for info in session.get_inputs()}
-    sample = {name: content for name, content in sample.items() if name in taken}
     for batch in _batches(wanted):
-        yield dict(zip((wanted[name] for name in batch), session.run(batch, sample), strict=True))
+        yield dict(zip((wanted[name] for name in batch), run(session, sample, batch), strict=True))
 
 
 def _probed(model: ModelProto, names: Iterable[str]) -> Any:  # noqa: ANN401 - the library has no types

@@ -15,7 +15,8 @@ from assistant.onnx.inputs import Draw, Feeds, Inputs
 from assistant.onnx.insert_casts import Writer
 from assistant.onnx.parity import CLOSE, differs
 from assistant.onnx.program import Program, Step
-from assistant.onnx.rounding import opened, rounded
+from assistant.onnx.rounding import rounded
+from assistant.onnx.runtime import opened, run
 from assistant.onnx.value_ranges import Constants
 
 CLOSE_WIDE = 5e-2  # of the largest number, for inputs that are there to find what overflows (chosen)
@@ -57,7 +58,7 @@ class Proof:
         chosen = {step: slots for step, slots in converted.items() if step not in left}
         with contextlib.suppress(Exception):  # the runtime's errors share no base: what it refuses does not hold
             session = opened(rounded(Writer(self._source, chosen, self._constants).write()))
-            return all(_agrees(session, self._names, *run) for run in self._runs)
+            return all(_agrees(session, self._names, *one) for one in self._runs)
         return False
 
     def _shortest(self, converted: Mapping[Step, Slots], steps: Sequence[Step]) -> list[Step]:
@@ -94,13 +95,13 @@ def _runs(model: ModelProto, names: list[str], inputs: Inputs, samples: Sequence
         session = opened(model)
         for offered in [[(sample, CLOSE) for sample in samples]] if samples else _made(inputs):
             with contextlib.suppress(Exception):  # the next ones may do
-                runs = [(given, session.run(names, _taken(session, given)), limit) for given, limit in offered]
+                runs = [(given, run(session, given, names), limit) for given, limit in offered]
                 return (runs, "") if _agrees(session, names, *runs[0]) else ([], "random")
     return [], "run"
 
 
 def _agrees(session: Any, names: list[str], given: Feeds, expected: list[Any], limit: float) -> bool:  # noqa: ANN401 - the library has no types
-    found = session.run(names, _taken(session, given))
+    found = run(session, given, names)
     return not any(differs(one, other, limit) for one, other in zip(expected, found, strict=True))
 
 
@@ -108,9 +109,3 @@ def _made(inputs: Inputs) -> Iterator[list[tuple[Feeds, float]]]:
     for size in inputs.sizes():
         drawn = [(draw, 0) for draw in inputs.draws] + [(draw, 1) for draw in AGAIN]
         yield [(inputs.make(size, draw, seed), CLOSE_WIDE if draw == "wide" else CLOSE) for draw, seed in drawn]
-
-
-def _taken(session: Any, given: Feeds) -> Feeds:  # noqa: ANN401 - the library has no types
-    """Leave out the inputs that a session does not have, as nothing in the model takes them."""
-    wanted = {info.name for info in session.get_inputs()}
-    return {name: content for name, content in given.items() if name in wanted}

@@ -1,13 +1,11 @@
-"""Runs a model in ONNX Runtime as a GPU computes it in FP16: each FP16 value is rounded where it is made."""
+"""Writes a model for ONNX Runtime as a GPU computes it in FP16: each FP16 value is rounded where it is made."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from onnx import GraphProto, ModelProto, NodeProto, helper
 
 from assistant.onnx.fp16_policy import OPERATORS
-from assistant.onnx.graph import KNOWN_IR, subgraphs, unique_name
+from assistant.onnx.graph import subgraphs, unique_name
 from assistant.onnx.program import FLOAT, HALF, Scope, Value, program
 
 # They hand FP16 on as it is, or make it themselves; every other operator computes in FP32 here, as ONNX Runtime has no
@@ -50,18 +48,3 @@ def _round(scope: Scope, graph: GraphProto, taken: set[str]) -> None:
     del graph.node[:]
     graph.node.extend(nodes)
     del graph.value_info[:]
-
-
-def opened(model: ModelProto) -> Any:  # noqa: ANN401 - the library has no types
-    """Open a model in ONNX Runtime on the CPU, unoptimised, so that no value is left out."""
-    import onnxruntime  # noqa: PLC0415 - a tenth of a second, and optional
-
-    if model.ir_version > KNOWN_IR:
-        known = ModelProto()
-        known.CopyFrom(model)
-        known.ir_version = KNOWN_IR
-        model = known
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])

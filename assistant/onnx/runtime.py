@@ -1,0 +1,31 @@
+"""Opens models in ONNX Runtime on the CPU, for what is learned from a run here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from onnx import ModelProto
+
+from assistant.onnx.graph import KNOWN_IR
+from assistant.onnx.inputs import Feeds
+
+
+def opened(model: ModelProto) -> Any:  # noqa: ANN401 - the library has no types
+    """Open a model in ONNX Runtime on the CPU, unoptimised, so that no value is left out."""
+    import onnxruntime  # noqa: PLC0415 - a tenth of a second, and optional
+
+    if model.ir_version > KNOWN_IR:
+        known = ModelProto()
+        known.CopyFrom(model)
+        known.ir_version = KNOWN_IR
+        model = known
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+
+def run(session: Any, given: Feeds, names: list[str]) -> list[Any]:  # noqa: ANN401 - likewise
+    """Return the values of these names; inputs that nothing in the model takes, and the session lacks, are left out."""
+    wanted = {info.name for info in session.get_inputs()}
+    return list(session.run(names, {name: content for name, content in given.items() if name in wanted}))
