@@ -7,6 +7,7 @@ import os
 import ssl
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PureWindowsPath
@@ -18,6 +19,7 @@ from assistant.host.pip_settings import read_pip_settings
 
 PYTHON = r"C:\Python311\python.exe"
 LIMIT_SECONDS = 540.0
+PIPE_SECONDS = 5.0  # after a program's end, in which all that it printed is read
 LOCALES = {936: "zh_CN.utf8", 950: "zh_TW.utf8", 932: "ja_JP.utf8", 1252: "en_US.utf8"}  # by code page
 # Any locale in UTF-8 does for the names of files; Wine takes language and code page from the name that it bears.
 UTF8 = ("/usr/lib/locale/C.utf8", "/usr/lib/locale/C.UTF-8", "/usr/lib64/locale/C.utf8", "/usr/lib64/locale/C.UTF-8")
@@ -102,14 +104,25 @@ class Wine:
         """Run a program to its end; one that does not end is killed with all others of the prefix."""
         child = self.start(*words, folder=folder, code_page=code_page, environment=environment)
         codec = f"cp{code_page}"
-        try:
-            out, err = child.communicate(typed.encode(codec), timeout=LIMIT_SECONDS)
-        except subprocess.TimeoutExpired:
-            self.close()
-            child.kill()
-            raise
+        out, err = self._heard(child, typed.encode(codec))
         printed = [text.decode(codec, "replace").replace("\r\n", "\n") for text in (out, err)]
         return Done(child.returncode, *printed)
+
+    def _heard(self, child: subprocess.Popen[bytes], typed: bytes) -> tuple[bytes, bytes]:
+        """Return what a program printed when it has ended, though one of Wine's helpers may hold its pipes open."""
+        deadline, typing = time.monotonic() + LIMIT_SECONDS, typed
+        while True:
+            ended = child.poll() is not None
+            try:
+                return child.communicate(typing, timeout=PIPE_SECONDS)
+            except subprocess.TimeoutExpired as late:
+                typing = None
+                if ended:
+                    return late.output or b"", late.stderr or b""
+                if time.monotonic() > deadline:
+                    self.close()
+                    child.kill()
+                    raise
 
     def running(self) -> list[str]:
         """Name the programs that run in the prefix, Wine's own aside."""
