@@ -30,8 +30,9 @@ def windows(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wine]:
     prefix = tmp_path_factory.mktemp("windows") / "prefix"
     shutil.copytree(finished, prefix, symlinks=True, copy_function=_linked_or_copied)
     wine = Wine(prefix, UV_CACHE_DIR="Z:" + str(CACHE / "uv").replace("/", "\\"))
-    with wine.kept_up():
-        yield wine
+    wine.begin()
+    yield wine
+    wine.close()
     shutil.rmtree(prefix)
 
 

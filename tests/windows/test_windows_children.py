@@ -176,7 +176,7 @@ def test_without_a_job_the_next_holder_ends_it(told: Callable[..., object]) -> N
 def test_a_program_ends_with_its_launcher_and_its_browser_stays(told: Callable[..., object], windows: Wine) -> None:
     """`start.py` killed takes JupyterLab along, not what JupyterLab has opened for the user."""
     found = told("outside", rf"{FOLDER}\becomes.py")
-    windows.close()
+    windows.restart()
     assert found == {"at once": ["grandchild"], "taken": True, "afterwards": ["grandchild"]}
 
 

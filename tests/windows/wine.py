@@ -8,8 +8,6 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path, PureWindowsPath
 from typing import NamedTuple
 
@@ -53,15 +51,18 @@ class Wine:
         """The folder of Windows' libraries."""
         return self.path(r"C:\windows\system32")
 
-    @contextmanager
-    def kept_up(self) -> Iterator[None]:
-        """Have Wine's own helpers run all the time: begun by a test's program, they would hold its pipes open."""
-        quiet = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        with subprocess.Popen(["wine", "cmd", "/c", "pause"], cwd=self.prefix, env=self._environment, **quiet):
-            try:
-                yield
-            finally:
-                self.close()
+    def begin(self) -> None:
+        """Have Wine's own helpers run from now on: begun by a test's program, they would hold its pipes open."""
+        self._waiting = subprocess.Popen(
+            ["wine", "cmd", "/c", "pause"],
+            cwd=self.prefix,
+            env=self._environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        assert self._waiting.stdout is not None
+        self._waiting.stdout.read(1)  # it asks for a key: all is up
 
     @property
     def user(self) -> str:
@@ -118,9 +119,12 @@ class Wine:
             except subprocess.TimeoutExpired as late:
                 typing = None
                 if ended:
+                    for pipe in (child.stdin, child.stdout, child.stderr):
+                        assert pipe is not None
+                        pipe.close()
                     return late.output or b"", late.stderr or b""
                 if time.monotonic() > deadline:
-                    self.close()
+                    self.restart()
                     child.kill()
                     raise
 
@@ -140,9 +144,15 @@ class Wine:
         subprocess.run(["wineserver", "--wait"], env=self._environment, check=False)
 
     def close(self) -> None:
-        """End what still runs in the prefix."""
+        """End what still runs in the prefix, Wine's helpers too."""
         subprocess.run(["wineserver", "--kill"], env=self._environment, check=False)
         self.settle()
+        self._waiting.communicate()
+
+    def restart(self) -> None:
+        """End all programs, and go on with Wine's helpers alone."""
+        self.close()
+        self.begin()
 
 
 @functools.cache
