@@ -201,7 +201,7 @@ windows-arm64 uv-0.13.9-py3-none-win_arm64.whl eeb92051c2123b9730c46b04cc843cfa4
     }
     # Windows PowerShell 5.1 offers TLS 1.0 where nobody says otherwise.
     [Net.ServicePointManager]::SecurityProtocol = [Net.ServicePointManager]::SecurityProtocol -bor [Net.SecurityProtocolType]::Tls12
-    $indexes = $env:UV_DEFAULT_INDEX, $env:UV_INDEX_URL, $env:PIP_INDEX_URL, 'https://pypi.org/simple'
+    $indexes = $env:UV_DEFAULT_INDEX, $env:UV_INDEX_URL, $env:PIP_INDEX_URL, 'https://PYPI/simple'
     $index = ($indexes | Where-Object { $_ } | Select-Object -First 1).TrimEnd('/')
     $words = @($args | Where-Object { $_ })
     if (-not $words) {

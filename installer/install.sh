@@ -29,7 +29,7 @@ main() {
     source=${SETUP_ASSISTANT_SOURCE:-torch-setup-assistant[lab]}
     [ $# -gt 0 ] || set -- lab
     # What pip calls the index, uv does not know: https://docs.astral.sh/uv/pip/compatibility/
-    index=${UV_DEFAULT_INDEX:-${UV_INDEX_URL:-${PIP_INDEX_URL:-https://pypi.org/simple}}}
+    index=${UV_DEFAULT_INDEX:-${UV_INDEX_URL:-${PIP_INDEX_URL:-https://PYPI/simple}}}
     if [ -n "${PIP_INDEX_URL-}" ]; then
         export UV_DEFAULT_INDEX="$index"
     fi

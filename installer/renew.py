@@ -12,6 +12,8 @@ import sys
 import urllib.request
 from pathlib import Path
 
+from pip._internal.models.index import PyPI  # the address that pip itself takes where nothing is set
+
 HERE = Path(__file__).parent
 INSTALLERS = ("install.sh", "install.ps1", "pyz/__main__.py")
 ENDS = {  # of the names of uv's wheels, by machine; Linux gets the static build, which runs beside glibc and musl alike
@@ -26,7 +28,7 @@ ENDS = {  # of the names of uv's wheels, by machine; Linux gets the static build
 
 def pins(version: str) -> str:
     """Return the lines for a release: machine, wheel and SHA-256."""
-    index = os.environ.get("UV_DEFAULT_INDEX") or "https://pypi.org/simple"
+    index = os.environ.get("UV_DEFAULT_INDEX") or PyPI.simple_url
     asked = urllib.request.Request(f"{index}/uv/", headers={"Accept": "application/vnd.pypi.simple.v1+json"})  # noqa: S310
     with urllib.request.urlopen(asked, timeout=60) as answer:  # noqa: S310 - the index that a person names
         sums = {file["filename"]: file["hashes"]["sha256"] for file in json.load(answer)["files"]}

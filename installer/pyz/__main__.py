@@ -137,7 +137,7 @@ def _arch() -> str:
 
 def _index() -> str:
     names = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
-    return next(filter(None, map(os.environ.get, names)), "https://pypi.org/simple").rstrip("/")
+    return next(filter(None, map(os.environ.get, names)), "https://PYPI/simple").rstrip("/")
 
 
 def _starts(uv: str) -> bool:

@@ -12,12 +12,14 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
 import tree_sitter
 import tree_sitter_powershell
 from newcomer import INSTALLER, PIN, Newcomer
+from pip._internal.models.index import PyPI
 
 pytestmark = pytest.mark.process
 
@@ -408,6 +410,21 @@ def test_the_script_for_windows_calls_what_is_there():
     }
     said = {*re.findall(r"(?:Write-Sentence|Get-Sentence|Stop-Here \d) (\w+)", text)}
     assert said == {*re.findall(r"^        (\w+) = @\(", text, re.MULTILINE)}
+
+
+def test_a_release_names_its_repository_and_the_index_of_pip(tmp_path):
+    """The files that are published have nothing left to fill in, and are else those of the project."""
+    words = [sys.executable, str(INSTALLER / "build.py"), "someone/setup", str(tmp_path)]
+    subprocess.run(words, check=True, timeout=60)
+    made = {path.name for path in tmp_path.iterdir()}
+    assert made == {"install.ps1", "install.sh", "torch-setup-assistant.pyz"}
+    with zipfile.ZipFile(tmp_path / "torch-setup-assistant.pyz") as archive:
+        texts = {"pyz/__main__.py": archive.read("__main__.py").decode()}
+    texts |= {name: (tmp_path / name).read_text("utf-8") for name in ("install.sh", "install.ps1")}
+    for name, text in texts.items():
+        source = (INSTALLER / name).read_text("utf-8")
+        assert source.count("https://PYPI/simple") == text.count(PyPI.simple_url) == 1
+        assert text.replace(PyPI.simple_url, "https://PYPI/simple").replace("someone/setup", "OWNER/PROJECT") == source
 
 
 def test_another_release_is_pinned_in_all_three(tmp_path, loopback_index, monkeypatch):
