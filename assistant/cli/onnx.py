@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from assistant.cli.inputs import write_file
+from assistant.cli.inputs import host_of, write_file
 from assistant.cli.terminal import Option, echo_json, json_option
-from assistant.i18n import _, language
-from assistant.model.errors import WorkFailed
+from assistant.i18n import _, language, say
+from assistant.model.errors import AssistantError, WorkFailed
+from assistant.model.record import replace
 from assistant.onnx.answers import CHECK_SECONDS, CONVERT_SECONDS, TRY_SECONDS
+from assistant.onnx.targets import chosen, ordered, target
 
 if TYPE_CHECKING:
+    from assistant.model.machine import Machine
     from assistant.onnx.worker import Request
 
 
@@ -23,10 +26,9 @@ def _limit_option(seconds: float) -> Option:
 
 
 inputs_option = click.option("--inputs", metavar="FILE.npz", help="Real inputs: an array for each input, by its name.")
-PROVIDERS = click.Choice(["dml", "cpu"])
 
 
-def _request(work: Literal["check", "convert", "try"], model: str, **options: Any) -> Request:  # noqa: ANN401 - its fields
+def _request(work: Literal["check", "survey", "convert", "try"], model: str, **options: Any) -> Request:  # noqa: ANN401 - its fields
     """Make the request that the options ask for; one that was not given keeps its default."""
     from assistant.onnx.worker import Request  # noqa: PLC0415 - `--help` needs no child
 
@@ -36,35 +38,77 @@ def _request(work: Literal["check", "convert", "try"], model: str, **options: An
 
 @click.group()
 def onnx() -> None:
-    """Check ONNX models for DirectML, convert them to FP16, and try them."""
+    """Check what ONNX models run on, convert them for it, and try them."""
 
 
 @onnx.command()
 @click.argument("model")
-@click.option("--provider", type=PROVIDERS, default="dml", help="Whose kernels to check for; DirectML's by default.")
-@click.option("--svg", metavar="FILE", help="Save a picture of what runs where.")
+@click.option(
+    "--target",
+    "--provider",
+    "targets",
+    multiple=True,
+    metavar="NAME|all",
+    callback=lambda _context, _option, given: chosen(given),
+    help="Tell node by node what one target takes (dml, cuda, webnn, …); several: with commas, or given again.",
+)
+@click.option("--svg", metavar="FILE", help="Save a picture of what runs where, on DirectML unless a target is named.")
 @_limit_option(CHECK_SECONDS)
 @json_option
-def check(model: str, svg: str | None, limit: float, *, as_json: bool, **options: Any) -> None:  # noqa: ANN401 - as above
-    """Show which nodes of a model run on the device, which on the CPU, and why."""
+def check(model: str, targets: tuple[str, ...], svg: str | None, limit: float, *, as_json: bool) -> None:
+    """Show what of a model each target takes: one line each, or the nodes of those that you name, and why."""
     from assistant.onnx import isolated  # noqa: PLC0415 - `--help` needs no child
 
-    request = _request("check", model, picture=bool(svg), language=language(), **options)
-    answer, picture = isolated.check(request, isolated.limits(limit))
-    if svg:
-        write_file(svg, picture)
-    if as_json:
-        echo_json(answer)
+    bounds = isolated.limits(limit)
+    if len(targets) > 1:
+        if svg:
+            raise click.UsageError(say("--svg draws one target: name it with --target."))
+        several = isolated.check_all(_request("check", model, targets=targets, language=language()), bounds)
+        _show({"targets": several}, "draw_several", several, as_json=as_json)
+    elif targets or svg:
+        request = _request("check", model, provider=next(iter(targets), "dml"), picture=bool(svg), language=language())
+        answer, picture = isolated.check(request, bounds)
+        if svg:
+            write_file(svg, picture)
+        _show(answer, "draw_check", answer, as_json=as_json)
     else:
-        from assistant.cli.draw import draw_check  # noqa: PLC0415 - --json needs no drawing
+        request = _request("survey", model, targets=ordered(_machine()), language=language())
+        survey, on_directml = isolated.survey(request, bounds)
+        _show(replace(on_directml, targets=survey.targets), "draw_survey", survey, as_json=as_json)
 
-        draw_check(answer)
+
+def _machine() -> Machine | None:
+    """Return what is known of this machine; None where even that fails."""
+    from assistant.detect import detect  # noqa: PLC0415 - likewise
+
+    try:
+        return detect(host_of(None)).machine
+    except (AssistantError, OSError):
+        return None
+
+
+def _show(plain: Any, drawn: str, answer: Any, *, as_json: bool) -> None:  # noqa: ANN401 - any record
+    """Print an answer as JSON, or have it drawn by a function of this name."""
+    if as_json:
+        echo_json(plain)
+    else:
+        from assistant.cli import draw_targets  # noqa: PLC0415 - --json needs no drawing
+
+        getattr(draw_targets, drawn)(answer)
 
 
 @onnx.command()
 @click.argument("model")
 @click.option("--to", "output", metavar="FILE", help="Where to write the result; by default beside the model.")
-@click.option("--fp16/--no-fp16", default=True, help="Convert to FP16 (the default) or leave the types alone.")
+@click.option(
+    "--for",
+    "provider",
+    default="dml",
+    metavar="TARGET",
+    callback=lambda _context, _option, name: (target(name), name)[1],
+    help="What it is for, which decides opset and types; DirectML by default.",
+)
+@click.option("--fp16/--no-fp16", default=None, help="Convert to FP16 or leave the types alone; the target decides.")
 @click.option(
     "--opset", type=click.IntRange(7, 21), help="Lower the opset to this one, not to the one that suits best."
 )
@@ -81,7 +125,7 @@ def check(model: str, svg: str | None, limit: float, *, as_json: bool, **options
 @click.option("--force", is_flag=True, help="Overwrite an earlier result.")
 @json_option
 def convert(model: str, limit: float, *, fp16_io: bool, as_json: bool, **options: Any) -> None:  # noqa: ANN401 - as above
-    """Convert a model to what DirectML runs well; writes the result and a log of every change beside it."""
+    """Convert a model to what a target runs well; writes the result and a log of every change beside it."""
     from assistant.onnx import isolated  # noqa: PLC0415 - `--help` needs no child
 
     done = isolated.convert(_request("convert", model, keep_io_types=not fp16_io, **options), isolated.limits(limit))
@@ -101,7 +145,9 @@ def convert(model: str, limit: float, *, fp16_io: bool, as_json: bool, **options
     metavar="FILE",
     help="The model to compare with; by default the one it was converted from.",
 )
-@click.option("--provider", type=PROVIDERS, default="dml", help="Where to run it.")
+@click.option(
+    "--provider", default="dml", metavar="NAME", help="Where to run it: dml, cpu, cuda, openvino, … or a full name."
+)
 @inputs_option
 @click.option("--python", metavar="PATH", help="The Python whose ONNX Runtime is used.")
 @_limit_option(TRY_SECONDS)

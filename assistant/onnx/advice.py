@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -59,8 +59,8 @@ class Examination:
 
     @cached_property
     def on_device(self) -> list[Node]:
-        """The nodes that DirectML takes."""
-        return [node for node in self.computing if node.device == "dml"]
+        """The nodes that the device takes."""
+        return [node for node in self.computing if node.device == self.provider]
 
     def ops(self, *names: str) -> list[Node]:
         """Return the nodes with one of these operators of ONNX's own."""
@@ -82,9 +82,15 @@ INSTEAD = {
 Found = tuple[float, Finding]  # what it would gain, in nodes, and the finding
 
 
-def find(exam: Examination) -> tuple[Finding, ...]:
-    """Return everything worth knowing: what stops the model first, then by what it would gain, NPUs last."""
-    rules = (_loads, _nowhere, _newer_release, *((_cpu_halves,) if exam.provider == "cpu" else DIRECTML))
+Rule = Callable[[Examination], Iterator[Found]]
+
+
+def find(exam: Examination, own: Sequence[Rule] = ()) -> tuple[Finding, ...]:
+    """Return everything worth knowing: what stops the model first, then by what it would gain, NPUs last.
+
+    `own` are the rules of a target other than DirectML and the CPU.
+    """
+    rules = (_loads, _nowhere, _newer_release, *(own or ((_cpu_halves,) if exam.provider == "cpu" else DIRECTML)))
     found = [entry for rule in rules for entry in rule(exam)]
     found.sort(key=lambda entry: (ORDER.index(entry[1].severity), -entry[0]))
     return tuple(finding for _gain, finding in found)
@@ -153,7 +159,8 @@ def _wrong_pads(exam: Examination) -> Iterator[Found]:
 
 def _opset(exam: Examination) -> Iterator[Found]:
     changed = [node for node in exam.computing if node.changed]
-    best = _best_opset(exam) if changed else exam.opset
+    low, high = runtimes().best_opsets  # at these, rows match 150 to 153 of ONNX's operators; at 22, 116
+    best = best_opset(exam, (exam.opset, *range(low, high + 1))) if changed else exam.opset
     if best != exam.opset:
         text = _("At opset {found}, DirectML has no kernel for the version of {nodes}; opset {best} suits it better.")
         text = text.format(nodes=_count(changed), found=exam.opset, best=best)
@@ -161,8 +168,8 @@ def _opset(exam: Examination) -> Iterator[Found]:
         yield _finding(Severity.WARNING, "opset", text, changed, *remedies)
 
 
-def _best_opset(exam: Examination) -> int:
-    """Find the opset at which DirectML's kernels match the most nodes; the nearest one of several."""
+def best_opset(exam: Examination, candidates: Iterable[int]) -> int:
+    """Find the opset at which the target's table matches the most nodes; of several the one nearest to the model's."""
     kinds = Counter(
         (node.op, _types(node.step.inputs), _types(node.step.outputs))
         for node in exam.computing
@@ -174,12 +181,10 @@ def _best_opset(exam: Examination) -> int:
         return sum(
             count
             for (op, inputs, outputs), count in kinds.items()
-            if (version := versions[op]) is not None and match("dml", "", op, version, inputs, outputs)[0]
+            if (version := versions[op]) is not None and match(exam.provider, "", op, version, inputs, outputs)[0]
         )
 
-    low, high = runtimes().best_opsets  # at these, rows match 150 to 153 of ONNX's operators; at 22, 116
-    best: int = max(exam.opset, *range(low, high + 1), key=lambda opset: (matched(opset), -abs(opset - exam.opset)))
-    return best
+    return max(candidates, key=lambda opset: (matched(opset), -abs(opset - exam.opset)))
 
 
 def _shapes(exam: Examination) -> Iterator[Found]:

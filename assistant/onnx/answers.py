@@ -7,16 +7,17 @@ from pathlib import Path
 from typing import Literal
 
 from assistant.i18n import Message, Text, _
-from assistant.model.finding import Finding
+from assistant.model.finding import Finding, Remedy
 from assistant.model.record import Record
 from assistant.model.report import duration
+from assistant.onnx.targets import known
 
 MOST_NAMED = 4  # operations in one row of changes
 CHECK_SECONDS, CONVERT_SECONDS, TRY_SECONDS = 600.0, 3600.0, 300.0  # how long each may take unless the user says
 
 
 class Placed(Record, frozen=True):
-    """Where a node runs: "dml", "cpu" or "none"; `why` is empty where nothing needs saying."""
+    """Where a node runs: on the target by its name, "cpu" or "none"; `why` is empty where nothing needs saying."""
 
     name: str
     op: str
@@ -24,8 +25,39 @@ class Placed(Record, frozen=True):
     why: Text
 
 
+class Blocked(Record, frozen=True):
+    """Nodes of one operator that a target does not take for one reason; `device` is where they run instead."""
+
+    op: str
+    nodes: int
+    device: str
+    why: Text
+
+
+class Summary(Record, frozen=True, omit_defaults=False):
+    """What one target takes of a model, in nodes that compute, and what the model needs to be taken whole there.
+
+    `as_of` is the date of the table that it rests on, `types_told` whether that table tells types.
+    """
+
+    target: str
+    title: str
+    takes: int
+    of: int
+    cpu: int
+    nowhere: int
+    needs: tuple[Message, ...]
+    blocked: tuple[Blocked, ...]
+    as_of: str
+    types_told: bool
+
+
 class Checked(Record, frozen=True):
-    """The answer for one provider; `npu` is the sentence for an NPU in place of a GPU, "" for the CPU provider."""
+    """The answer for one target, by its name as `provider`.
+
+    `npu` is what DirectML says of an NPU in place of a GPU, "" for other targets; `targets` sums up all of them where
+    they were asked.
+    """
 
     provider: str
     nodes: tuple[Placed, ...]
@@ -33,6 +65,51 @@ class Checked(Record, frozen=True):
     verdict: Message
     npu: Text
     copies: int
+    targets: tuple[Summary, ...] = ()
+
+
+class Survey(Record, frozen=True):
+    """What every target takes of a model, this machine's own first, and what mends the rest."""
+
+    targets: tuple[Summary, ...]
+    remedies: tuple[Remedy, ...]
+
+
+HEADINGS_OF_TARGETS = (_("Target"), _("Takes"), "CPU", _("Nowhere"), _("Needs"))
+HEADINGS_OF_BLOCKS = (_("Operator"), _("Nodes"), _("Not on"), _("Why"))
+MOST_BLOCKS = 12  # chosen: rows that a terminal shows
+
+
+def rows_of_targets(answer: Survey) -> list[tuple[Text, ...]]:
+    """Return a table's rows: how many nodes each target takes, how many fall to the CPU, what it needs."""
+    return [
+        (
+            one.title if one.types_told else f"{one.title} *",
+            f"{one.takes}/{one.of}",
+            str(one.cpu or ""),
+            str(one.nowhere or ""),
+            Message("{needs}").format(needs=one.needs) if one.needs else "",
+        )
+        for one in answer.targets
+    ]
+
+
+def rows_of_blocks(answer: Survey) -> list[tuple[Text, ...]]:
+    """Return a table's rows: what is not taken, by operator, where not, and the first reason; the most nodes first."""
+    found: dict[str, list[tuple[str, Blocked]]] = {}
+    for one in answer.targets:
+        for blocked in one.blocked:
+            found.setdefault(blocked.op, []).append((one.title, blocked))
+    rows = sorted(found.items(), key=lambda row: -sum(blocked.nodes for _title, blocked in row[1]))
+    return [
+        (
+            op,
+            str(max(blocked.nodes for _title, blocked in places)),
+            ", ".join(dict.fromkeys(title for title, _blocked in places)),
+            places[0][1].why,
+        )
+        for op, places in rows
+    ]
 
 
 class OperatorRow(Record, frozen=True):
@@ -47,7 +124,7 @@ class OperatorRow(Record, frozen=True):
 
 def operator_table(answer: Checked) -> tuple[tuple[Text, ...], list[tuple[Text, ...]]]:
     """Return headings and rows of `operator_rows`; the CPU's own provider has no column of what falls to it."""
-    on_device = {"dml": "DirectML", "cpu": "CPU"}[answer.provider]
+    on_device = known().targets[answer.provider].title
     beside = answer.provider != "cpu"
     rows = [
         (row.op, *(str(count or "") for count in (row.device, *[row.cpu] * beside, row.nowhere)), row.why)
@@ -97,9 +174,9 @@ class Fp16Summary(Record, frozen=True):
     obstacle: Literal["", "missing", "size", "run", "random"] = ""  # to a proof
 
 
-def default_output(source: Path) -> Path:
-    """Return where a conversion's result lies unless another place is asked for."""
-    return source.with_name(f"{source.stem}.dml.onnx")
+def default_output(source: Path, kind: str = "dml") -> Path:
+    """Return where the result of work on a model lies unless another place is asked for."""
+    return source.with_name(f"{source.stem}.{kind}.onnx")
 
 
 class Change(Record, frozen=True):
@@ -120,6 +197,7 @@ class Conversion(Record, frozen=True, omit_defaults=False):
     opset: int
     ir_version: int
     seconds: float
+    notes: tuple[Message, ...] = ()
 
 
 KINDS = {

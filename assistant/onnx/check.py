@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from onnx import ModelProto
@@ -12,21 +13,28 @@ from assistant.model.finding import Finding
 from assistant.onnx.advice import Examination, count_nodes, find, obstacle
 from assistant.onnx.answers import Checked, Placed
 from assistant.onnx.load import load_model
-from assistant.onnx.operators import provider_name, runtime
-from assistant.onnx.placement import place
+from assistant.onnx.operators import PROVIDERS, provider_name, runtime
+from assistant.onnx.placement import named, placed
+from assistant.onnx.target_advice import ON_TARGET
 
 
 def check_model(model: ModelProto | str | Path, provider: str = "dml") -> Checked:
-    """Check a model, or a model's file, for "dml" or "cpu"; raise `BadInput` for a file that nothing could load."""
+    """Check a model, or a model's file, for a target by its name; raise `BadInput` for what nothing could load."""
     return checked(examine(model, provider))
 
 
 def examine(model: ModelProto | str | Path, provider: str = "dml") -> Examination:
-    """Place a model's nodes by the provider's kernels and the limits of the ONNX Runtime that is or would be used."""
+    """Place a model's nodes by a target's table and the limits of the ONNX Runtime that is or would be used."""
+    return next(examinations(model, (provider,)))
+
+
+def examinations(model: ModelProto | str | Path, names: Sequence[str]) -> Iterator[Examination]:
+    """Place a model's nodes on one target after the other; the model is read and analysed once."""
     file = "model.onnx" if isinstance(model, ModelProto) else str(model)
     loaded = model if isinstance(model, ModelProto) else load_model(model, weights=False)
-    program, nodes = place(loaded, provider)
-    return Examination(loaded, program, nodes, provider, runtime(provider), file)
+    program = named(loaded)
+    for name in names:
+        yield Examination(loaded, program, placed(program, name), name, runtime(name), file)
 
 
 def checked(exam: Examination) -> Checked:
@@ -36,7 +44,7 @@ def checked(exam: Examination) -> Checked:
         Placed(name=node.name, op=node.op, device="none" if stop else node.device, why=stop or node.why)
         for node in exam.nodes
     )
-    findings = find(exam)
+    findings = find(exam, () if exam.provider in PROVIDERS else ON_TARGET)
     return Checked(
         provider=exam.provider,
         nodes=tuple(nodes),
@@ -61,6 +69,10 @@ def _verdict(exam: Examination, stop: Text) -> Message:
     if counts[exam.provider] == total:
         message = _("{device} takes every node that computes ({nodes}).")
         return message.format(device=provider_name(exam.provider), nodes=count_nodes(total))
+    if exam.provider != "dml":
+        message = _("{device} takes {count} of {all} nodes that compute, the CPU {rest}.")
+        device, count = provider_name(exam.provider), counts[exam.provider]
+        return message.format(device=device, count=count, all=total, rest=counts["cpu"])
     message = _(
         "DirectML takes {count} of {all} nodes that compute, the CPU {rest}, with {copies} copies in every run."
     )

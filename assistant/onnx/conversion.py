@@ -72,11 +72,13 @@ WHY_UNPROVED: dict[str, Message] = {
 class Options(Record, frozen=True):
     """What to do: convert to FP16 or not, to which opset (0: the best), structure to rewrite, what stays FP32.
 
+    `opsets` are those to try, best first, where the best are not DirectML's.
     With `strict`, a result that no run has proved is refused.
     """
 
     fp16: bool = True
     opset: int = 0
+    opsets: tuple[int, ...] | None = None
     structure: tuple[str, ...] = ALWAYS
     keep: tuple[str, ...] = ()
     keep_io_types: bool = True
@@ -146,7 +148,7 @@ def convert_model(
     """Convert a model in memory, which stays as it is; return the result, every change, and how FP16 went."""
     original_ir, half = model.ir_version, None
     model, changes = _raised(model)
-    source, lowering = _at_opset(model, options.opset)
+    source, lowering = _at_opset(model, options.opset, options.opsets)
     source, rewrites = rewrite(source, options.structure)
     changes += [*lowering, *(Change(kind="structure", what=what) for what in rewrites)]
     if options.fp16:
@@ -194,11 +196,11 @@ def _raised(model: ModelProto) -> tuple[ModelProto, list[Change]]:
     return result, [Change(kind="opset", what=f"{current} → {FIRST_OPSET}")]
 
 
-def _at_opset(model: ModelProto, wanted: int) -> tuple[Program, list[Change]]:
+def _at_opset(model: ModelProto, wanted: int, best: tuple[int, ...] | None) -> tuple[Program, list[Change]]:
     """Lower the opset as far as is `wanted` or, for 0, best; keep it, and say why, where an operator resists."""
     current = opsets(model).get("", 0)
     changes = []
-    for target in (wanted,) if wanted else best_opsets(model):
+    for target in (wanted,) if wanted else best_opsets(model) if best is None else best:
         if target < current:
             try:
                 source, rewrites = lower(program(model), target)

@@ -17,7 +17,7 @@ from assistant.host.sandbox import Limits, Outcome, confine, share_of_memory
 from assistant.i18n import _
 from assistant.model.errors import BadInput, WorkFailed, unwritable
 from assistant.model.record import from_json, replace, to_json
-from assistant.onnx.answers import Attempt, Checked, Conversion, default_output
+from assistant.onnx.answers import Attempt, Checked, Conversion, Survey, default_output
 from assistant.onnx.worker import ANSWER_FILE, Answer, Request
 
 # What a model may use: so much of the machine's memory, and at least so many bytes; the rest is everybody else's.
@@ -41,9 +41,22 @@ def check(request: Request, bounds: Limits, *, cancel: CancelToken | None = None
     return answer.checked, answer.picture
 
 
+def check_all(request: Request, bounds: Limits) -> tuple[Checked, ...]:
+    """Check a model for all of `request.targets`. Raises `BadInput` and `WorkFailed`."""
+    return _worked(request, bounds, None).several
+
+
+def survey(request: Request, bounds: Limits) -> tuple[Survey, Checked]:
+    """Sum up what every target takes of a model; return it with DirectML's answer. Raises as `check_all` does."""
+    answer = _worked(request, bounds, None)
+    if answer.survey is None or answer.checked is None:
+        raise TypeError(request.work)
+    return answer.survey, answer.checked
+
+
 def convert(request: Request, bounds: Limits, *, cancel: CancelToken | None = None) -> Conversion:
     """Convert a model; its result is put in place only when all is well. Raises `BadInput` and `WorkFailed`."""
-    output = Path(request.output) if request.output else default_output(Path(request.model))
+    output = Path(request.output) if request.output else default_output(Path(request.model), request.provider)
     with _beside(output) as folder:
         answer = _worked(replace(request, place=str(folder.resolve())), bounds, cancel)
         if answer.conversion is None:

@@ -15,10 +15,11 @@ from packaging.version import Version
 
 from assistant.i18n import Text, _
 from assistant.model.record import Record, from_json
+from assistant.onnx.targets import known as known_targets
 
 Types = tuple[str | None, ...]  # "" for an argument that is left out, None for a type that is not known
 ELEMENTS: dict[int, str] = {number: name.lower() for name, number in onnx.TensorProto.DataType.items()}
-# Distributions that bring the package onnxruntime; the last two of them hold DirectML.
+# Distributions that bring the package onnxruntime.
 FLAVOURS = ("onnxruntime", "onnxruntime-gpu", "onnxruntime-directml", "onnxruntime-windowsml")
 PROVIDERS = ("dml", "cpu")
 
@@ -29,8 +30,9 @@ class Kernel(Record, frozen=True):
     `until` is None for a row that takes its own version only; `types` gives for each type variable a number in the
     table's `type_sets`. `came` is the first release that has the row, `gone` the first one that has it no more; either
     is empty where none is known. `query` names a further condition (see `conditions`), `cpu_inputs` are read on the
-    CPU. `fused` says that it may join a compiled DirectML graph, with `fused_inputs` inputs only where that is set,
-    and `host` that it runs on the CPU although it is DirectML's.
+    CPU. `ranks` are the numbers of dimensions that the first input may have, where not any will do. `fused` says that
+    it may join a compiled DirectML graph, with `fused_inputs` inputs only where that is set, and `host` that it runs on
+    the CPU although it is DirectML's.
     """
 
     since: int
@@ -40,6 +42,7 @@ class Kernel(Record, frozen=True):
     gone: str = ""
     query: str = ""
     cpu_inputs: tuple[int, ...] = ()
+    ranks: tuple[int, ...] = ()
     fused: bool = True
     fused_inputs: int | None = None
     host: bool = False
@@ -133,13 +136,15 @@ class Runtimes(Record, frozen=True):
 
 @cache
 def table(provider: str) -> Table:
-    """Read the kernel table of a provider: "dml" or "cpu"."""
-    return from_json((files(__package__) / "data" / f"{provider}.json").read_bytes(), Table, provider)
+    """Read the table of "dml", "cpu" or another target."""
+    folder = files(__package__) / "data"
+    file = (folder if provider in PROVIDERS else folder / "targets") / f"{provider}.json"
+    return from_json(file.read_bytes(), Table, provider)
 
 
 def provider_name(provider: str) -> Text:
     """Return a provider's name for people."""
-    return "DirectML" if provider == "dml" else _("ONNX Runtime's CPU provider")
+    return _("ONNX Runtime's CPU provider") if provider == "cpu" else known_targets().targets[provider].title
 
 
 @cache
@@ -151,10 +156,10 @@ def runtimes() -> Runtimes:
 def runtime(provider: str) -> Release:
     """Return the limits of the installed ONNX Runtime, or of the last release where none is installed.
 
-    For DirectML only its own flavour counts. A release that is not listed has the limits of the one before it.
+    For a target only its own packages count. A release that is not listed has the limits of the one before it.
     """
     known = runtimes()
-    version = next(_installed(FLAVOURS if provider == "cpu" else FLAVOURS[2:]), None)
+    version = next(_installed(FLAVOURS if provider == "cpu" else known_targets().targets[provider].packages), None)
     version = version or (known.last_directml if provider == "dml" else known.releases[-1].version)
     older = [release for release in known.releases if Version(release.version) <= Version(version)]
     limits = older[-1] if older else known.releases[0]

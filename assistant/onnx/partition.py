@@ -66,7 +66,7 @@ def _moves(node: Node, owners: dict[int, Node]) -> dict[tuple[int, bool], list[N
         other = owners.get(id(taker))
         if other is None or node.op == "Constant" or "none" in {node.device, other.device}:
             continue
-        kernel = other.kernel if other.device == "dml" else None
+        kernel = other.kernel if other.device != "cpu" else None
         places = (place for place, taken in enumerate(taker.inputs) if taken is value)
         wanted = kernel is not None and not kernel.host and any(place not in kernel.cpu_inputs for place in places)
         if wanted == on_host:

@@ -8,10 +8,12 @@ from pathlib import Path
 from assistant.i18n import render, say
 from assistant.markup import Markup, document, tag, text
 from assistant.onnx.advice import Examination, count_nodes, obstacle
+from assistant.onnx.operators import provider_name
 from assistant.onnx.partition import Segment, segments
 
 Lanes = dict[str, tuple[float, float, str]]  # left edge, width and title, by device
 
+LOOKS = {"cpu": "cpu", "none": "none"}  # of a box, by its device; all others look alike
 MOST_BOXES = 24
 MOST_OPERATORS = 4  # named in one box
 LETTER = 7.2  # pixels, about the width of a letter in system-ui at 13 pixels
@@ -60,7 +62,10 @@ def draw(exam: Examination) -> str:
 
 def _lanes(provider: str, found: list[Segment]) -> Lanes:
     """Return the left edge, width and title of each lane in use."""
-    names = {"dml": say("On the device (DirectML)"), "cpu": say("On the CPU"), "none": say("Nowhere")}
+    on_device = (
+        {} if provider == "cpu" else {provider: say("On the device ({name})", name=render(provider_name(provider)))}
+    )
+    names = {**on_device, "cpu": say("On the CPU"), "none": say("Nowhere")}
     used = [device for device in names if device == provider or any(segment.device == device for segment in found)]
     width = (WIDTH - 2 * MARGIN - GAP * (len(used) - 1)) / len(used)
     return {device: (MARGIN + place * (width + GAP), width, names[device]) for place, device in enumerate(used)}
@@ -72,7 +77,9 @@ def _box(segment: Segment, index: int, shown: list[Segment], lanes: Lanes) -> Ma
     parts = []
     if index:
         parts.append(_arrow(shown[index - 1], segment, top, lanes))
-    parts.append(tag("rect", class_=segment.device, x=left, y=top, width=width, height=BOX_HEIGHT, rx=6))
+    parts.append(
+        tag("rect", class_=LOOKS.get(segment.device, "dml"), x=left, y=top, width=width, height=BOX_HEIGHT, rx=6)
+    )
     head = render(count_nodes(len(segment.nodes))) if len(segment.nodes) > 1 else segment.nodes[0].name
     counts = Counter(node.op for node in segment.nodes)
     operators = ", ".join(f"{op} {count}" for op, count in counts.most_common(MOST_OPERATORS))

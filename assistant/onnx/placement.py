@@ -14,6 +14,7 @@ from onnx.defs import OpSchema
 from assistant.i18n import Text, _, sentences
 from assistant.onnx.conditions import refusal
 from assistant.onnx.graph import bodies, opsets, plain_domain
+from assistant.onnx.limits import taken
 from assistant.onnx.operators import (
     Kernel,
     Types,
@@ -30,6 +31,7 @@ from assistant.onnx.operators import (
     tensor_type,
 )
 from assistant.onnx.program import NO_TENSOR, UNKNOWN, Program, Step, Value, program, skeleton
+from assistant.onnx.targets import target
 
 OPENED = "assistant.opened"  # the domain of a function that is to be replaced by what it consists of
 # An initializer of so many numbers does not keep a node on the device, nor does a type of 16 or 8 bits let it go: both
@@ -47,7 +49,7 @@ NEVER_ON_DML = ("tensor(string)", "tensor(complex", "tensor(bfloat16)", "tensor(
 
 @dataclass(eq=False, slots=True)
 class Node:
-    """A placed node: `device` is "dml", "cpu" or "none", `why` a sentence where it is not the wanted one.
+    """A placed node: `device` is the target's name, "cpu" or "none", `why` a sentence where it is not the wanted one.
 
     `op` is the operator without its domain, `kernel` the row that takes it. `changed` says that another version of the
     operator has a kernel, `preferred` that the CPU is chosen for a node that the device could take, `widened` that it
@@ -71,6 +73,12 @@ def place(model: ModelProto, provider: str) -> tuple[Program, list[Node]]:
 
     The model stays as it is. A node without a name is called after its operator and its place in its graph.
     """
+    whole = named(model)
+    return whole, placed(whole, provider)
+
+
+def named(model: ModelProto) -> Program:
+    """Analyse a model with a name for every node; functions are replaced by their bodies."""
     bare = skeleton(model)
     for body in bodies(bare):
         for index, node in enumerate(body.node):
@@ -78,14 +86,18 @@ def place(model: ModelProto, provider: str) -> tuple[Program, list[Node]]:
     versions = opsets(bare)  # given to functions, too, so that all of them can be opened
     for entry in (entry for function in bare.functions for entry in function.opset_import):
         entry.version = versions.get(plain_domain(entry.domain), entry.version)
-    whole = program(bare)
+    return program(bare)
+
+
+def placed(whole: Program, provider: str) -> list[Node]:
+    """Place every node of an analysed model, those of the main graph first."""
     placer = _Placer(provider, whole.model)
     nodes = [placer.place(step) for scope in whole.scopes() for step in scope.steps]
-    if provider == "dml":
+    if target(provider).shapes_on_cpu:
         by_step = {id(node.step): node for node in nodes}
         for scope in whole.scopes():
-            _prefer_cpu([by_step[id(step)] for step in scope.steps])
-    return whole, nodes
+            _prefer_cpu([by_step[id(step)] for step in scope.steps], provider)
+    return nodes
 
 
 def type_name(kind: TypeProto) -> str:
@@ -131,9 +143,16 @@ class _Placer:
             node.why = message.format(version=self.release, attribute=min(unknown), op=op)
         else:
             inputs, outputs = (tuple(self.type_of(value) for value in side) for side in (step.inputs, step.outputs))
-            if self.provider == "cpu" or not _on_device(node, domain, version, inputs, outputs):
+            if self.provider == "cpu" or not self._on_device(node, domain, version, inputs, outputs):
                 self._on_cpu(node, domain, version, inputs, outputs)
         return node
+
+    def _on_device(self, node: Node, domain: str, version: int, inputs: Types, outputs: Types) -> bool:
+        """Place on the device if it takes the node; say why not otherwise."""
+        if self.provider == "dml":
+            return _on_directml(node, domain, version, inputs, outputs)
+        node.kernel, node.changed, node.why = taken(self.provider, node.step, domain, version, inputs, outputs)
+        return node.kernel is not None and not node.why
 
     def _on_cpu(self, node: Node, domain: str, version: int, inputs: Types, outputs: Types) -> None:
         """Place on the CPU, in FP32 or in pieces where that is needed, what the device does not take."""
@@ -224,7 +243,7 @@ def _opened(
     return onnx.inliner.inline_local_functions(helper.make_model(graph, functions=[body], opset_imports=versions))
 
 
-def _on_device(node: Node, domain: str, version: int, inputs: Types, outputs: Types) -> bool:
+def _on_directml(node: Node, domain: str, version: int, inputs: Types, outputs: Types) -> bool:
     """Place on DirectML if it takes the node; say why not otherwise."""
     node.kernel, node.why = match("dml", domain, node.op, version, inputs, outputs)
     if node.kernel is None:
@@ -241,7 +260,7 @@ def _on_device(node: Node, domain: str, version: int, inputs: Types, outputs: Ty
     return not node.why
 
 
-def _prefer_cpu(nodes: Sequence[Node]) -> None:
+def _prefer_cpu(nodes: Sequence[Node], provider: str) -> None:
     """Move to the CPU what only computes shapes, as ONNX Runtime does, for each graph on its own.
 
     The walk begins at what takes the outputs of Shape and Size, which lie on the CPU, and goes on as long as a node
@@ -260,11 +279,11 @@ def _prefer_cpu(nodes: Sequence[Node]) -> None:
                 heapq.heappush(waiting, index)
 
     for node in nodes:
-        if node.device == "dml" and node.op in {"Shape", "Size"}:
+        if node.device == provider and node.op in {"Shape", "Size"}:
             follow(node)
     while waiting:
         node = nodes[heapq.heappop(waiting)]
-        if node.device == "dml" and all(_is_on_host(node, place, on_host) for place in range(len(node.step.inputs))):
+        if node.device == provider and all(_is_on_host(node, place, on_host) for place in range(len(node.step.inputs))):
             node.device, node.preferred = "cpu", True
             node.why = _("It only computes shapes, which is faster on the CPU.")
         if node.device == "cpu":

@@ -12,26 +12,32 @@ from typing import Literal
 
 from assistant.host.files import write_whole
 from assistant.i18n import Text, _, use_language
-from assistant.model.errors import AssistantError, BadInput
-from assistant.model.record import Record, from_json, to_json
-from assistant.onnx.answers import Attempt, Checked, Conversion
+from assistant.model.errors import AssistantError, BadInput, WorkFailed
+from assistant.model.record import Record, from_json, replace, to_json
+from assistant.onnx.answers import Attempt, Checked, Conversion, Survey, default_output
+from assistant.onnx.targets import target
 
 ANSWER_FILE = "answer.json"
 
 
 class Request(Record, frozen=True):
-    """What to do with which model; paths are as the user gave them, seen from `here`."""
+    """What to do with which model; paths are as the user gave them, seen from `here`.
 
-    work: Literal["check", "convert", "try"]
+    `provider` is the target of a check or a conversion, by its name, and the provider of a trial; `targets` are all
+    that a survey sums up, in order. What is None is left to the target.
+    """
+
+    work: Literal["check", "survey", "convert", "try"]
     model: str
     here: str
     provider: str = "dml"
+    targets: tuple[str, ...] = ()
     picture: bool = False
     language: str = ""
     output: str = ""
     place: str = ""
     force: bool = False
-    fp16: bool = True
+    fp16: bool | None = None
     opset: int = 0
     npu: bool = False
     keep: tuple[str, ...] = ()
@@ -47,6 +53,8 @@ class Answer(Record, frozen=True):
     """What came of it: one of the answers, with the picture of a check, or the sentence of a refusal."""
 
     checked: Checked | None = None
+    several: tuple[Checked, ...] = ()
+    survey: Survey | None = None
     picture: str = ""
     conversion: Conversion | None = None
     attempt: Attempt | None = None
@@ -62,7 +70,7 @@ def main() -> None:
     os.chdir(request.here)
     use_language(request.language or None)
     try:
-        answer = {"check": _check, "convert": _convert, "try": _try}[request.work](request)
+        answer = {"check": _check, "survey": _survey, "convert": _convert, "try": _try}[request.work](request)
     except AssistantError as error:
         answer = Answer(code=error.exit_code, message=error.message, hint=error.hint)
     except MemoryError:
@@ -95,20 +103,34 @@ def _invalid(file: str) -> BadInput | None:
 
 
 def _check(request: Request) -> Answer:
-    from assistant.onnx.check import checked, examine  # noqa: PLC0415 - imports onnx and NumPy
+    from assistant.onnx.check import checked, examinations, examine  # noqa: PLC0415 - imports onnx and NumPy
     from assistant.onnx.picture import draw  # noqa: PLC0415 - likewise
 
+    if request.targets:
+        return Answer(several=tuple(map(checked, examinations(request.model, request.targets))))
     exam = examine(request.model, request.provider)
     return Answer(checked=checked(exam), picture=draw(exam) if request.picture else "")
+
+
+def _survey(request: Request) -> Answer:
+    from assistant.onnx.check import checked, examinations  # noqa: PLC0415 - imports onnx and NumPy
+    from assistant.onnx.survey import summed_up  # noqa: PLC0415 - likewise
+
+    exams = list(examinations(request.model, request.targets))
+    on_directml = next(exam for exam in exams if exam.provider == "dml")
+    return Answer(survey=summed_up(exams), checked=checked(on_directml))
 
 
 def _convert(request: Request) -> Answer:
     from assistant.onnx.conversion import Options, convert, read_samples  # noqa: PLC0415 - imports onnx and NumPy
     from assistant.onnx.rewrites import ALWAYS, FLAT_OPS  # noqa: PLC0415 - likewise
+    from assistant.onnx.suit import suit  # noqa: PLC0415 - likewise
 
+    suited = suit(request.model, request.provider)
     options = Options(
-        fp16=request.fp16,
+        fp16=suited.fp16 if request.fp16 is None else request.fp16,
         opset=request.opset,
+        opsets=suited.opsets,
         structure=(*ALWAYS, *(FLAT_OPS if request.npu else ())),
         keep=request.keep,
         keep_io_types=request.keep_io_types,
@@ -116,8 +138,13 @@ def _convert(request: Request) -> Answer:
     )
     samples = read_samples(request.inputs) if request.inputs else []
     place = Path(request.place)
-    done = convert(request.model, request.output or None, options, samples=samples, force=request.force, folder=place)
-    return Answer(conversion=done)
+    output = request.output or default_output(Path(request.model), request.provider)
+    done = convert(request.model, output, options, samples=samples, force=request.force, folder=place)
+    if not done.changes:
+        title = target(request.provider).title
+        message = _("Nothing in {file} has to change for {target}, so nothing was written.")
+        raise WorkFailed(message.format(file=request.model, target=title), hint=_("Use the model as it is."))
+    return Answer(conversion=replace(done, notes=suited.notes))
 
 
 def _try(request: Request) -> Answer:
