@@ -224,7 +224,10 @@ def rows_of_changes(done: Conversion) -> list[tuple[Text, ...]]:
 
 
 class Run(Record, frozen=True):
-    """One child's run: `placement` counts operators by provider; `error` is what the runtime said, "" when it ran."""
+    """One child's run: `placement` counts operators by provider; `error` is what the runtime said, "" when it ran.
+
+    `offered` are the providers of a runtime that lacks the wanted one.
+    """
 
     provider: str = ""
     load_seconds: float = 0.0
@@ -233,6 +236,7 @@ class Run(Record, frozen=True):
     peak_bytes: int = 0
     placement: dict[str, dict[str, int]] = {}
     error: Text = ""
+    offered: tuple[str, ...] = ()
 
 
 class Agreement(Record, frozen=True):

@@ -13,15 +13,18 @@ from typing import Any
 
 import numpy as np
 
-PROVIDERS = {"cpu": "CPUExecutionProvider", "dml": "DmlExecutionProvider"}
+from assistant.onnx.offered import NotOffered, Offered, short
 
 
 def main() -> None:
     """Answer the request; a failure is an answer, too."""
     request = json.loads(sys.stdin.read())
     with contextlib.redirect_stdout(sys.stderr):
+        answer: dict[str, Any]
         try:
             answer = strictly(request) if request["strict"] else run(request)
+        except NotOffered as error:
+            answer = {"offered": error.offered}
         except Exception as error:  # noqa: BLE001 - the runtime's errors share no base, and the parent tells this one
             answer = {"error": f"{type(error).__name__}: {error}"}
     sys.stdout.write(json.dumps(answer) + "\n")
@@ -30,7 +33,7 @@ def main() -> None:
 def run(request: dict[str, Any]) -> dict[str, Any]:
     """Load and run the model on a provider; return placement, seconds and memory. The outputs go to a file."""
     started = time.perf_counter()
-    session = _session(request["model"], request["provider"])
+    session = _session(request["model"], request["provider"], request["device"])
     loaded = time.perf_counter() - started
     given = _given(request, session)
     outputs, first = _timed(session, given)
@@ -42,7 +45,7 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
         "seconds": statistics.median(times) if times else first,
         "peak_bytes": _peak_bytes(),
         "placement": _placement(session),
-        "provider": next(short for short, name in PROVIDERS.items() if name == session.get_providers()[0]),
+        "provider": short(session.get_providers()[0]),
     }
 
 
@@ -58,7 +61,7 @@ def strictly(request: dict[str, Any]) -> dict[str, Any]:
     return {"seconds": time.perf_counter() - started}
 
 
-def _session(model: str, provider: str) -> Any:  # noqa: ANN401 - the library has no types
+def _session(model: str, provider: str, device: str) -> Any:  # noqa: ANN401 - the library has no types
     import onnxruntime  # noqa: PLC0415 - only a child loads it
 
     options = onnxruntime.SessionOptions()
@@ -68,12 +71,11 @@ def _session(model: str, provider: str) -> Any:  # noqa: ANN401 - the library ha
     options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
     with contextlib.suppress(Exception):  # runtimes before 1.24 do not know it
         options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
-    wanted = [PROVIDERS[provider]] if PROVIDERS[provider] in onnxruntime.get_available_providers() else []
-    providers = list(dict.fromkeys([*wanted, PROVIDERS["cpu"]]))
+    offered, is_directml = Offered(onnxruntime), short(provider) == "dml"
+    if is_directml and "dml" not in offered.names():
+        provider = "cpu"  # which the answer says
     # It would make a Gelu of opset 20, which DirectML has no kernel for (see findings.GELU_OPSET).
-    return onnxruntime.InferenceSession(
-        _content(model), options, providers=providers, disabled_optimizers=["GeluFusionL1"] * (provider == "dml")
-    )
+    return offered.open(_content(model), options, provider, device, ["GeluFusionL1"] * is_directml)
 
 
 def _content(model: str) -> str | bytes:
