@@ -32,6 +32,10 @@ def draw_survey(answer: Survey) -> None:
         console.print(
             Text(say("* Its table tells no types; a type that it does not take falls to the CPU, too."), style="dim")
         )
+    text = say(
+        "By published tables; a target may still fail to compile what it claims, which `assistant onnx try` tells."
+    )
+    console.print(Text(as_typed(text), style="dim"))
     blocks = rows_of_blocks(answer)
     if blocks:
         console.print()

@@ -10,7 +10,7 @@ from typing import Any
 
 MODULES = {
     "check_model": "check",
-    "survey": "survey",
+    "check_targets": "survey",
     "load_model": "load",
     "save_model": "load",
     "try_model": "compare",

@@ -21,7 +21,7 @@ from assistant.onnx.target_advice import convert, fix_shapes, suited_opset, tell
 from assistant.onnx.targets import known, target
 
 
-def survey(model: ModelProto | str | Path, names: Sequence[str] = ()) -> Survey:
+def check_targets(model: ModelProto | str | Path, names: Sequence[str] = ()) -> Survey:
     """Survey all targets, or those of these names, in order; raise `BadInput` for a file that nothing could load."""
     return summed_up(list(examinations(model, names or tuple(known().targets))))
 

@@ -93,6 +93,9 @@ def _rests_on(exam: Examination) -> Iterator[Found]:
     parts = (exam.provider, known.holds_for, known.as_of)
     text = _("This rests on the table of {name} for {release}, {date}.")
     yield _found(Severity.INFO, "table", text.format(name=parts[0], release=parts[1], date=parts[2]), gain=-2)
+    if target(exam.provider).compiles:
+        text = _("What {target} claims it compiles afterwards, and that may still fail: `assistant onnx try` tells.")
+        yield _found(Severity.INFO, "compiled-later", text.format(target=target(exam.provider).title), gain=-1)
     if not tells_types(exam.provider):
         text = _("That table tells no types: a type that the device does not take falls to the CPU, too.")
         yield _found(Severity.INFO, "types-not-told", text, gain=-3)

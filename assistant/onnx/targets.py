@@ -40,6 +40,7 @@ class Target(Record, frozen=True):
     fixed_sizes: bool = False
     main_graph_only: bool = False
     shapes_on_cpu: bool = False
+    compiles: bool = False
     last_opset: int = 0
     fp16: bool = False
     like: str = ""
