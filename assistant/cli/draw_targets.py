@@ -42,8 +42,8 @@ def draw_survey(answer: Survey) -> None:
     draw_rows(HEADINGS_OF_BLOCKS, blocks[:MOST_BLOCKS])
     more = len(blocks) - MOST_BLOCKS
     if more > 0:
-        text = ngettext("… and {count} more operator", "… and {count} more operators", more)
-        console.print(Text(as_typed(text), style="dim"))
+        rest = ngettext("… and {count} more operator", "… and {count} more operators", more)
+        console.print(Text(as_typed(rest), style="dim"))
     for remedy in answer.remedies:
         draw_remedy(remedy, "→", style="dim")
 

@@ -340,7 +340,7 @@ def test_the_command_refuses_in_one_sentence(tmp_path: Path, saved: Callable[...
     (tmp_path / "bad.onnx").write_bytes(b"\x08\x07nonsense")
     refused(run(str(tmp_path / "bad.onnx")), 2, "not an ONNX model")
     refused(run(str(tmp_path / "none.onnx")), 2, "cannot be read")
-    refused(run(str(tmp_path / "none.onnx"), "--provider", "npu"), 2, "--provider")
+    refused(run(str(tmp_path / "none.onnx"), "--provider", "npu"), 2, "no target npu")
     path = saved("g (float[2] x) => (y) { y = Relu(x) }")
     refused(run(str(path), "--svg", str(tmp_path / "none" / "a.svg")), 1, "cannot be written")
 
