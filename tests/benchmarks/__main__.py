@@ -14,7 +14,7 @@ FOLDER = Path(__file__).parent
 WRITERS = ("__main__", "onnx_kernels", "onnx_targets")  # they measure nothing, but write tables
 NAMES = sorted(file.stem for file in FOLDER.glob("*.py") if file.stem not in WRITERS)
 WITH_TORCH = ("fallback_overhead", "verify_time")  # their argument is the Python of an environment with torch
-WITH_CASES = ("onnx_openvino", "plan_peers")  # a Python and folders of models; a file of judged machines
+WITH_CASES = ("onnx_places", "plan_peers")  # a tool and folders of models; a file of judged machines
 
 
 def main(arguments: list[str]) -> int:

@@ -32,8 +32,8 @@ from assistant.onnx.placement import Node, named, placed
 
 LEAST = 0.97  # chosen: of nodes that are placed as predicted
 SECONDS = 120
-OPEN_SIZE = 1  # what WebGPU's session takes for every size that has a name
-Places = dict[str, str]  # the provider of each node, by its name
+ALL = "*"
+Places = dict[str, str]  # the provider of each node, by its name; under ALL that of every node
 # Opens a model, and prints which provider has each node of the main graph.
 OPENVINO = """
 import json, sys, onnxruntime as ort
@@ -103,15 +103,17 @@ class Browser:
 class _Quiet(http.server.SimpleHTTPRequestHandler):
     extensions_map = {**http.server.SimpleHTTPRequestHandler.extensions_map, ".mjs": "text/javascript"}
 
-    def log_message(self, *_given: Any) -> None:  # noqa: ANN401 - as its parent's
+    def log_message(self, *_given: Any) -> None:
         """Say nothing."""
 
 
 def _told(log: str) -> Iterator[tuple[str, str]]:
-    """Read "Node placements" in a session's log: a heading for each provider, then a line for each node."""
+    """Read "Node placements" in a session's log: one line for all, or a heading for each provider and its nodes."""
     provider = ""
+    for whole in re.findall(r"All nodes placed on \[(\w+)\]", log)[:1]:
+        yield ALL, whole
     for line in log.partition("Node placements")[2].splitlines():
-        heading = re.search(r"odes? ?(?:\(s\) )?placed on \[(\w+)\]", line)
+        heading = re.search(r"Node\(s\) placed on \[(\w+)\]", line)
         provider = heading[1] if heading else provider
         node = re.search(r"\]\s+\w+ \((\d+_\d+)\)\s*$", line)
         if node and provider:
@@ -119,7 +121,7 @@ def _told(log: str) -> Iterator[tuple[str, str]]:
 
 
 def with_names(path: Path, copy: Path, target: str) -> list[Node]:
-    """Write a model with a name for every node and a size for every open one; give what is predicted of its graph."""
+    """Write a model with a name for every node; give what is predicted of its main graph."""
     model = load_model(path)
     for number, body in enumerate(bodies(model)):
         for index, node in enumerate(body.node):
@@ -138,8 +140,9 @@ def compared(path: Path, target: str, really: Callable[[Path], Places | None]) -
     if found is None:
         print(f"{path.name}: does not open")
     for node in nodes if found else ():
-        if node.name in found:
-            yield node.op, node.device, "cpu" if found[node.name] == "CPUExecutionProvider" else target
+        provider = found.get(ALL, found.get(node.name))
+        if provider:
+            yield node.op, node.device, "cpu" if provider == "CPUExecutionProvider" else target
 
 
 def main() -> None:

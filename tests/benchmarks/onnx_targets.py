@@ -37,7 +37,10 @@ SPELLED = {"Argmax": "ArgMax", "HardMax": "Hardmax", "LogSoftMax": "LogSoftmax",
 SPELLED |= {"Roialign": "RoiAlign", "IsNan": "IsNaN"}
 # In coreml/builders they build an ML program, too (SupportsMLProgram); the list of operators leaves them out.
 ALSO_COREML = [("", op) for op in ("BatchNormalization", "Gather", "Pad", "ReduceMin", "ReduceProd")]
-SIMPLE_NUMBERS = ("float", "float16", "int32", "uint32", "bool")  # webgpu_supported_types.h
+# Of onnxruntime-web's kernels for WebGPU (onnxruntime/core/providers/js): js_data_types.cc, and who takes bool as well.
+SIMPLE_NUMBERS = ("float", "float16", "int32", "uint32")
+TAKE_BOOL = {"Cast", "Expand", "Where"}
+UNTOLD = {"DequantizeLinear", "If", "Not"}  # their types are others, which the list does not tell
 MEASURED = {
     "trtrtx": ("NvTensorRTRTXExecutionProvider_GPU",),
     "openvino-gpu": ("OpenVINOExecutionProvider_GPU",),
@@ -104,12 +107,16 @@ def web(folder: Path, name: str, *, as_kernel: bool) -> Rows:
 
 
 def webgpu(folder: Path) -> Rows:
-    """Read the list for WebGPU; its kernels take few types of numbers."""
-    found = web(folder, "webgpu", as_kernel=True)
+    """Read the list for WebGPU; its kernels take few types of numbers, and read on the CPU what DirectML's do."""
+    found, reads = web(folder, "webgpu", as_kernel=True), cpu_inputs()
     for op, rows in found[""].items():
-        rows[:] = [row | {"types": data_types("", op, row["since"], SIMPLE_NUMBERS)} for row in rows]
-    for op in ("Reshape", "Shape", "Cast", "Gather", "Unsqueeze", "Squeeze"):  # they compute nothing, or any type
-        found[""][op] = [row | {"types": {}} for row in found[""][op]]
+        types = (*SIMPLE_NUMBERS, *["bool"] * (op in TAKE_BOOL))
+        reading = {"cpu_inputs": reads[op]} if op in reads else {}
+        rows[:] = [row | reading for row in rows]
+        if op not in UNTOLD:
+            rows[:] = [row | {"types": data_types("", op, row["since"], types)} for row in rows]
+    for row in found[""]["Cast"]:
+        row["types"]["T2"] = row["types"]["T1"]
     return found
 
 
