@@ -75,10 +75,10 @@ def measure(program: Program, inputs: Inputs, samples: Sequence[Feeds] = ()) -> 
     if gauged.size > IN_MEMORY or len(gauged.rows) > MOST_PROBED:
         return Measured(obstacle="size")
     with contextlib.suppress(Exception):  # the runtime's own errors share no base
-        session = opened(gauged.model, in_order=True)
+        gauged.open()
         for offered in [[(sample, GIVEN_MARGIN, CLOSE) for sample in samples]] if samples else _made(inputs):
             with contextlib.suppress(Exception):  # the next ones may do
-                return _measured(session, gauged, offered)
+                return _measured(gauged, offered)
     return Measured(obstacle="run")
 
 
@@ -92,51 +92,71 @@ def _made(inputs: Inputs) -> Iterator[list[tuple[Feeds, float, float]]]:
         ]
 
 
-def _measured(session: Any, gauged: _Gauged, offered: list[tuple[Feeds, float, float]]) -> Measured:  # noqa: ANN401 - the library has no types
+def _measured(gauged: _Gauged, offered: list[tuple[Feeds, float, float]]) -> Measured:
     measured = Measured(ran=True)
     for given, margin, limit in offered:
-        *results, numbers = run(session, given, [*gauged.outputs, gauged.numbers])
-        for row, number in zip(gauged.rows, numbers.ravel().tolist(), strict=True):
+        results, numbers = gauged.run(given)
+        for row, number in zip(gauged.rows, numbers, strict=True):
             row.judge(number, margin, measured)
         measured.runs.append(Run(given, results, limit))
     first = measured.runs[0]
     if gauged.size > PROVED:
         measured.runs, measured.obstacle = [], "size"
-    elif not first.agrees(run(session, first.given, gauged.outputs)):
+    elif not first.agrees(gauged.run(first.given)[0]):
         measured.runs, measured.obstacle = [], "random"
     return measured
 
 
 @dataclass(frozen=True)
 class _Row:
-    """What one number of a run tells: a value's largest size, one that fades where it divides, or a sum in a step."""
+    """What a number tells: how large values with the same numbers are, that they fade where they divide, or a sum."""
 
     kind: Literal["peak", "faded", "sum", "squares"]
-    value: Value
+    values: list[Value]
     step: Step | None = None
 
     def judge(self, number: float, margin: float, measured: Measured) -> None:
         """Add what the number tells; real ones may be `margin` times as large."""
         if self.step is None:
             if (number * margin > LARGEST or 0 < number < FADED) if self.kind == "peak" else number > 0:
-                measured.outside.add(self.value)
+                measured.outside.update(self.values)
         elif number * (margin if self.kind == "squares" else 1) > LARGEST:
             measured.crowded.add(self.step)
 
 
 class _Gauged:
-    """A program's model with one output more, `numbers`: one for each of `rows`.
+    """A program's model with one output more, a number for each of `rows`.
 
     What computes a number stands right behind the node that makes the value, which is not kept for longer.
     """
 
     def __init__(self, program: Program) -> None:
+        self._program = program
+        self._prefix = unique_name("gauged", {name for scope in program.scopes() for name in scope.values})
+        self._build(finite=False)
+
+    def open(self) -> None:
+        """Open the model in ONNX Runtime."""
+        self._session = opened(self.model, in_order=True)
+
+    def run(self, given: Feeds) -> tuple[list[Any], list[float]]:
+        """Return the model's outputs and the numbers; beside an infinity it is told how large the others are."""
+        *results, numbers = run(self._session, given, [*self.outputs, self._last])
+        if not self._finite and not np.isfinite(numbers).all():
+            self._build(finite=True)
+            self.open()
+            return self.run(given)
+        return results, numbers.ravel().tolist()
+
+    def _build(self, *, finite: bool) -> None:
         self.rows: list[_Row] = []
-        self.model = program.filled()
+        self.model = self._program.filled()
         self.size = self.model.ByteSize()
         self.outputs = [info.name for info in self.model.graph.output]
         self._opset = opsets(self.model).get("", 1)
-        self._prefix = unique_name("gauged", {name for scope in program.scopes() for name in scope.values})
+        self._finite = finite
+        self._peaks: dict[Value, list[Value]] = {}
+        self._known_axes: dict[tuple[int, ...], str] = {}
         self._numbers: list[str] = []
         self._nodes: list[NodeProto] = []
         graph = self.model.graph
@@ -145,31 +165,41 @@ class _Gauged:
             for number in (0.0, ROUNDED_AWAY, math.inf)
         )
         for info in graph.input:
-            self._gauge(program.main.values[info.name])
-        for step, node in zip(program.main.steps, graph.node, strict=True):
+            self._gauge(self._program.main.values[info.name])
+        for step, node in zip(self._program.main.steps, graph.node, strict=True):
             self._nodes.append(node)
             for value in step.outputs:
                 self._gauge(value)
-        self.numbers = self._add("Concat", *self._numbers, axis=0)
+        self._last = self._add("Concat", *self._numbers, axis=0)
         replace_nodes(graph, self._nodes)
-        graph.output.append(helper.make_tensor_value_info(self.numbers, FLOAT, None))
+        graph.output.append(helper.make_tensor_value_info(self._last, FLOAT, None))
 
     def _gauge(self, value: Value | None) -> None:
-        """Add what computes the numbers of a value."""
+        """Add what computes the numbers of a value; one that is another in another shape is as large as that."""
         if value is None or value.kind != FLOAT or value.tensor is not None:
             return
-        sizes = self._add("Abs", value.name)
-        if self._opset >= FIRST_WHERE:
-            sizes = self._add("Where", self._add("Less", sizes, self._infinity), sizes, self._zero)
-        self._row(_Row("peak", value), sizes)
-        if any(_divides(step, value) for step in value.takers):
-            tiny = self._add("And", self._add("Greater", sizes, self._zero), self._add("Less", sizes, self._least))
-            self._row(_Row("faded", value), self._add("Cast", tiny, to=FLOAT))
+        divides = any(_divides(step, value) for step in value.takers)
+        same = value.maker.inputs[0] if value.maker and value.maker.op in OPERATORS.reorders else None
+        if same in self._peaks and not divides:
+            self._peaks[same].append(value)
+            self._peaks[value] = self._peaks[same]
+        else:
+            self._sizes(value, divides=divides)
         for step in value.takers:
             squares = step.op in OPERATORS.sums_squares
             if (squares or step.op in OPERATORS.sums) and step.inputs[0] is value:
                 sums = self._summed(step, value, "ReduceSumSquare" if squares else "ReduceL1")
-                self._row(_Row("squares" if squares else "sum", value, step), sums)
+                self._row(_Row("squares" if squares else "sum", [value], step), sums)
+
+    def _sizes(self, value: Value, *, divides: bool) -> None:
+        sizes = self._add("Abs", value.name)
+        if self._finite and self._opset >= FIRST_WHERE:
+            sizes = self._add("Where", self._add("Less", sizes, self._infinity), sizes, self._zero)
+        self._peaks[value] = [value]
+        self._row(_Row("peak", self._peaks[value]), sizes)
+        if divides:
+            tiny = self._add("And", self._add("Greater", sizes, self._zero), self._add("Less", sizes, self._least))
+            self._row(_Row("faded", [value]), self._add("Cast", tiny, to=FLOAT))
 
     def _summed(self, step: Step, value: Value, reduction: str) -> str:
         """Add the sums that a normalisation or reduction forms inside."""
@@ -190,9 +220,13 @@ class _Gauged:
         """Reduce values along axes, or all; the axes are an input from opset 18 on."""
         if axes is None or self._opset < FIRST_AXES_AS_INPUT:
             return self._add(reduction, values, **({"axes": axes} if axes else {}))
-        return self._add(
-            reduction, values, self._add("Constant", value=numpy_helper.from_array(np.array(axes, np.int64)))
-        )
+        return self._add(reduction, values, self._axes(tuple(axes)))
+
+    def _axes(self, axes: tuple[int, ...]) -> str:
+        if axes not in self._known_axes:
+            content = numpy_helper.from_array(np.array(axes, np.int64))
+            self._known_axes[axes] = self._add("Constant", value=content)
+        return self._known_axes[axes]
 
     def _add(self, op: str, *inputs: str, **attributes: Any) -> str:  # noqa: ANN401 - as onnx has them
         """Add a node and return the name of what it makes."""

@@ -16,6 +16,7 @@ class Operators(Record, frozen=True):
 
     as_of: str
     moves: Names
+    reorders: Names
     follows: Names
     chooses_type: Names
     arithmetic: Names

@@ -24,6 +24,8 @@ def opened(model: ModelProto, *, in_order: bool = False) -> Any:  # noqa: ANN401
         model = known
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
+    # Threads that wait in circles for the next run would take the processor from whoever prepares it.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     if in_order:
         options.execution_order = onnxruntime.ExecutionOrder.PRIORITY_BASED
