@@ -1,9 +1,9 @@
 """How often providers take the nodes that their tables say: real models, real sessions, without a GPU.
 
 `python tests/benchmarks/onnx_places.py openvino PYTHON FOLDER…`, where PYTHON has onnxruntime-openvino and OpenVINO;
-`python tests/benchmarks/onnx_places.py webgpu DIST FOLDER…`, where DIST is the folder dist of onnxruntime-web's package.
-The second needs Playwright and a Chromium, which computes in software. The folders hold models. Sessions are opened without
-optimisation, so that nodes keep their names.
+`python tests/benchmarks/onnx_places.py webgpu DIST FOLDER…`, where DIST is the folder dist of the npm package
+onnxruntime-web; this needs Playwright and a Chromium, which computes in software. The folders hold models. Sessions are
+opened without optimisation, so that nodes keep their names.
 """
 
 from __future__ import annotations
