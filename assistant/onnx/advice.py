@@ -16,6 +16,7 @@ from assistant.model.shell import command_line
 from assistant.onnx.answers import FixedSize
 from assistant.onnx.fixed_shapes import open_sizes
 from assistant.onnx.graph import opsets, plain_domain, tensors
+from assistant.onnx.libraries import is_foreign, remedy, unknown
 from assistant.onnx.operators import Release, Types, match, runtimes, since, tensor_type
 from assistant.onnx.partition import copies
 from assistant.onnx.placement import Node
@@ -90,7 +91,7 @@ Found = tuple[float, Finding]  # what it would gain, in nodes, and the finding
 
 def find(exam: Examination) -> tuple[Finding, ...]:
     """Return everything worth knowing: what stops the model first, then by what it would gain, NPUs last."""
-    rules = (_loads, _nowhere, _newer_release, *((_cpu_halves,) if exam.provider == "cpu" else DIRECTML))
+    rules = (_loads, _nowhere, _foreign, _newer_release, *((_cpu_halves,) if exam.provider == "cpu" else DIRECTML))
     found = [entry for rule in rules for entry in rule(exam)]
     found.sort(key=lambda entry: (ORDER.index(entry[1].severity), -entry[0]))
     return tuple(finding for _gain, finding in found)
@@ -115,13 +116,25 @@ def _loads(exam: Examination) -> Iterator[Found]:
 
 
 def _nowhere(exam: Examination) -> Iterator[Found]:
-    lost = [node for node in exam.computing if node.device == "none"]
+    lost = [node for node in exam.computing if node.device == "none" and not is_foreign(node.step.node.domain)]
     if lost:
         text = _("{nodes} can run nowhere, so the model does not load; the first: {why}")
         remedy = _advice(_("Export the model for another opset, or replace these operators."))
         yield _finding(
             _severity(exam), "not-implemented", text.format(nodes=_count(lost), why=lost[0].why), lost, remedy
         )
+
+
+def _foreign(exam: Examination) -> Iterator[Found]:
+    domains: dict[str, list[Node]] = {}
+    for node in exam.computing:
+        if is_foreign(node.step.node.domain):
+            domains.setdefault(node.step.node.domain, []).append(node)
+    for domain, nodes in domains.items():
+        text = _("{nodes} can run nowhere, so the model does not load as it is: {why}")
+        advice, commands = remedy(domain)
+        text = text.format(nodes=_count(nodes), why=unknown(domain))
+        yield _finding(_severity(exam), "unknown-domain", text, nodes, _advice(advice, *commands))
 
 
 def _severity(exam: Examination) -> Severity:

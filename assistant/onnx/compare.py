@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from assistant.host.files import read_plain
 from assistant.host.process import CancelToken
 from assistant.host.sandbox import confine
-from assistant.i18n import Message, _, render
+from assistant.i18n import Message, _, render, sentences
 from assistant.model.record import decoder
 from assistant.onnx.answers import TRY_SECONDS, Agreement, Attempt, Run
 from assistant.onnx.inputs import Feeds
 from assistant.onnx.isolated import limits
+from assistant.onnx.libraries import foreign_domains, remedy, unknown
 from assistant.onnx.load import load_model
 from assistant.onnx.parity import distance
 
@@ -47,8 +48,7 @@ def try_model(
     """
     model = Path(model)
     reference = Path(reference) if reference else source_of(model) or model
-    for file in (model, reference):
-        load_model(file, weights=False)
+    foreign = [domain for file in (model, reference) for domain in foreign_domains(load_model(file, weights=False))]
     with tempfile.TemporaryDirectory(prefix="onnx-try-") as folder:
         runner = Runner(Path(folder), limit, python, cancel)
         if samples:
@@ -69,7 +69,7 @@ def try_model(
         agreement=agreement,
         strict=strict,
         notes=notes,
-        verdict=_verdict(before, after, agreement, strict),
+        verdict=_verdict(before, after, agreement, strict, foreign[:1]),
         passed=passed,
     )
 
@@ -157,7 +157,11 @@ def _notes(wanted: str, run: Run, rounded: Run | None) -> list[Message]:
     return notes
 
 
-def _verdict(before: Run, after: Run, agreement: Sequence[Agreement], strict: Sequence[Agreement]) -> Message:
+def _verdict(
+    before: Run, after: Run, agreement: Sequence[Agreement], strict: Sequence[Agreement], foreign: Sequence[str]
+) -> Message:
+    if foreign and (before.error or after.error):
+        return sentences((_("The model does not load as it is."), unknown(foreign[0]), remedy(foreign[0])[0]))
     if before.error:
         return _("The reference does not run on the CPU: {reason}.", reason=_first_line(before))
     if after.error:

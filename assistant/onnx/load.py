@@ -28,7 +28,6 @@ from assistant.onnx.refusals import (
     refuse_newer,
     refuse_scattered,
     refuse_shapes,
-    refuse_unknown,
 )
 
 MARGIN = 2**27  # of the 2 GB, for everything in a model but its weights (chosen)
@@ -56,7 +55,6 @@ def load_model(path: str | Path, *, weights: bool = True) -> ModelProto:
     refuse_crowds(model, path)
     refuse_garbled(model, path)
     refuse_newer(model, path)
-    refuse_unknown(model, path)
     refuse_bombs(model, path)
     refuse_shapes(model, path)
     refuse_broken(model, path)
