@@ -103,7 +103,8 @@ def _read(path: str, *, weights: bool = False) -> Any:  # noqa: ANN401 - onnx is
 def _given(request: dict[str, Any], session: Any) -> dict[str, Any]:  # noqa: ANN401
     """Take the inputs that are there, in the types that the session takes; else make some that the model accepts."""
     kinds = {"tensor(float16)": np.float16, "tensor(float)": np.float32}
-    wanted = {info.name: kinds.get(info.type) for info in session.get_inputs()}
+    infos = (*session.get_inputs(), *session.get_overridable_initializers())
+    wanted = {info.name: kinds.get(info.type) for info in infos}
     if Path(request["inputs"]).exists():
         with np.load(request["inputs"], allow_pickle=False) as archive:
             given = {name: archive[name] for name in archive.files if name in wanted}

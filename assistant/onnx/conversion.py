@@ -22,7 +22,7 @@ from assistant.onnx.answers import (
     rows_of_changes,  # noqa: F401 - users' copies of onnx_doctor.ipynb import it from here
 )
 from assistant.onnx.fp16 import convert_program
-from assistant.onnx.graph import KNOWN_IR, opsets
+from assistant.onnx.graph import FIRST_FREE_IR, KNOWN_IR, opsets
 from assistant.onnx.inputs import Feeds
 from assistant.onnx.load import load_model, result_path, save_model
 from assistant.onnx.opset import CannotLower, best_opsets, lower
@@ -159,6 +159,9 @@ def convert_model(
     else:
         result = ModelProto()
         result.CopyFrom(model)
+    fewer = len(model.graph.input) - len(result.graph.input)
+    if fewer and original_ir >= FIRST_FREE_IR:
+        changes.append(Change(kind="structure", what=_("weights that are inputs no more: {count}", count=fewer)))
     result.ir_version = min(result.ir_version, KNOWN_IR)
     if result.ir_version != original_ir:
         changes.append(Change(kind="ir", what=f"{original_ir} → {result.ir_version}"))

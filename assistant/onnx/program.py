@@ -27,7 +27,7 @@ from onnx import (
     shape_inference,
 )
 
-from assistant.onnx.graph import bodies, opsets, ordered, plain_domain, subgraphs
+from assistant.onnx.graph import bodies, defaults, opsets, ordered, plain_domain, subgraphs
 from assistant.onnx.operators import Signature, described, signature
 
 FLOAT, HALF = TensorProto.FLOAT, TensorProto.FLOAT16
@@ -104,11 +104,15 @@ class Scope:
 
 @dataclass(eq=False, slots=True)
 class Program:
-    """A model whose large weights stay where they were: `weights` are the main graph's tensors by name."""
+    """A model whose large weights stay where they were: `weights` are the main graph's tensors by name.
+
+    Those of them in `defaults` are inputs, too, that a caller may leave out, and no constants.
+    """
 
     model: ModelProto
     weights: Mapping[str, TensorProto]
     main: Scope
+    defaults: frozenset[str] = frozenset()
 
     def scopes(self) -> Iterator[Scope]:
         """Yield the scope of every graph, outer ones first."""
@@ -190,7 +194,8 @@ def _analysed(bare: ModelProto, weights: Mapping[str, TensorProto]) -> Program:
             replace_nodes(graph, nodes)
         left -= _spread(graph, left)
     bare = _inferred(bare)
-    made = Program(bare, weights, _scope(bare.graph, None, opsets(bare), weights))
+    loose = defaults(bare)
+    made = Program(bare, weights, _scope(bare.graph, None, opsets(bare), weights, loose), loose)
     for step in made.steps():
         _complete_types(step)
     return made
@@ -278,7 +283,11 @@ def _inferred(bare: ModelProto) -> ModelProto:
 
 
 def _scope(
-    graph: GraphProto, parent: Scope | None, versions: dict[str, int], weights: Mapping[str, TensorProto]
+    graph: GraphProto,
+    parent: Scope | None,
+    versions: dict[str, int],
+    weights: Mapping[str, TensorProto],
+    given: Collection[str] = (),
 ) -> Scope:
     scope = Scope(graph, parent)
     declared = {info.name: info for info in (*graph.value_info, *graph.output, *graph.input)}
@@ -292,7 +301,8 @@ def _scope(
     for info in graph.input:
         value(info.name)
     for tensor in graph.initializer:
-        _make_constant(value(tensor.name), weights.get(tensor.name, tensor) if parent is None else tensor)
+        if tensor.name not in given:
+            _make_constant(value(tensor.name), weights.get(tensor.name, tensor) if parent is None else tensor)
     for node in graph.node:
         inputs = [scope.find(name) if name else None for name in node.input]
         domain = plain_domain(node.domain)
