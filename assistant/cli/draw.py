@@ -223,6 +223,8 @@ def draw_check(answer: Checked) -> None:
 def draw_conversion(done: Conversion) -> None:
     """Print what was changed and where the result is."""
     draw_rows(HEADINGS_OF_CHANGES, rows_of_changes(done))
+    if done.loaded is False:
+        console.print(Text(say("ONNX Runtime loads neither the result nor the original on the CPU."), style="yellow"))
     text = say("Written: {file}, opset {opset}, in {seconds}.")
     console.print(Text(text.format(file=done.output, opset=done.opset, seconds=duration(done.seconds)), style="bold"))
 

@@ -14,6 +14,7 @@ from assistant.i18n import Message, Text, _, ngettext
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.shell import command_line
 from assistant.onnx.answers import FixedSize
+from assistant.onnx.defects import met
 from assistant.onnx.fixed_shapes import open_sizes
 from assistant.onnx.graph import opsets, plain_domain, tensors
 from assistant.onnx.libraries import is_foreign, remedy, unknown
@@ -26,9 +27,6 @@ MOST_NAMES = 5  # of nodes, sizes or operators in one sentence
 ORDER = (Severity.ERROR, Severity.WARNING, Severity.INFO)
 CONVOLUTIONS = {"Conv", "ConvTranspose", "MaxPool", "AveragePool", "LpPool"}
 FLAT = 3  # dimensions of what a 1-D convolution takes: batch, channels, length
-# From here on, ONNX Runtime's optimiser makes a Gelu that DirectML has no kernel for, also at its basic level: source
-# onnxruntime/core/optimizer/gelu_fusion.cc, seen in 1.24.4 and 1.31.1 (2026-11-21).
-GELU_OPSET = 20
 # What DirectML answers: https://github.com/microsoft/DirectML/issues/611
 NOT_SUPPORTED = "The specified device interface or feature level is not supported on this system"
 
@@ -91,7 +89,14 @@ Found = tuple[float, Finding]  # what it would gain, in nodes, and the finding
 
 def find(exam: Examination) -> tuple[Finding, ...]:
     """Return everything worth knowing: what stops the model first, then by what it would gain, NPUs last."""
-    rules = (_loads, _nowhere, _foreign, _newer_release, *((_cpu_halves,) if exam.provider == "cpu" else DIRECTML))
+    rules = (
+        _loads,
+        _nowhere,
+        _foreign,
+        _defects,
+        _newer_release,
+        *((_cpu_halves,) if exam.provider == "cpu" else DIRECTML),
+    )
     found = [entry for rule in rules for entry in rule(exam)]
     found.sort(key=lambda entry: (ORDER.index(entry[1].severity), -entry[0]))
     return tuple(finding for _gain, finding in found)
@@ -135,6 +140,17 @@ def _foreign(exam: Examination) -> Iterator[Found]:
         advice, commands = remedy(domain)
         text = text.format(nodes=_count(nodes), why=unknown(domain))
         yield _finding(_severity(exam), "unknown-domain", text, nodes, _advice(advice, *commands))
+
+
+def _defects(exam: Examination) -> Iterator[Found]:
+    """Tell what this release of the runtime is known to do wrong with the model, and how to go round it."""
+    by_step = {id(node.step): node for node in exam.nodes}
+    for defect, parts in met(exam.program, exam.provider, exam.release.version):
+        nodes = [by_step[id(step)] for step in dict.fromkeys(part[0] for part in parts) if id(step) in by_step]
+        severity = Severity.WARNING if defect.effect == "fallback" else Severity.ERROR
+        without = _("Or create the session with disabled_optimizers={names}.", names=list(defect.optimizers))
+        way = _advice(_(defect.way), *_convert(exam).commands * defect.converts)
+        yield _finding(severity, defect.key, defect.told(len(nodes)), nodes, way, _advice(without))
 
 
 def _severity(exam: Examination) -> Severity:
@@ -239,17 +255,6 @@ def _fallbacks(exam: Examination) -> Iterator[Found]:
         yield _finding(Severity.WARNING, "fp64" if double else "no-kernel", text, nodes, _advice(remedy))
 
 
-def _gelu(exam: Examination) -> Iterator[Found]:
-    made = exam.ops("Erf") if exam.opset >= GELU_OPSET else []
-    if made:
-        text = _("From opset 20 on, ONNX Runtime fuses Erf ({nodes}) into a Gelu that DirectML has no kernel for.")
-        remedies = (
-            _advice(_("Use opset 19 or lower."), *_convert(exam).commands),
-            _advice(_("Or create the session with disabled_optimizers=['GeluFusionL1'].")),
-        )
-        yield _finding(Severity.WARNING, "gelu-fusion", text.format(nodes=_count(made)), made, *remedies)
-
-
 def _single_precision(exam: Examination) -> Iterator[Found]:
     size = sum(4 * math.prod(tensor.dims) for tensor in tensors(exam.model) if tensor.data_type == TensorProto.FLOAT)
     if size:
@@ -313,7 +318,6 @@ DIRECTML = (
     _shapes,
     _control_flow,
     _fallbacks,
-    _gelu,
     _single_precision,
     _normalised_halves,
     _integers,

@@ -111,7 +111,10 @@ class Change(Record, frozen=True):
 
 
 class Conversion(Record, frozen=True, omit_defaults=False):
-    """How the conversion of a file went."""
+    """How the conversion of a file went; `loaded` is whether ONNX Runtime loads the result with its own settings.
+
+    It is None where there is no ONNX Runtime, or a limit ended the attempt.
+    """
 
     source: str
     output: str
@@ -120,6 +123,7 @@ class Conversion(Record, frozen=True, omit_defaults=False):
     opset: int
     ir_version: int
     seconds: float
+    loaded: bool | None = None
 
 
 KINDS = {
@@ -188,7 +192,10 @@ def rows_of_sizes(done: FixedShapes) -> list[tuple[Text, ...]]:
 
 
 class Run(Record, frozen=True):
-    """One child's run: `placement` counts operators by provider; `error` is what the runtime said, "" when it ran."""
+    """One child's run: `placement` counts operators by provider; `error` is what the runtime said, "" when it ran.
+
+    `died` says that the runtime crashed.
+    """
 
     provider: str = ""
     load_seconds: float = 0.0
@@ -197,6 +204,7 @@ class Run(Record, frozen=True):
     peak_bytes: int = 0
     placement: dict[str, dict[str, int]] = {}
     error: Text = ""
+    died: bool = False
 
 
 class Agreement(Record, frozen=True):

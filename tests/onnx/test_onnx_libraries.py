@@ -70,6 +70,7 @@ def test_a_domain_that_nobody_knows_is_told_as_such(foreign: Callable[[str], Pat
     assert found.remedies[0].commands == ()
 
 
+@pytest.mark.process
 def test_the_conversion_leaves_such_an_operator_alone(foreign: Callable[[str], Path]) -> None:
     """It takes FP32 and what it makes is left as it is, while the rest is converted."""
     done = convert(foreign("com.microsoft.extensions"))
