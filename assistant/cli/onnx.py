@@ -43,6 +43,7 @@ def onnx() -> None:
 @click.argument("model")
 @click.option("--provider", type=PROVIDERS, default="dml", help="Whose kernels to check for; DirectML's by default.")
 @click.option("--svg", metavar="FILE", help="Save a picture of what runs where.")
+@inputs_option
 @_limit_option(CHECK_SECONDS)
 @json_option
 def check(model: str, svg: str | None, limit: float, *, as_json: bool, **options: Any) -> None:  # noqa: ANN401 - as above

@@ -33,7 +33,10 @@ NOT_SUPPORTED = "The specified device interface or feature level is not supporte
 
 @dataclass
 class Examination:
-    """A model as it was read, analysed and placed, with the runtime's limits and the file's name."""
+    """A model as it was read, analysed and placed, with the runtime's limits and the file's name.
+
+    `given` are its open sizes where inputs tell what they are.
+    """
 
     model: ModelProto
     program: Program
@@ -41,6 +44,7 @@ class Examination:
     provider: str
     release: Release
     file: str
+    given: tuple[FixedSize, ...] | None = None
 
     @property
     def opset(self) -> int:
@@ -65,7 +69,7 @@ class Examination:
     @cached_property
     def open_sizes(self) -> tuple[FixedSize, ...]:
         """The sizes that the inputs leave open, with what `fix_shapes` would put in their place."""
-        return open_sizes(self.program)
+        return open_sizes(self.program) if self.given is None else self.given
 
     def ops(self, *names: str) -> list[Node]:
         """Return the nodes with one of these operators of ONNX's own."""

@@ -99,9 +99,11 @@ def _invalid(file: str) -> BadInput | None:
 
 def _check(request: Request) -> Answer:
     from assistant.onnx.check import checked, examine  # noqa: PLC0415 - imports onnx and NumPy
+    from assistant.onnx.conversion import read_samples  # noqa: PLC0415 - likewise
     from assistant.onnx.picture import draw  # noqa: PLC0415 - likewise
 
-    exam = examine(request.model, request.provider)
+    samples = read_samples(request.inputs) if request.inputs else []
+    exam = examine(request.model, request.provider, samples=samples)
     return Answer(checked=checked(exam), picture=draw(exam) if request.picture else "")
 
 

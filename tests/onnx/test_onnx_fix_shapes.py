@@ -205,3 +205,23 @@ def test_the_check_advises_all_open_sizes(dense: ModelProto) -> None:
     """The command names each with the size that it would get."""
     found = next(one for one in check_model(dense).findings if one.key == "dynamic-shape")
     assert "fix-shapes model.onnx --dim batch=1 --dim n=64 --dim m=80" in found.remedies[0].commands[0]
+
+
+@pytest.mark.process
+def test_the_check_takes_real_inputs(source: Path) -> None:
+    """Their sizes are what it advises, and those that do not fit are refused as elsewhere."""
+    np.savez(source.with_name("in.npz"), x=np.zeros((2, 5, 80), np.float32))
+    told = json.loads(
+        forked.run("onnx", "check", str(source), "--inputs", str(source.with_name("in.npz")), "--json").stdout
+    )
+    found = next(one for one in told["findings"] if one["key"] == "dynamic-shape")
+    assert "--dim batch=2 --dim n=5 --dim m=80" in found["remedies"][0]["commands"][0]
+    np.savez(source.with_name("in.npz"), x=np.zeros((2, 5, 80)))
+    done = forked.run("onnx", "check", str(source), "--inputs", str(source.with_name("in.npz")))
+    refused(done, 2, "is float64, and the model takes float32")
+
+
+def test_an_input_that_is_missing_is_told(dense: ModelProto) -> None:
+    """By its name, with those that there are."""
+    with pytest.raises(BadInput, match="x is missing"):
+        check_model(dense, samples=[{}])
