@@ -16,10 +16,9 @@ from assistant.onnx.graph import bodies, given_inputs, opsets, plain_domain
 from assistant.onnx.inputs import Inputs, Size
 from assistant.onnx.operators import described
 from assistant.onnx.program import Program, drop_shapes, program, size_of, skeleton
-from assistant.onnx.sizes import Dim, named, solved
+from assistant.onnx.sizes import Dim, dims_by_input
 
 Shapes = Mapping[str, Sequence[int]]
-Given = dict[str, list[int | None]]  # of each input: its sizes, None for those that are not given
 
 IMAGE_AXES = 4  # batch, channels, height, width
 # Tried first where nothing tells a size (chosen): pixels of an image's side, and words or frames.
@@ -39,14 +38,13 @@ def fix_shapes(
     fixed.CopyFrom(model)
     _shape_bare(fixed, shapes or {})
     source = program(fixed)
-    given = given_sizes(source, sizes or {}, shapes or {})
-    inputs = Inputs(source, given)
-    found = inputs.shapes(size or next(iter(likely(source, inputs))))
-    names = named(source.model)[1]
+    free = Inputs(source)
+    inputs = with_given(source, free, sizes or {}, shapes or {})
+    found = inputs.shapes(size or likely(source, inputs)[0])
     for info in fixed.graph.input:
         for dim, length in zip(info.type.tensor_type.shape.dim, found.get(info.name, ()), strict=False):
             dim.dim_value = length
-    told = dict(_told(source, given, names, found))
+    told = dict(_told(dims_by_input(source.model), found, free.dims, inputs.dims))
     _infer(fixed, {name: one.size for name, one in told.items()})
     outputs = {info.name: _sizes(info) for info in fixed.graph.output}
     return fixed, FixedShapes(
@@ -59,22 +57,27 @@ def fix_shapes(
 
 def open_sizes(source: Program) -> tuple[FixedSize, ...]:
     """Return the sizes that a model's inputs leave open, each with what would be written in its place."""
-    names, inputs = named(source.model)[1], Inputs(source)
+    names, inputs = dims_by_input(source.model), Inputs(source)
     if all(isinstance(dim, int) for dims in names.values() for dim in dims):
         return ()
-    return tuple(dict(_told(source, {}, names, inputs.shapes(next(iter(likely(source, inputs)))))).values())
+    return tuple(dict(_told(names, inputs.shapes(likely(source, inputs)[0]), inputs.dims, {})).values())
 
 
 def likely(source: Program, inputs: Inputs) -> list[Size]:
     """Return what to try for sizes that nothing tells: what is usual for such inputs, then all that inputs try."""
-    ranks = {len(dims) for dims in named(source.model)[1].values() if any(isinstance(dim, str) for dim in dims[1:])}
+    ranks = {
+        len(dims) for dims in dims_by_input(source.model).values() if any(isinstance(dim, str) for dim in dims[1:])
+    }
     usual = USUAL["image" if IMAGE_AXES in ranks else "other"]
     return sorted(inputs.sizes(), key=lambda size: size.length != usual)
 
 
-def given_sizes(source: Program, sizes: Mapping[str, int], shapes: Shapes) -> Given:
-    """Return the sizes that were given, by input; raise `BadInput` for what does not fit the model."""
-    names = named(source.model)[1]
+def with_given(source: Program, free: Inputs, sizes: Mapping[str, int], shapes: Shapes) -> Inputs:
+    """Return the inputs with the sizes that were given, where `free` are those without any.
+
+    Raises `BadInput` for what does not fit the model.
+    """
+    names = dims_by_input(source.model)
     told: dict[str, int] = {}
     _refuse_unknown(names, sizes, shapes)
     pairs = [pair for name, shape in shapes.items() for pair in _pairs(name, names, shape)]
@@ -82,7 +85,7 @@ def given_sizes(source: Program, sizes: Mapping[str, int], shapes: Shapes) -> Gi
         if told.setdefault(called, size) != size:
             message = _("The size {name} is given as {one} and as {other}.", name=called, one=told[called], other=size)
             raise BadInput(message, hint=_("Give one size for each name."))
-    for name, dims in solved(source)[0].items() if told else ():
+    for name, dims in free.dims.items() if told else ():
         for dim, found in zip(names[name], dims, strict=True):
             if isinstance(dim, str) and isinstance(found, int) and told.get(dim, found) != found:
                 message = _("The weights ask for {found} in place of the size {name}, not for {size}.")
@@ -90,7 +93,8 @@ def given_sizes(source: Program, sizes: Mapping[str, int], shapes: Shapes) -> Gi
                     message.format(found=found, name=dim, size=told[dim]),
                     hint=_("Leave it out, and it is taken from the weights."),
                 )
-    return {name: [told.get(dim) if isinstance(dim, str) else None for dim in dims] for name, dims in names.items()}
+    given = {name: [told.get(dim) if isinstance(dim, str) else None for dim in dims] for name, dims in names.items()}
+    return Inputs(source, given) if told else free
 
 
 def _refuse_unknown(names: Mapping[str, list[Dim]], sizes: Mapping[str, int], shapes: Shapes) -> None:
@@ -122,10 +126,15 @@ def _pairs(name: str, names: Mapping[str, list[Dim]], shape: Sequence[int]) -> I
 
 
 def _told(
-    source: Program, given: Given, names: Mapping[str, list[Dim]], found: Mapping[str, list[int]]
+    names: Mapping[str, list[Dim]],
+    found: Mapping[str, list[int]],
+    alone: Mapping[str, list[Dim]],
+    together: Mapping[str, list[Dim]],
 ) -> Iterator[tuple[str, FixedSize]]:
-    """Yield each open size once, by its name, with its value and where that comes from."""
-    alone, together = solved(source)[0], solved(source, given)[0] if given else {}
+    """Yield each open size once, by its name, with its value and where that comes from.
+
+    That is the weights `alone`, or `together` with what was given.
+    """
     seen: dict[str, list[str]] = {}
     for name, dims in names.items():
         for dim in dims:

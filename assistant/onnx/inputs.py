@@ -79,7 +79,12 @@ class Inputs:
 
     @cached_property
     def _batch(self) -> set[Dim]:
-        return {dims[0] for dims in self._solved[0].values() if dims and isinstance(dims[0], str)}
+        return {dims[0] for dims in self.dims.values() if dims and isinstance(dims[0], str)}
+
+    @property
+    def dims(self) -> dict[str, list[Dim]]:
+        """The sizes of each input that is a tensor, as far as the weights tell them; the others by their names."""
+        return self._solved[0]
 
     @property
     def draws(self) -> tuple[Draw, ...]:
@@ -89,7 +94,7 @@ class Inputs:
 
     def sizes(self) -> Iterator[Size]:
         """Yield sizes to try in turn for what is left open; one where nothing is."""
-        left = [place for dims in self._solved[0].values() for place in self._open(dims)]
+        left = [place for dims in self.dims.values() for place in self._open(dims)]
         for length in dict.fromkeys((*SIZES, *_lengths(self._program))) if left else SIZES[:1]:
             yield from (Size(length), Size(length, last=True))[: 1 + (min(left, default=-1) < -1)]
 
@@ -115,7 +120,7 @@ class Inputs:
             return [self._made(kind.sequence_type.elem_type, name, size, draw, seed + number) for number in range(3)]
         if which != "tensor_type":
             raise ValueError(which)
-        shape = self._shape(self._solved[0].get(name) or dims_of(kind), size)
+        shape = self._shape(self.dims.get(name) or dims_of(kind), size)
         if kind.tensor_type.elem_type == TensorProto.STRING:
             return np.full(shape, "a")
         random, dtype = np.random.default_rng(seed), helper.tensor_dtype_to_np_dtype(kind.tensor_type.elem_type)
@@ -126,7 +131,7 @@ class Inputs:
 
     def shapes(self, size: Size) -> dict[str, list[int]]:
         """Return the shape of each input that is a tensor, with `size` for what is left open."""
-        return {name: self._shape(dims, size) for name, dims in self._solved[0].items()}
+        return {name: self._shape(dims, size) for name, dims in self.dims.items()}
 
     def _shape(self, dims: list[Dim], size: Size) -> list[int]:
         shape, least = [dim if isinstance(dim, int) else 1 for dim in dims], self._solved[1]

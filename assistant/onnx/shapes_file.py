@@ -13,7 +13,7 @@ from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.record import replace
 from assistant.onnx.answers import FixedShapes
 from assistant.onnx.feeds import refuse_unfit, shapes_of
-from assistant.onnx.fixed_shapes import Shapes, fix_shapes, given_sizes, likely
+from assistant.onnx.fixed_shapes import Shapes, fix_shapes, likely, with_given
 from assistant.onnx.inputs import Feeds, Inputs, Size
 from assistant.onnx.load import load_model, result_path, save_model
 from assistant.onnx.program import program
@@ -71,13 +71,13 @@ class _Trial:
     def size(self, sizes: Mapping[str, int], shapes: Shapes) -> Size | None:
         """Return the first size for what is left open that the model runs with; None where that is not known."""
         source = program(self._model)
-        given = given_sizes(source, sizes, shapes)
-        inputs = Inputs(source, given)
+        free = Inputs(source)
+        inputs = with_given(source, free, sizes, shapes)
         choices = likely(source, inputs)
         found = None if self._missing else self._first(inputs, choices)
         if self._missing or found or not (sizes or shapes):
             return found
-        reason, free = self.failure, Inputs(source)
+        reason = self.failure
         if self._first(free, likely(source, free), made_up=True):
             message = _("The model does not run with the given sizes: {reason}.", reason=reason)
             raise BadInput(message, hint=_("Without them it runs; leave out what you do not need."))

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 import onnx
-from onnx import ModelProto, TypeProto
+from onnx import ModelProto, TensorShapeProto, TypeProto
 
 from assistant.onnx.fp16_policy import OPERATORS
 from assistant.onnx.graph import bodies, given_inputs
@@ -27,7 +27,10 @@ def solved(
     ONNX's own shape inference carries the names of open sizes to where they meet those of weights. `given` are sizes
     that are known already, by the name of an input.
     """
-    model, names = named(program.model)
+    names = dims_by_input(program.model)
+    if all(isinstance(dim, int) for sizes in names.values() for dim in sizes):
+        return names, {}
+    model = _named(program.model)
     names = _set(model, names, given or {})
     if all(isinstance(dim, int) for sizes in names.values() for dim in sizes):
         return names, {}
@@ -101,21 +104,34 @@ def _windows(step: Step, known: list[list[Dim] | None]) -> Iterator[tuple[str, i
             yield dim, length
 
 
-def named(given: ModelProto) -> tuple[ModelProto, dict[str, list[Dim]]]:
-    """Return a copy in which each open size of the inputs has a name, and the sizes of those that are tensors.
+def dims_by_input(model: ModelProto) -> dict[str, list[Dim]]:
+    """Return the sizes of those inputs that are tensors; each open one has a name.
 
-    One without a name is called after its input and axis: "x#1".
+    One without is called after its input and axis: "x#1".
     """
+    return {
+        info.name: [
+            dim.dim_value if dim.dim_value > 0 else _name(dim, info.name, axis)
+            for axis, dim in enumerate(info.type.tensor_type.shape.dim)
+        ]
+        for info in given_inputs(model.graph)
+        if info.type.WhichOneof("value") == "tensor_type"
+    }
+
+
+def _name(dim: TensorShapeProto.Dimension, name: str, axis: int) -> str:
+    return f"{name}#{axis}" if dim.dim_param in {"", NAMELESS} else dim.dim_param
+
+
+def _named(given: ModelProto) -> ModelProto:
+    """Return a copy in which each open size of the inputs has its name."""
     model = ModelProto()
     model.CopyFrom(given)
-    names: dict[str, list[Dim]] = {}
     for info in given_inputs(model.graph):
         for axis, dim in enumerate(info.type.tensor_type.shape.dim):
-            if dim.dim_param in {"", NAMELESS} and dim.dim_value <= 0:
-                dim.dim_param = f"{info.name}#{axis}"
-        if info.type.WhichOneof("value") == "tensor_type":
-            names[info.name] = dims_of(info.type)
-    return model, names
+            if dim.dim_value <= 0:
+                dim.dim_param = _name(dim, info.name, axis)
+    return model
 
 
 def _set(
