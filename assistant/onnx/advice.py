@@ -14,7 +14,7 @@ from assistant.i18n import Message, Text, _, ngettext
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.shell import command_line
 from assistant.onnx.answers import FixedSize
-from assistant.onnx.defects import met
+from assistant.onnx.defects import Defect, Part, met
 from assistant.onnx.fixed_shapes import open_sizes
 from assistant.onnx.graph import opsets, plain_domain, tensors
 from assistant.onnx.libraries import is_foreign, remedy, unknown
@@ -65,6 +65,11 @@ class Examination:
     def on_device(self) -> list[Node]:
         """The nodes that DirectML takes."""
         return [node for node in self.computing if node.device == "dml"]
+
+    @cached_property
+    def defects(self) -> list[tuple[Defect, list[Part]]]:
+        """What this release of the runtime is known to do wrong with the model, each with the parts concerned."""
+        return list(met(self.program, self.provider, self.release.version))
 
     @cached_property
     def open_sizes(self) -> tuple[FixedSize, ...]:
@@ -147,9 +152,9 @@ def _foreign(exam: Examination) -> Iterator[Found]:
 
 
 def _defects(exam: Examination) -> Iterator[Found]:
-    """Tell what this release of the runtime is known to do wrong with the model, and how to go round it."""
+    """Tell what the runtime is known to do wrong, and how to go round it."""
     by_step = {id(node.step): node for node in exam.nodes}
-    for defect, parts in met(exam.program, exam.provider, exam.release.version):
+    for defect, parts in exam.defects:
         nodes = [by_step[id(step)] for step in dict.fromkeys(part[0] for part in parts) if id(step) in by_step]
         severity = Severity.WARNING if defect.effect == "fallback" else Severity.ERROR
         without = _("Or create the session with disabled_optimizers={names}.", names=list(defect.optimizers))

@@ -70,6 +70,9 @@ def _verdict(exam: Examination, stop: Text) -> Message:
     if counts["none"]:
         message = _("It does not load: {nodes} of {all} can run nowhere.")
         return message.format(nodes=count_nodes(counts["none"]), all=total)
+    for defect, parts in exam.defects:
+        if defect.effect != "fallback":
+            return _("It does not load as it is: {why}", why=defect.told(len(parts)))
     if counts[exam.provider] == total:
         message = _("{device} takes every node that computes ({nodes}).")
         return message.format(device=provider_name(exam.provider), nodes=count_nodes(total))

@@ -14,9 +14,11 @@ from packaging.version import Version
 
 from assistant.i18n import Message, _, ngettext
 from assistant.model.record import Record, from_plain
+from assistant.onnx.graph import opsets
 from assistant.onnx.program import Program, Step, Value, attribute
 
-GELU_OPSET = 20  # from here on ONNX has an operator of its own, into which the optimiser fuses
+# From here on ONNX has an operator of its own, into which the optimiser fuses what is written out.
+GELU_OPSET, LAYER_NORM_OPSET = 20, 17
 PROCESSORS = {"arm64": "aarch64"}  # as macOS and Windows call it
 KINDS = {"float16": TensorProto.FLOAT16, "double": TensorProto.DOUBLE}
 Part = tuple[Step, ...]
@@ -88,7 +90,8 @@ def met(program: Program, provider: str, release: str = "") -> Iterator[tuple[De
 def cause(program: Program, provider: str, error: str, *, died: bool) -> Message | None:
     """Return the sentence of the defect that explains an error of the runtime, or its death; None for any other."""
     for defect, parts in met(program, provider):
-        if died if defect.effect == "crash" else defect.error and defect.error in error:
+        explains = died if defect.effect == "crash" else bool(defect.error) and defect.error in error
+        if explains:
             return defect.told(len(parts))
     return None
 
@@ -143,14 +146,30 @@ def _moves_batch(order: list[int]) -> bool:
     return axes > 2 and order[:-2] == list(range(1, axes - 1)) and set(order[-2:]) == {0, axes - 1}  # noqa: PLR2004
 
 
-def _mean_square(program: Program) -> Iterator[Part]:
-    """Find the roots of mean squares that normalisations are written out with, in models with convolutions."""
-    if not any(step.op == "Conv" for step in program.steps()):
-        return
-    for step in program.steps():
-        part = _chain(step, ("Pow", "ReduceMean", "Add", "Sqrt"))
-        if part:
-            yield part
+def _mean_squares(program: Program) -> Iterator[Part]:
+    """Find normalisations by the root of a mean square, where there are two and a convolution by a weight.
+
+    From opset 17 on those that subtract a mean first are merged whole, before anything can go wrong.
+    """
+    convolution = next((step for step in program.steps() if step.op == "Conv" and _has_weight(step)), None)
+    whole = opsets(program.model).get("", 1) >= LAYER_NORM_OPSET
+    found = [
+        (*part, convolution)
+        for step in program.steps()
+        if convolution is not None and (part := _chain(step, ("Pow", "ReduceMean", "Add", "Sqrt", "Div", "Mul")))
+        if not (whole and _is_made_by(step, "Sub"))
+    ]
+    if len(found) > 1:
+        yield from found
+
+
+def _has_weight(step: Step) -> bool:
+    return len(step.inputs) > 1 and step.inputs[1] is not None and step.inputs[1].tensor is not None
+
+
+def _is_made_by(step: Step, op: str) -> bool:
+    first = step.inputs[0] if step.inputs else None
+    return first is not None and first.maker is not None and first.maker.op == op
 
 
 def _gelu(program: Program) -> Iterator[Part]:
@@ -180,5 +199,5 @@ CONDITIONS: dict[str, Callable[[Program], Iterator[Part]]] = {
     "erf-gelu": _gelu,
     "product-of-moved-batch": _moved_batch,
     "product-of-transposed": _any_transposed,
-    "root-of-mean-square": _mean_square,
+    "roots-of-mean-squares": _mean_squares,
 }

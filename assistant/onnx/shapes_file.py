@@ -65,7 +65,7 @@ class _Trial:
     def __init__(self, model: ModelProto, samples: Sequence[Feeds]) -> None:
         self._model, self._samples = model, samples
         self._missing = importlib.util.find_spec("onnxruntime") is None
-        self._fed: Feeds = {}
+        self._fed: Feeds | None = None
         self.failure = ""
 
     def size(self, sizes: Mapping[str, int], shapes: Shapes) -> Size | None:
@@ -73,7 +73,7 @@ class _Trial:
         source = program(self._model)
         free = Inputs(source)
         inputs = with_given(source, free, sizes, shapes)
-        choices = likely(source, inputs)
+        choices = likely(source, inputs)[: 1 if self._samples else None]
         found = None if self._missing else self._first(inputs, choices)
         if self._missing or found or not (sizes or shapes):
             return found
@@ -104,7 +104,7 @@ class _Trial:
         """Return whether the result runs; raise `WorkFailed` where the original ran and it does not."""
         if self._missing:
             return None
-        if not self._fed:
+        if self._fed is None:
             return False
         try:
             run(opened(fixed), self._fed)

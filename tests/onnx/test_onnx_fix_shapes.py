@@ -118,6 +118,24 @@ def test_weights_among_the_inner_values_keep_their_shape(dense: ModelProto) -> N
     assert {info.name: dims(info) for info in fixed.graph.value_info}["a"] == [1, 64, 4]
 
 
+def test_an_inference_that_contradicts_itself_is_not_written(
+    dense: ModelProto, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Inputs get their sizes all the same, and outputs those of the same name."""
+    real = onnx.shape_inference.infer_shapes
+
+    def infer(model: ModelProto, **options: bool) -> ModelProto:
+        if options.get("strict_mode"):
+            raise onnx.shape_inference.InferenceError
+        return real(model, **options)
+
+    monkeypatch.setattr(onnx.shape_inference, "infer_shapes", infer)
+    fixed, done = fix_shapes(dense)
+    assert done.inputs == {"x": (1, 64, 80)}
+    assert done.outputs == {"y": (1, 64, 4)}
+    assert not fixed.graph.value_info
+
+
 @pytest.mark.process
 def test_it_needs_no_runtime(dense: ModelProto, tmp_path: Path) -> None:
     """A page in a browser has onnx and NumPy alone."""
