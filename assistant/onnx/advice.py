@@ -5,23 +5,18 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 
-from onnx import ModelProto, TensorProto
+from onnx import TensorProto
 
 from assistant.i18n import Message, Text, _, ngettext
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.shell import command_line
-from assistant.onnx.answers import FixedSize
-from assistant.onnx.defects import Defect, Part, met
-from assistant.onnx.fixed_shapes import open_sizes
-from assistant.onnx.graph import opsets, plain_domain, tensors
+from assistant.onnx.examination import Examination
+from assistant.onnx.graph import plain_domain, tensors
 from assistant.onnx.libraries import is_foreign, remedy, unknown
-from assistant.onnx.operators import Release, Types, match, runtimes, since, tensor_type
-from assistant.onnx.partition import copies
+from assistant.onnx.operators import Types, match, runtimes, since, tensor_type
 from assistant.onnx.placement import Node
-from assistant.onnx.program import Program, Value, attribute, constant_input
+from assistant.onnx.program import Value, attribute, constant_input
 
 MOST_NAMES = 5  # of nodes, sizes or operators in one sentence
 ORDER = (Severity.ERROR, Severity.WARNING, Severity.INFO)
@@ -29,56 +24,6 @@ CONVOLUTIONS = {"Conv", "ConvTranspose", "MaxPool", "AveragePool", "LpPool"}
 FLAT = 3  # dimensions of what a 1-D convolution takes: batch, channels, length
 # What DirectML answers: https://github.com/microsoft/DirectML/issues/611
 NOT_SUPPORTED = "The specified device interface or feature level is not supported on this system"
-
-
-@dataclass
-class Examination:
-    """A model as it was read, analysed and placed, with the runtime's limits and the file's name.
-
-    `given` are its open sizes where inputs tell what they are.
-    """
-
-    model: ModelProto
-    program: Program
-    nodes: Sequence[Node]
-    provider: str
-    release: Release
-    file: str
-    given: tuple[FixedSize, ...] | None = None
-
-    @property
-    def opset(self) -> int:
-        """The version of ONNX's own operators."""
-        return opsets(self.model).get("", 1)
-
-    @cached_property
-    def computing(self) -> list[Node]:
-        """The nodes without constants, which are weights once the model is loaded."""
-        return [node for node in self.nodes if node.op != "Constant"]
-
-    @cached_property
-    def copies(self) -> int:
-        """The values that are copied between device and CPU in every run, apart from inputs and outputs."""
-        return copies(self.nodes)
-
-    @cached_property
-    def on_device(self) -> list[Node]:
-        """The nodes that DirectML takes."""
-        return [node for node in self.computing if node.device == "dml"]
-
-    @cached_property
-    def defects(self) -> list[tuple[Defect, list[Part]]]:
-        """What this release of the runtime is known to do wrong with the model, each with the parts concerned."""
-        return list(met(self.program, self.provider, self.release.version))
-
-    @cached_property
-    def open_sizes(self) -> tuple[FixedSize, ...]:
-        """The sizes that the inputs leave open, with what `fix_shapes` would put in their place."""
-        return open_sizes(self.program) if self.given is None else self.given
-
-    def ops(self, *names: str) -> list[Node]:
-        """Return the nodes with one of these operators of ONNX's own."""
-        return [node for node in self.computing if node.op in names and not plain_domain(node.step.node.domain)]
 
 
 _AFTERWARDS = _("Cut the post-processing off the model and run it outside.")
@@ -231,7 +176,7 @@ def _shapes(exam: Examination) -> Iterator[Found]:
     if found:
         text = _("DirectML does not compile what has open sizes ({names}), and runs several times slower uncompiled.")
         remedies = (
-            _fix_shapes(exam),
+            fix_shapes(exam),
             _advice(_("Or fix them for the session, with SessionOptions.add_free_dimension_override_by_name.")),
         )
         text = text.format(names=", ".join(one.name for one in found[:MOST_NAMES]))
@@ -304,7 +249,7 @@ def _npu(exam: Examination) -> Iterator[Found]:
         yield _finding(Severity.INFO, "npu-fp32", text, single, _convert(exam), gpu, gain=-1)
     if exam.open_sizes:
         yield _finding(
-            Severity.INFO, "npu-dynamic-shape", _("NPUs take fixed sizes only."), (), _fix_shapes(exam), gpu, gain=-2
+            Severity.INFO, "npu-dynamic-shape", _("NPUs take fixed sizes only."), (), fix_shapes(exam), gpu, gain=-2
         )
     flat = [
         node
@@ -359,7 +304,7 @@ def _convert(exam: Examination) -> Remedy:
     return _advice(text, command_line(["assistant", "onnx", "convert", exam.file]))
 
 
-def _fix_shapes(exam: Examination) -> Remedy:
+def fix_shapes(exam: Examination) -> Remedy:
     """Point to the command that writes sizes into the model, with all of those that are open."""
     given = [word for one in exam.open_sizes for word in ("--dim", f"{one.name}={one.size}")]
     text = _("Fix the sizes in the model: one model for each size that you need.")

@@ -10,8 +10,9 @@ from onnx import ModelProto
 
 from assistant.i18n import Message, Text, _
 from assistant.model.finding import Finding
-from assistant.onnx.advice import Examination, count_nodes, find, obstacle
+from assistant.onnx.advice import count_nodes, find, obstacle
 from assistant.onnx.answers import Checked, Placed
+from assistant.onnx.examination import Examination
 from assistant.onnx.feeds import refuse_unfit, shapes_of
 from assistant.onnx.fixed_shapes import fix_shapes
 from assistant.onnx.inputs import Feeds
