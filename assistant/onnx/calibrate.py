@@ -1,21 +1,25 @@
-"""One run of a model on made-up or given inputs, and what its values were: how large, how tiny, how they add up."""
+"""Runs of a model on made-up or given inputs: its results, and how large, how tiny its values are, how they add up.
+
+The model is run with nodes beside its own that reduce each value to a few numbers, so that no value has to be kept.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import importlib.util
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from onnx import ModelProto, helper
+from onnx import NodeProto, helper, numpy_helper
 
 from assistant.onnx.fp16_policy import OPERATORS
+from assistant.onnx.graph import opsets, unique_name
 from assistant.onnx.inputs import Draw, Feeds, Inputs
-from assistant.onnx.program import FLOAT, Program, Step, Value, attribute, constant_input
+from assistant.onnx.parity import CLOSE, differs
+from assistant.onnx.program import FLOAT, Program, Step, Value, attribute, constant_input, replace_nodes
 from assistant.onnx.runtime import opened, run
 from assistant.onnx.value_ranges import LARGEST, ROUNDED_AWAY
 
@@ -23,110 +27,214 @@ from assistant.onnx.value_ranges import LARGEST, ROUNDED_AWAY
 MARGINS: dict[Draw, float] = {"normal": 8.0, "wide": 1.5, "long": 1.5}
 GIVEN_MARGIN = 2.0
 FADED = 2.0**-17  # a value whose largest number is below has lost more than its last two digits in FP16
-RUN_BYTES = 2**30  # of values kept at a time
 MOST_PROBED = 30_000  # values: the time in which ONNX Runtime opens a model grows with their square (measured)
 IN_MEMORY = 1_500_000_000  # bytes of a model that may be handed over in one piece; protobuf ends at 2 GB
+PROVED = 700_000_000  # bytes of a model that is held three times: as it was, rounded, and in the runtime
+CLOSE_WIDE = 5e-2  # of the largest number, for inputs that are there to find what overflows (chosen)
+AGAIN: tuple[Draw, ...] = ("normal",)  # drawn once more: what lies close to a threshold shows in one or the other
+
+# Why no run tells: no ONNX Runtime, a model that is too large, one that it cannot run, or one that draws at random.
+Obstacle = Literal["", "missing", "size", "run", "random"]
+# Opsets that brought Where, and reductions whose axes are an input.
+FIRST_WHERE, FIRST_AXES_AS_INPUT = 9, 18
+# The axis from which on these sum; others name it.
+FIRST_SUMMED = {"GlobalAveragePool": 2, "GroupNormalization": 1, "InstanceNormalization": 2}
+
+
+class Run(NamedTuple):
+    """Inputs, what the original made of them, and by how much a result may differ."""
+
+    given: Feeds
+    results: list[Any]
+    limit: float
+
+    def agrees(self, found: list[Any]) -> bool:
+        """Return whether these results are as good as the original's."""
+        return not any(differs(one, other, self.limit) for one, other in zip(self.results, found, strict=True))
 
 
 @dataclass
 class Measured:
-    """What a run showed: values outside FP16's range, steps whose inner sums leave it, and values that were seen."""
+    """What runs showed: values outside FP16's range, steps whose inner sums leave it, and the results, to compare with.
 
+    `obstacle` says why there are no results that a conversion could be held against; `ran` is whether it ran at all.
+    """
+
+    ran: bool = False
+    obstacle: Obstacle = ""
     outside: set[Value] = field(default_factory=set)
     crowded: set[Step] = field(default_factory=set)
-    seen: set[Value] = field(default_factory=set)
-
-    def examine(self, batch: Mapping[Value, Any], margin: float) -> None:
-        """Add the values of a run; real ones may be `margin` times as large."""
-        self.seen.update(batch)
-        for value, numbers in batch.items():
-            if not isinstance(numbers, np.ndarray) or numbers.dtype != np.float32:
-                continue
-            sizes = np.abs(numbers)
-            sizes = sizes if np.isfinite(sizes).all() else sizes[np.isfinite(sizes)]
-            peak = float(sizes.max(initial=0))
-            fades = any(_divides(step, value) for step in value.takers) and ((sizes > 0) & (sizes < ROUNDED_AWAY)).any()
-            if peak * margin > LARGEST or 0 < peak < FADED or fades:
-                self.outside.add(value)
-            self.crowded |= {step for step in value.takers if _crowds(step, value, numbers, margin)}
+    runs: list[Run] = field(default_factory=list)
 
 
-def measure(program: Program, inputs: Inputs, samples: Sequence[Feeds] = ()) -> Measured | None:
-    """Run a program on `samples`, else on made-up `inputs`; None where no run succeeds."""
-    model, values = program.filled(), program.main.values
-    computed = (value for step in program.main.steps for value in step.outputs if value is not None)
-    wanted = {value.name: value for value in computed if value.kind == FLOAT}
-    if not importlib.util.find_spec("onnxruntime") or model.ByteSize() > IN_MEMORY or len(wanted) > MOST_PROBED:
-        return None
+def measure(program: Program, inputs: Inputs, samples: Sequence[Feeds] = ()) -> Measured:
+    """Run a program on `samples`, else on the first made-up `inputs` that it takes."""
+    if not importlib.util.find_spec("onnxruntime"):
+        return Measured(obstacle="missing")
+    gauged = _Gauged(program)
+    if gauged.size > IN_MEMORY or len(gauged.rows) > MOST_PROBED:
+        return Measured(obstacle="size")
     with contextlib.suppress(Exception):  # the runtime's own errors share no base
-        session = _probed(model, wanted)
-        for size in (None,) if samples else inputs.sizes():
-            measured = Measured()
-            with contextlib.suppress(Exception):
-                made = [(inputs.make(size, draw), MARGINS[draw]) for draw in inputs.draws] if size else []
-                for sample, margin in made or [(sample, GIVEN_MARGIN) for sample in samples]:
-                    measured.examine({values[name]: sample[name] for name in values.keys() & sample.keys()}, margin)
-                    for batch in _run_in_batches(session, wanted, sample):
-                        measured.examine(batch, margin)
-                return measured
-    return None
+        gauged.open()
+        for offered in [[(sample, GIVEN_MARGIN, CLOSE) for sample in samples]] if samples else _made(inputs):
+            with contextlib.suppress(Exception):  # the next ones may do
+                return _measured(gauged, offered)
+    return Measured(obstacle="run")
 
 
-def _run_in_batches(session: Any, wanted: Mapping[str, Value], sample: Feeds) -> Iterator[dict[Value, Any]]:  # noqa: ANN401
-    for batch in _batches(wanted):
-        yield dict(zip((wanted[name] for name in batch), run(session, sample, batch), strict=True))
+def _made(inputs: Inputs) -> Iterator[list[tuple[Feeds, float, float]]]:
+    """Yield made-up inputs for one size after another, each with its margin and by how much a result may differ."""
+    for size in inputs.sizes():
+        drawn = [(draw, 0) for draw in inputs.draws] + [(draw, 1) for draw in AGAIN]
+        yield [
+            (inputs.make(size, draw, seed), MARGINS[draw], CLOSE_WIDE if draw == "wide" else CLOSE)
+            for draw, seed in drawn
+        ]
 
 
-def _probed(model: ModelProto, names: Iterable[str]) -> Any:  # noqa: ANN401 - the library has no types
-    """Open a model in ONNX Runtime on the CPU, unoptimised; the values of these names become outputs, too."""
-    probed = ModelProto()
-    probed.CopyFrom(model)
-    have = {info.name for info in probed.graph.output}
-    probed.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in names if name not in have)
-    return opened(probed)
+def _measured(gauged: _Gauged, offered: list[tuple[Feeds, float, float]]) -> Measured:
+    measured = Measured(ran=True)
+    for given, margin, limit in offered:
+        results, numbers = gauged.run(given)
+        for row, number in zip(gauged.rows, numbers, strict=True):
+            row.judge(number, margin, measured)
+        measured.runs.append(Run(given, results, limit))
+    first = measured.runs[0]
+    if gauged.size > PROVED:
+        measured.runs, measured.obstacle = [], "size"
+    elif not first.agrees(gauged.run(first.given)[0]):
+        measured.runs, measured.obstacle = [], "random"
+    return measured
 
 
-def _batches(names: Mapping[str, Value]) -> Iterator[list[str]]:
-    """Divide values so that those of one run fit into `RUN_BYTES`; an open size is taken for 64 then."""
-    batch: list[str] = []
-    left = RUN_BYTES
-    for name, value in names.items():
-        size = 4 * math.prod(length or 64 for length in value.shape) if value.shape is not None else 2**20
-        if batch and size > left:
-            yield batch
-            batch, left = [], RUN_BYTES
-        batch.append(name)
-        left -= size
-    yield batch
+@dataclass(frozen=True)
+class _Row:
+    """What a number tells: how large values with the same numbers are, that they fade where they divide, or a sum."""
+
+    kind: Literal["peak", "faded", "sum", "squares"]
+    values: list[Value]
+    step: Step | None = None
+
+    def judge(self, number: float, margin: float, measured: Measured) -> None:
+        """Add what the number tells; real ones may be `margin` times as large."""
+        if self.step is None:
+            if (number * margin > LARGEST or 0 < number < FADED) if self.kind == "peak" else number > 0:
+                measured.outside.update(self.values)
+        elif number * (margin if self.kind == "squares" else 1) > LARGEST:
+            measured.crowded.add(self.step)
+
+
+class _Gauged:
+    """A program's model with one output more, a number for each of `rows`.
+
+    What computes a number stands right behind the node that makes the value, which is not kept for longer.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._prefix = unique_name("gauged", {name for scope in program.scopes() for name in scope.values})
+        self._build(finite=False)
+
+    def open(self) -> None:
+        """Open the model in ONNX Runtime."""
+        self._session = opened(self.model, in_order=True)
+
+    def run(self, given: Feeds) -> tuple[list[Any], list[float]]:
+        """Return the model's outputs and the numbers; beside an infinity it is told how large the others are."""
+        *results, numbers = run(self._session, given, [*self.outputs, self._last])
+        if not self._finite and not np.isfinite(numbers).all():
+            self._build(finite=True)
+            self.open()
+            return self.run(given)
+        return results, numbers.ravel().tolist()
+
+    def _build(self, *, finite: bool) -> None:
+        self.rows: list[_Row] = []
+        self.model = self._program.filled()
+        self.size = self.model.ByteSize()
+        self.outputs = [info.name for info in self.model.graph.output]
+        self._opset = opsets(self.model).get("", 1)
+        self._finite = finite
+        self._peaks: dict[Value, list[Value]] = {}
+        self._known_axes: dict[tuple[int, ...], str] = {}
+        self._numbers: list[str] = []
+        self._nodes: list[NodeProto] = []
+        graph = self.model.graph
+        self._zero, self._least, self._infinity = (
+            self._add("Constant", value=helper.make_tensor("", FLOAT, [], [number]))
+            for number in (0.0, ROUNDED_AWAY, math.inf)
+        )
+        for info in graph.input:
+            self._gauge(self._program.main.values[info.name])
+        for step, node in zip(self._program.main.steps, graph.node, strict=True):
+            self._nodes.append(node)
+            for value in step.outputs:
+                self._gauge(value)
+        self._last = self._add("Concat", *self._numbers, axis=0)
+        replace_nodes(graph, self._nodes)
+        graph.output.append(helper.make_tensor_value_info(self._last, FLOAT, None))
+
+    def _gauge(self, value: Value | None) -> None:
+        """Add what computes the numbers of a value; one that is another in another shape is as large as that."""
+        if value is None or value.kind != FLOAT or value.tensor is not None:
+            return
+        divides = any(_divides(step, value) for step in value.takers)
+        same = value.maker.inputs[0] if value.maker and value.maker.op in OPERATORS.reorders else None
+        if same in self._peaks and not divides:
+            self._peaks[same].append(value)
+            self._peaks[value] = self._peaks[same]
+        else:
+            self._sizes(value, divides=divides)
+        for step in value.takers:
+            squares = step.op in OPERATORS.sums_squares
+            if (squares or step.op in OPERATORS.sums) and step.inputs[0] is value:
+                sums = self._summed(step, value, "ReduceSumSquare" if squares else "ReduceL1")
+                self._row(_Row("squares" if squares else "sum", [value], step), sums)
+
+    def _sizes(self, value: Value, *, divides: bool) -> None:
+        sizes = self._add("Abs", value.name)
+        if self._finite and self._opset >= FIRST_WHERE:
+            sizes = self._add("Where", self._add("Less", sizes, self._infinity), sizes, self._zero)
+        self._peaks[value] = [value]
+        self._row(_Row("peak", self._peaks[value]), sizes)
+        if divides:
+            tiny = self._add("And", self._add("Greater", sizes, self._zero), self._add("Less", sizes, self._least))
+            self._row(_Row("faded", [value]), self._add("Cast", tiny, to=FLOAT))
+
+    def _summed(self, step: Step, value: Value, reduction: str) -> str:
+        """Add the sums that a normalisation or reduction forms inside."""
+        if step.op.startswith("Reduce"):
+            axes = attribute(step.node, "axes", constant_input(step, 1))
+            return self._reduced(reduction, value.name, axes if isinstance(axes, list) else None)
+        first = FIRST_SUMMED.get(step.op, attribute(step.node, "axis", -1))
+        if value.shape and isinstance(first, int):
+            first %= len(value.shape)  # Flatten takes negative axes from opset 11 on
+        return self._reduced(reduction, self._add("Flatten", value.name, axis=first), [1])
+
+    def _row(self, row: _Row, values: str) -> None:
+        """Add a row for the largest of some values."""
+        self.rows.append(row)
+        self._numbers.append(self._reduced("ReduceMax", self._add("Flatten", values, axis=0), [1]))
+
+    def _reduced(self, reduction: str, values: str, axes: list[int] | None) -> str:
+        """Reduce values along axes, or all; the axes are an input from opset 18 on."""
+        if axes is None or self._opset < FIRST_AXES_AS_INPUT:
+            return self._add(reduction, values, **({"axes": axes} if axes else {}))
+        return self._add(reduction, values, self._axes(tuple(axes)))
+
+    def _axes(self, axes: tuple[int, ...]) -> str:
+        if axes not in self._known_axes:
+            content = numpy_helper.from_array(np.array(axes, np.int64))
+            self._known_axes[axes] = self._add("Constant", value=content)
+        return self._known_axes[axes]
+
+    def _add(self, op: str, *inputs: str, **attributes: Any) -> str:  # noqa: ANN401 - as onnx has them
+        """Add a node and return the name of what it makes."""
+        name = f"{self._prefix}_{len(self._nodes)}"
+        self._nodes.append(helper.make_node(op, list(inputs), [name], **attributes))
+        return name
 
 
 def _divides(step: Step, value: Value) -> bool:
     index = OPERATORS.divides_by.get(step.op)
     return index is not None and len(step.inputs) > index and step.inputs[index] is value
-
-
-def _crowds(step: Step, value: Value, numbers: NDArray[Any], margin: float) -> bool:
-    """Return whether a sum that a step forms inside, of its first input or of its squares, leaves FP16's range."""
-    if (
-        step.op not in OPERATORS.sums_squares | OPERATORS.sums
-        or not step.inputs
-        or step.inputs[0] is not value
-        or not numbers.ndim
-    ):
-        return False
-    axes = _reduced(step, numbers.ndim)
-    terms = np.square(numbers, dtype=np.float32) if step.op in OPERATORS.sums_squares else np.abs(numbers)
-    return float(terms.sum(axis=axes).max(initial=0)) * (margin if step.op in OPERATORS.sums_squares else 1) > LARGEST
-
-
-def _reduced(step: Step, rank: int) -> tuple[int, ...]:
-    """Return the axes that a normalisation or reduction sums over; all where the model computes them."""
-    if step.op in {"InstanceNormalization", "GlobalAveragePool"}:
-        return tuple(range(2, rank))
-    if step.op == "GroupNormalization":
-        return tuple(range(1, rank))
-    if step.op.startswith("Reduce"):
-        axes = attribute(step.node, "axes", constant_input(step, 1))
-        return tuple(int(axis) % rank for axis in axes) if isinstance(axes, Iterable) else tuple(range(rank))
-    first = attribute(step.node, "axis", -1)
-    return tuple(range(int(first) % rank, rank)) if isinstance(first, int) else (rank - 1,)

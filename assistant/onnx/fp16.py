@@ -88,21 +88,17 @@ def convert_program(
 
     With `careful` it goes round all known defects of runtimes, also those that few models come upon.
     """
-    constants, inputs = Constants(), Inputs(source)
+    constants = Constants()
     why = _by_definition(source, frozenset(keep)) | _phases(source) | _exact(source)
-    wide = outside(source, constants)
-    calibration: Literal["run", "weights", "none"] = "none"
-    measured = None
-    if calibrate == "auto" and not samples and bound(source, constants) * CALM < LARGEST:
-        calibration = "weights"
-    elif calibrate != "never" and (measured := measure(source, inputs, samples)) is not None:
-        calibration = "run"
-        wide |= measured.outside
-        why |= dict.fromkeys(measured.crowded, "sums")
-    converted = _chosen(source, wide, why, careful=careful)
-    proof = Proof(source, constants, inputs, samples) if calibration != "weights" else None
-    astray = proof.improve(converted) if proof else None
-    left = _unseen(source, measured) if astray is None else dict.fromkeys(astray, "rounding")
+    calm = calibrate == "auto" and not samples and bound(source, constants) * CALM < LARGEST
+    measured = Measured() if calm or calibrate == "never" else measure(source, Inputs(source), samples)
+    why |= dict.fromkeys(measured.crowded, "sums")
+    converted = _chosen(source, outside(source, constants) | measured.outside, why, careful=careful)
+    proved = measured.ran and not measured.obstacle
+    if proved:
+        left = dict.fromkeys(Proof(source, constants, measured.runs).improve(converted), "rounding")
+    else:
+        left = _unseen(source) if measured.ran else {}
     for step in converted.keys() & left.keys():
         why[step] = left[step]
         del converted[step]
@@ -111,9 +107,9 @@ def convert_program(
     return result, Fp16Summary(
         converted=len(converted),
         kept=kept,
-        calibration=calibration,
-        proved=astray is not None,
-        obstacle=proof.obstacle if proof else "",
+        calibration="run" if measured.ran else "weights" if calm else "none",
+        proved=proved,
+        obstacle=measured.obstacle,
     )
 
 
@@ -193,16 +189,9 @@ def _exact_inputs(step: Step) -> Iterator[Value]:
             yield value
 
 
-def _unseen(source: Program, measured: Measured | None) -> dict[Step, str]:
-    """Find the steps of subgraphs whose values a run has not shown."""
-    if measured is None:
-        return {}
-    return {
-        step: "unseen"
-        for step in source.steps()
-        if step.scope is not source.main
-        and not measured.seen.issuperset(value for value in step.outputs if value is not None)
-    }
+def _unseen(source: Program) -> dict[Step, str]:
+    """Find the steps of subgraphs, whose values no run shows."""
+    return {step: "unseen" for step in source.steps() if step.scope is not source.main}
 
 
 def _chosen(source: Program, wide: set[Value], why: dict[Step, str], *, careful: bool) -> dict[Step, Slots]:

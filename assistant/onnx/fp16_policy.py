@@ -16,6 +16,7 @@ class Operators(Record, frozen=True):
 
     as_of: str
     moves: Names
+    reorders: Names
     follows: Names
     chooses_type: Names
     arithmetic: Names
@@ -75,6 +76,11 @@ def slots(step: Step) -> Slots:
     made = [(index, form.output(index), value.kind) for index, value in enumerate(step.outputs) if value is not None]
     bound = {name for _index, name, kind in taken if kind == FLOAT} & form.halves
     bound -= {name for _index, name, kind in taken if kind == UNKNOWN}
+    absent = {name for _input, name in form.inputs} - {name for _index, name, _kind in taken}
+    if any(kind == FLOAT and name in absent for _index, name, kind in made):
+        return (
+            Slots()
+        )  # LinearAttention without a state to start from: runtimes disagree on the type of the one it makes
     return Slots(
         inputs=frozenset(index for index, name, _kind in taken if name in bound),
         outputs=frozenset(index for index, name, kind in made if name in bound and kind == FLOAT),

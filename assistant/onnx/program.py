@@ -1,7 +1,7 @@
 """A model as values and steps: who makes what, who takes it, of which element type, in which scope.
 
-An intermediate form of our own: onnx-ir 1.1.0 drops sparse weights, refuses sparse constants and maps, infers no shapes
-without a way back through protobuf, and loads sympy (3.1 s of CPU against 0.4 s for onnx alone, 2026-11-22).
+An intermediate form of our own: onnx-ir 1.1.0, the newest on 2026-11-27, drops sparse weights without a word, refuses
+models with sparse constants or maps, and infers shapes only by way of protobuf and back.
 """
 
 from __future__ import annotations

@@ -10,8 +10,11 @@ from assistant.onnx.graph import KNOWN_IR
 from assistant.onnx.inputs import Feeds
 
 
-def opened(model: ModelProto) -> Any:  # noqa: ANN401 - the library has no types
-    """Open a model in ONNX Runtime on the CPU, unoptimised, so that no value is left out."""
+def opened(model: ModelProto, *, in_order: bool = False) -> Any:  # noqa: ANN401 - the library has no types
+    """Open a model in ONNX Runtime on the CPU, unoptimised, so that no value is left out.
+
+    With `in_order` the nodes run as they stand, so that what only looks at a value does so before it is needed no more.
+    """
     import onnxruntime  # noqa: PLC0415 - a tenth of a second, and optional
 
     if model.ir_version > KNOWN_IR:
@@ -21,7 +24,11 @@ def opened(model: ModelProto) -> Any:  # noqa: ANN401 - the library has no types
         model = known
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
+    # Threads that wait in circles for the next run would take the processor from whoever prepares it.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    if in_order:
+        options.execution_order = onnxruntime.ExecutionOrder.PRIORITY_BASED
     return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 

@@ -122,14 +122,13 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
             old.close()
 
     def _footer(self, state: State) -> Footer:
-        aside = state.page in {Page.SETUP, Page.WRONG} and state.running and state.running.only_reads
-        if state.running and not aside:
-            return working(state)
-        return self._pages[state.page].footer(state)
+        return working(state) if state.running and not _reads_aside(state) else self._pages[state.page].footer(state)
 
     def _draw_foot(self, state: State) -> None:
         shown = self._footer(state)
-        offer = (*shown.offer, state.running)
+        # What is read of environments beside a page ends without changing what its buttons mean.
+        beside = _reads_aside(state) and state.running is not None and state.running.is_errand
+        offer = (*shown.offer, None if beside else state.running)
         if offer != self._offered:
             self._offered, self.foot.offer = offer, self.foot.offer + 1
         others = [(f"other{number}", other.label, True) for number, other in enumerate(shown.others)]
@@ -163,6 +162,11 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
             self.foot.note = html.inline(say("JupyterLab cannot show the folder here; its name is above."))
         else:
             self.press(str(message.get("press")), message.get("offer"), message.get("view"))
+
+
+def _reads_aside(state: State) -> bool:
+    """Return whether what runs only reads, beside a page that goes on offering what it does."""
+    return state.page in {Page.SETUP, Page.WRONG} and state.running is not None and state.running.only_reads
 
 
 def standing(machine: str = "") -> SetupWizard | None:

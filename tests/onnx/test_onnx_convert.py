@@ -260,3 +260,36 @@ def test_a_model_that_draws_at_random_is_converted_and_not_called_proved() -> No
     half = convert_to_fp16(model, calibrate="always")[1]
     assert half.converted >= 3
     assert (half.proved, half.obstacle) == (False, "random")
+
+
+def test_an_output_whose_type_no_input_tells_keeps_its_node_in_fp32() -> None:
+    """LinearAttention makes a state of the type of the one that it is given, and here it is given none."""
+    model = parser.parse_model(
+        '<ir_version: 10, opset_import: ["" : 27]> g (float[1,2,4,8] q, float[1,2,4,8] k, float[1,2,4,8] v) '
+        '=> (float[1,2,4,8] y, float[1,2,8,8] s) { y, s = LinearAttention<update_rule = "linear">(q, k, v) }'
+    )
+    result, half = convert_to_fp16(model, calibrate="never")
+    assert half.converted == 0
+    assert [node.op_type for node in result.graph.node] == ["LinearAttention"]
+
+
+@pytest.mark.process
+def test_what_is_measured_of_a_value_is_kept_and_not_the_value() -> None:
+    """A model of 80 layers with 16 MB between them is calibrated and proved in less than half their sum."""
+    code = """if True:
+        import resource, sys
+        import onnxruntime
+        from onnx import helper, parser
+        from assistant.onnx.fp16 import convert_to_fp16
+        layers = " ".join(f"a{i + 1} = Tanh(a{i})" for i in range(80))
+        model = parser.parse_model(
+            '<ir_version: 8, opset_import: ["": 17]> g (float[1024,4096] a0) => (float[1024,4096] a80) {' + layers + "}"
+        )
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        half = convert_to_fp16(model, calibrate="always")[1]
+        print(half.calibration, half.proved, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    calibration, proved, grown = done.stdout.split()
+    assert (calibration, proved) == ("run", "True")
+    assert int(grown) < 80 * 16 / 2

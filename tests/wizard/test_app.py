@@ -25,7 +25,7 @@ from assistant.model.machine import Detection, Evidence, Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Plan, Planning, Rejection
 from assistant.model.record import replace
 from assistant.model.report import Check, Environment, Report, Status
-from assistant.session.actions import Paste, Show, Simulate, Told
+from assistant.session.actions import Abandoned, Paste, Show, Simulate, Told
 from assistant.session.runner import InlineRunner
 from assistant.session.session import Session
 from assistant.session.state import Page, Phase, State, StepStatus, Task
@@ -392,6 +392,17 @@ def test_a_press_that_saw_other_words_does_nothing() -> None:
     for _click in range(20):
         shown.foot._handle_custom_msg({"press": "main", "offer": seen}, [])
     assert set(begun) == {None}
+    shown.close()
+
+
+def test_a_press_counts_while_environments_are_looked_at_behind_the_page() -> None:
+    """A survey that ends between the press and its arrival changes nothing of what the button says or does."""
+    surveying = replace(finished(), page=Page.SETUP, running=Task.SURVEY)
+    shown = SetupWizard(Session(NoHost(), InlineRunner(), state=surveying))
+    seen, main = shown.foot.offer, shown.foot.buttons[0]
+    shown.session.dispatch(Abandoned())
+    assert shown.session.state.running is None
+    assert (shown.foot.offer, shown.foot.buttons[0]) == (seen, main)
     shown.close()
 
 
