@@ -10,7 +10,7 @@ import click
 from assistant.cli.inputs import host_of, write_file
 from assistant.cli.terminal import Option, echo_json, json_option
 from assistant.i18n import _, language, say
-from assistant.model.errors import AssistantError, WorkFailed
+from assistant.model.errors import AssistantError, BadInput, WorkFailed
 from assistant.model.record import replace
 from assistant.onnx.answers import CHECK_SECONDS, CONVERT_SECONDS, TRY_SECONDS
 from assistant.onnx.targets import chosen, ordered, target
@@ -28,7 +28,11 @@ def _limit_option(seconds: float) -> Option:
 inputs_option = click.option("--inputs", metavar="FILE.npz", help="Real inputs: an array for each input, by its name.")
 
 
-def _request(work: Literal["check", "survey", "convert", "try"], model: str, **options: Any) -> Request:  # noqa: ANN401 - its fields
+def _request(
+    work: Literal["check", "survey", "convert", "try", "fix-shapes"],
+    model: str,
+    **options: Any,  # noqa: ANN401 - its fields
+) -> Request:
     """Make the request that the options ask for; one that was not given keeps its default."""
     from assistant.onnx.worker import Request  # noqa: PLC0415 - `--help` needs no child
 
@@ -38,7 +42,7 @@ def _request(work: Literal["check", "survey", "convert", "try"], model: str, **o
 
 @click.group()
 def onnx() -> None:
-    """Check what ONNX models run on, convert them for it, and try them."""
+    """Check what ONNX models run on, convert them for it, fix their open sizes, and try them."""
 
 
 @onnx.command()
@@ -53,9 +57,18 @@ def onnx() -> None:
     help="Tell node by node what one target takes (dml, cuda, webnn, …); several: with commas, or given again.",
 )
 @click.option("--svg", metavar="FILE", help="Save a picture of what runs where, on DirectML unless a target is named.")
+@inputs_option
 @_limit_option(CHECK_SECONDS)
 @json_option
-def check(model: str, targets: tuple[str, ...], svg: str | None, limit: float, *, as_json: bool) -> None:
+def check(
+    model: str,
+    targets: tuple[str, ...],
+    svg: str | None,
+    limit: float,
+    *,
+    as_json: bool,
+    **options: Any,  # noqa: ANN401 - as above
+) -> None:
     """Show what of a model each target takes: one line each, or the nodes of those that you name, and why."""
     from assistant.onnx import isolated  # noqa: PLC0415 - `--help` needs no child
 
@@ -63,16 +76,17 @@ def check(model: str, targets: tuple[str, ...], svg: str | None, limit: float, *
     if len(targets) > 1:
         if svg:
             raise click.UsageError(say("--svg draws one target: name it with --target."))
-        several = isolated.check_all(_request("check", model, targets=targets, language=language()), bounds)
+        several = isolated.check_all(_request("check", model, targets=targets, language=language(), **options), bounds)
         _show({"targets": several}, "draw_several", several, as_json=as_json)
     elif targets or svg:
-        request = _request("check", model, provider=next(iter(targets), "dml"), picture=bool(svg), language=language())
+        one = {"provider": next(iter(targets), "dml"), "picture": bool(svg)}
+        request = _request("check", model, **one, language=language(), **options)
         answer, picture = isolated.check(request, bounds)
         if svg:
             write_file(svg, picture)
         _show(answer, "draw_check", answer, as_json=as_json)
     else:
-        request = _request("survey", model, targets=ordered(_machine()), language=language())
+        request = _request("survey", model, targets=ordered(_machine()), language=language(), **options)
         survey, on_directml = isolated.survey(request, bounds)
         _show(replace(on_directml, targets=survey.targets), "draw_survey", survey, as_json=as_json)
 
@@ -135,6 +149,53 @@ def convert(model: str, limit: float, *, fp16_io: bool, as_json: bool, **options
         from assistant.cli.draw import draw_conversion  # noqa: PLC0415 - --json needs no drawing
 
         draw_conversion(done)
+
+
+@onnx.command(name="fix-shapes")
+@click.argument("model")
+@click.option("--to", "output", metavar="FILE", help="Where to write the result; by default beside the model.")
+@click.option("--dim", "dims", multiple=True, metavar="NAME=SIZE", help="What an open size becomes, by its name.")
+@click.option("--input", "shaped", multiple=True, metavar="NAME=2x3x224x224", help="The whole shape of an input.")
+@inputs_option
+@_limit_option(CONVERT_SECONDS)
+@click.option("--force", is_flag=True, help="Overwrite an earlier result.")
+@json_option
+def fix_shapes(
+    model: str,
+    limit: float,
+    *,
+    dims: tuple[str, ...],
+    shaped: tuple[str, ...],
+    as_json: bool,
+    **options: Any,  # noqa: ANN401 - as above
+) -> None:
+    """Write a model with its open sizes fixed: your own, those that its weights ask for, and likely ones."""
+    from assistant.onnx import isolated  # noqa: PLC0415 - `--help` needs no child
+
+    sizes = {name: shape[0] for name, shape in map(_named_shape, dims) if len(shape) == 1}
+    if len(sizes) < len(dims):
+        raise BadInput(
+            _("Each size is named once, as one number."), hint=_("Write it so: {example}", example="batch=1")
+        )
+    shapes = dict(map(_named_shape, shaped))
+    request = _request("fix-shapes", model, sizes=sizes, shapes=shapes, **options)
+    done = isolated.fix_shapes(request, isolated.limits(limit))
+    if as_json:
+        echo_json(done)
+    else:
+        from assistant.cli.draw import draw_fixed_shapes  # noqa: PLC0415 - --json needs no drawing
+
+        draw_fixed_shapes(done)
+
+
+def _named_shape(text: str) -> tuple[str, tuple[int, ...]]:
+    """Read "NAME=2x3", in which no size is below 1."""
+    name, _equals, shape = text.rpartition("=")
+    sizes = shape.split("x")
+    if not name or not all(size.isascii() and size.isdecimal() and 0 < int(size) < 2**31 for size in sizes):
+        message = _("{text} names no sizes.", text=repr(text))
+        raise BadInput(message, hint=_("Write it so: {example}", example="batch=1, x=1x3x224x224"))
+    return name, tuple(map(int, sizes))
 
 
 @onnx.command(name="try")

@@ -10,31 +10,45 @@ from onnx import ModelProto
 
 from assistant.i18n import Message, Text, _
 from assistant.model.finding import Finding
-from assistant.onnx.advice import Examination, count_nodes, find, obstacle
+from assistant.onnx.advice import count_nodes, find, obstacle
 from assistant.onnx.answers import Checked, Placed
+from assistant.onnx.examination import Examination
+from assistant.onnx.feeds import refuse_unfit, shapes_of
+from assistant.onnx.fixed_shapes import fix_shapes
+from assistant.onnx.inputs import Feeds
 from assistant.onnx.load import load_model
 from assistant.onnx.operators import PROVIDERS, provider_name, runtime
 from assistant.onnx.placement import named, placed
 from assistant.onnx.target_advice import ON_TARGET
 
 
-def check_model(model: ModelProto | str | Path, provider: str = "dml") -> Checked:
-    """Check a model, or a model's file, for a target by its name; raise `BadInput` for what nothing could load."""
-    return checked(examine(model, provider))
+def check_model(model: ModelProto | str | Path, provider: str = "dml", *, samples: Sequence[Feeds] = ()) -> Checked:
+    """Check a model, or a model's file, for a target by its name, with the sizes of `samples` where there are some.
+
+    Raises `BadInput` for a file that nothing could load, and for samples that the model does not take.
+    """
+    return checked(examine(model, provider, samples=samples))
 
 
-def examine(model: ModelProto | str | Path, provider: str = "dml") -> Examination:
+def examine(model: ModelProto | str | Path, provider: str = "dml", *, samples: Sequence[Feeds] = ()) -> Examination:
     """Place a model's nodes by a target's table and the limits of the ONNX Runtime that is or would be used."""
-    return next(examinations(model, (provider,)))
+    return next(examinations(model, (provider,), samples=samples))
 
 
-def examinations(model: ModelProto | str | Path, names: Sequence[str]) -> Iterator[Examination]:
+def examinations(
+    model: ModelProto | str | Path, names: Sequence[str], *, samples: Sequence[Feeds] = ()
+) -> Iterator[Examination]:
     """Place a model's nodes on one target after the other; the model is read and analysed once."""
     file = "model.onnx" if isinstance(model, ModelProto) else str(model)
     loaded = model if isinstance(model, ModelProto) else load_model(model, weights=False)
-    program = named(loaded)
+    sized, sizes = loaded, None
+    for sample in samples:
+        refuse_unfit(loaded, sample)
+        sized, fixed = fix_shapes(loaded, shapes=shapes_of(sample))
+        sizes = sizes or fixed.sizes
+    program = named(sized)
     for name in names:
-        yield Examination(loaded, program, placed(program, name), name, runtime(name), file)
+        yield Examination(loaded, program, placed(program, name), name, runtime(name), file, sizes)
 
 
 def checked(exam: Examination) -> Checked:
@@ -66,17 +80,25 @@ def _verdict(exam: Examination, stop: Text) -> Message:
     if counts["none"]:
         message = _("It does not load: {nodes} of {all} can run nowhere.")
         return message.format(nodes=count_nodes(counts["none"]), all=total)
+    for defect, parts in exam.defects:
+        if defect.effect != "fallback":
+            return _("It does not load as it is: {why}", why=defect.told(len(parts)))
     if counts[exam.provider] == total:
         message = _("{device} takes every node that computes ({nodes}).")
         return message.format(device=provider_name(exam.provider), nodes=count_nodes(total))
+    return _shared(exam, counts)
+
+
+def _shared(exam: Examination, counts: Counter[str]) -> Message:
+    """Return the sentence for a model that a target and the CPU share."""
+    total, rest, count = counts.total(), counts["cpu"], counts[exam.provider]
     if exam.provider != "dml":
         message = _("{device} takes {count} of {all} nodes that compute, the CPU {rest}.")
-        device, count = provider_name(exam.provider), counts[exam.provider]
-        return message.format(device=device, count=count, all=total, rest=counts["cpu"])
+        return message.format(device=provider_name(exam.provider), count=count, all=total, rest=rest)
     message = _(
         "DirectML takes {count} of {all} nodes that compute, the CPU {rest}, with {copies} copies in every run."
     )
-    return message.format(count=counts["dml"], all=total, rest=counts["cpu"], copies=exam.copies)
+    return message.format(count=count, all=total, rest=rest, copies=exam.copies)
 
 
 _AGAINST_NPU = {

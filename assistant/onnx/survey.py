@@ -11,13 +11,14 @@ from onnx import ModelProto, TensorProto
 from assistant.i18n import Message, _
 from assistant.model.finding import Remedy
 from assistant.model.shell import command_line
-from assistant.onnx.advice import Examination, obstacle
+from assistant.onnx.advice import fix_shapes, obstacle
 from assistant.onnx.answers import Blocked, Summary, Survey
 from assistant.onnx.check import examinations
+from assistant.onnx.examination import Examination
 from assistant.onnx.limits import open_sizes_message
 from assistant.onnx.operators import table
 from assistant.onnx.placement import Node
-from assistant.onnx.target_advice import convert, fix_shapes, suited_opset, tells_types, wants_fixed_sizes
+from assistant.onnx.target_advice import convert, suited_opset, tells_types, wants_fixed_sizes
 from assistant.onnx.targets import known, target
 
 

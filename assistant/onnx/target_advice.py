@@ -7,19 +7,14 @@ from collections.abc import Iterator, Sequence
 from assistant.i18n import Text, _
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.shell import command_line
-from assistant.onnx.advice import INSTEAD, MOST_NAMES, Examination, Found, best_opset, count_nodes
+from assistant.onnx.advice import INSTEAD, MOST_NAMES, Found, best_opset, count_nodes, fix_shapes
+from assistant.onnx.examination import Examination
 from assistant.onnx.limits import open_sizes_message
 from assistant.onnx.operators import table
 from assistant.onnx.placement import Node
 from assistant.onnx.targets import limits, target
 
 FIRST_OPSET = 13  # chosen: the oldest that is proposed
-
-
-def fix_shapes(exam: Examination) -> Remedy:
-    """Point to the command that writes sizes into the model."""
-    text = _("Fix the sizes in the model: one model for each size that you need.")
-    return Remedy(text=text, commands=(command_line(["assistant", "onnx", "fix-shapes", exam.file]),))
 
 
 def convert(exam: Examination) -> Remedy:

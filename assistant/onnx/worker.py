@@ -14,7 +14,7 @@ from assistant.host.files import write_whole
 from assistant.i18n import Text, _, use_language
 from assistant.model.errors import AssistantError, BadInput, WorkFailed
 from assistant.model.record import Record, from_json, replace, to_json
-from assistant.onnx.answers import Attempt, Checked, Conversion, Survey, default_output
+from assistant.onnx.answers import Attempt, Checked, Conversion, FixedShapes, Survey, default_output
 from assistant.onnx.targets import target
 
 ANSWER_FILE = "answer.json"
@@ -27,7 +27,7 @@ class Request(Record, frozen=True):
     that a survey sums up, in order. What is None is left to the target.
     """
 
-    work: Literal["check", "survey", "convert", "try"]
+    work: Literal["check", "survey", "convert", "try", "fix-shapes"]
     model: str
     here: str
     provider: str = "dml"
@@ -47,6 +47,8 @@ class Request(Record, frozen=True):
     reference: str = ""
     python: str = ""
     limit: float = 0.0
+    sizes: dict[str, int] = {}
+    shapes: dict[str, tuple[int, ...]] = {}
 
 
 class Answer(Record, frozen=True):
@@ -58,6 +60,7 @@ class Answer(Record, frozen=True):
     picture: str = ""
     conversion: Conversion | None = None
     attempt: Attempt | None = None
+    fixed: FixedShapes | None = None
     code: int = 0
     message: Text = ""
     hint: Text = ""
@@ -70,7 +73,7 @@ def main() -> None:
     os.chdir(request.here)
     use_language(request.language or None)
     try:
-        answer = {"check": _check, "survey": _survey, "convert": _convert, "try": _try}[request.work](request)
+        answer = WORK[request.work](request)
     except AssistantError as error:
         answer = Answer(code=error.exit_code, message=error.message, hint=error.hint)
     except MemoryError:
@@ -103,20 +106,25 @@ def _invalid(file: str) -> BadInput | None:
 
 
 def _check(request: Request) -> Answer:
-    from assistant.onnx.check import checked, examinations, examine  # noqa: PLC0415 - imports onnx and NumPy
+    from assistant.onnx.check import checked, examinations  # noqa: PLC0415 - imports onnx and NumPy
+    from assistant.onnx.conversion import read_samples  # noqa: PLC0415 - likewise
     from assistant.onnx.picture import draw  # noqa: PLC0415 - likewise
 
+    samples = read_samples(request.inputs) if request.inputs else []
+    exams = examinations(request.model, request.targets or (request.provider,), samples=samples)
     if request.targets:
-        return Answer(several=tuple(map(checked, examinations(request.model, request.targets))))
-    exam = examine(request.model, request.provider)
+        return Answer(several=tuple(map(checked, exams)))
+    exam = next(exams)
     return Answer(checked=checked(exam), picture=draw(exam) if request.picture else "")
 
 
 def _survey(request: Request) -> Answer:
     from assistant.onnx.check import checked, examinations  # noqa: PLC0415 - imports onnx and NumPy
+    from assistant.onnx.conversion import read_samples  # noqa: PLC0415 - likewise
     from assistant.onnx.survey import summed_up  # noqa: PLC0415 - likewise
 
-    exams = list(examinations(request.model, request.targets))
+    samples = read_samples(request.inputs) if request.inputs else []
+    exams = list(examinations(request.model, request.targets, samples=samples))
     on_directml = next(exam for exam in exams if exam.provider == "dml")
     return Answer(survey=summed_up(exams), checked=checked(on_directml))
 
@@ -158,6 +166,25 @@ def _try(request: Request) -> Answer:
     )
     return Answer(attempt=answer)
 
+
+def _fix_shapes(request: Request) -> Answer:
+    from assistant.onnx.conversion import read_samples  # noqa: PLC0415 - imports onnx and NumPy
+    from assistant.onnx.shapes_file import fix_file  # noqa: PLC0415 - likewise
+
+    samples = read_samples(request.inputs) if request.inputs else []
+    done = fix_file(
+        request.model,
+        request.output or None,
+        sizes=request.sizes,
+        shapes=request.shapes,
+        samples=samples,
+        force=request.force,
+        folder=Path(request.place),
+    )
+    return Answer(fixed=done)
+
+
+WORK = {"check": _check, "survey": _survey, "convert": _convert, "try": _try, "fix-shapes": _fix_shapes}
 
 if __name__ == "__main__":
     main()
