@@ -48,6 +48,7 @@ ARGUMENTS = {
     "check": "{config} --replay linux-ubuntu2204-gtx1080 --no-verify",
     "onnx check": "{model}",
     "onnx convert": "{new}",
+    "onnx fix-shapes": "{new}",
     "onnx try": "{new}",
     "catalog show": "support.workloads",
     "catalog check": f"--index-url {NOWHERE}",
