@@ -5,66 +5,25 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 
-from onnx import ModelProto, TensorProto
+from onnx import TensorProto
 
 from assistant.i18n import Message, Text, _, ngettext
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.shell import command_line
-from assistant.onnx.graph import given_inputs, opsets, plain_domain, tensors
-from assistant.onnx.operators import Release, Types, match, runtimes, since, tensor_type
-from assistant.onnx.partition import copies
+from assistant.onnx.examination import Examination
+from assistant.onnx.graph import plain_domain, tensors
+from assistant.onnx.libraries import is_foreign, remedy, unknown
+from assistant.onnx.operators import Types, match, runtimes, since, tensor_type
 from assistant.onnx.placement import Node
-from assistant.onnx.program import Program, Value, attribute, constant_input
+from assistant.onnx.program import Value, attribute, constant_input
 
 MOST_NAMES = 5  # of nodes, sizes or operators in one sentence
 ORDER = (Severity.ERROR, Severity.WARNING, Severity.INFO)
 CONVOLUTIONS = {"Conv", "ConvTranspose", "MaxPool", "AveragePool", "LpPool"}
 FLAT = 3  # dimensions of what a 1-D convolution takes: batch, channels, length
-FIX = "onnxruntime.tools.make_dynamic_shape_fixed --dim_param"
-# From here on, ONNX Runtime's optimiser makes a Gelu that DirectML has no kernel for, also at its basic level: source
-# onnxruntime/core/optimizer/gelu_fusion.cc, seen in 1.24.4 and 1.31.1 (2026-11-21).
-GELU_OPSET = 20
 # What DirectML answers: https://github.com/microsoft/DirectML/issues/611
 NOT_SUPPORTED = "The specified device interface or feature level is not supported on this system"
-
-
-@dataclass
-class Examination:
-    """A model as it was read, analysed and placed, with the runtime's limits and the file's name."""
-
-    model: ModelProto
-    program: Program
-    nodes: Sequence[Node]
-    provider: str
-    release: Release
-    file: str
-
-    @property
-    def opset(self) -> int:
-        """The version of ONNX's own operators."""
-        return opsets(self.model).get("", 1)
-
-    @cached_property
-    def computing(self) -> list[Node]:
-        """The nodes without constants, which are weights once the model is loaded."""
-        return [node for node in self.nodes if node.op != "Constant"]
-
-    @cached_property
-    def copies(self) -> int:
-        """The values that are copied between device and CPU in every run, apart from inputs and outputs."""
-        return copies(self.nodes)
-
-    @cached_property
-    def on_device(self) -> list[Node]:
-        """The nodes that DirectML takes."""
-        return [node for node in self.computing if node.device == "dml"]
-
-    def ops(self, *names: str) -> list[Node]:
-        """Return the nodes with one of these operators of ONNX's own."""
-        return [node for node in self.computing if node.op in names and not plain_domain(node.step.node.domain)]
 
 
 _AFTERWARDS = _("Cut the post-processing off the model and run it outside.")
@@ -84,7 +43,14 @@ Found = tuple[float, Finding]  # what it would gain, in nodes, and the finding
 
 def find(exam: Examination) -> tuple[Finding, ...]:
     """Return everything worth knowing: what stops the model first, then by what it would gain, NPUs last."""
-    rules = (_loads, _nowhere, _newer_release, *((_cpu_halves,) if exam.provider == "cpu" else DIRECTML))
+    rules = (
+        _loads,
+        _nowhere,
+        _foreign,
+        _defects,
+        _newer_release,
+        *((_cpu_halves,) if exam.provider == "cpu" else DIRECTML),
+    )
     found = [entry for rule in rules for entry in rule(exam)]
     found.sort(key=lambda entry: (ORDER.index(entry[1].severity), -entry[0]))
     return tuple(finding for _gain, finding in found)
@@ -109,13 +75,36 @@ def _loads(exam: Examination) -> Iterator[Found]:
 
 
 def _nowhere(exam: Examination) -> Iterator[Found]:
-    lost = [node for node in exam.computing if node.device == "none"]
+    lost = [node for node in exam.computing if node.device == "none" and not is_foreign(node.step.node.domain)]
     if lost:
         text = _("{nodes} can run nowhere, so the model does not load; the first: {why}")
         remedy = _advice(_("Export the model for another opset, or replace these operators."))
         yield _finding(
             _severity(exam), "not-implemented", text.format(nodes=_count(lost), why=lost[0].why), lost, remedy
         )
+
+
+def _foreign(exam: Examination) -> Iterator[Found]:
+    domains: dict[str, list[Node]] = {}
+    for node in exam.computing:
+        if is_foreign(node.step.node.domain):
+            domains.setdefault(node.step.node.domain, []).append(node)
+    for domain, nodes in domains.items():
+        text = _("{nodes} can run nowhere, so the model does not load as it is: {why}")
+        advice, commands = remedy(domain)
+        text = text.format(nodes=_count(nodes), why=unknown(domain))
+        yield _finding(_severity(exam), "unknown-domain", text, nodes, _advice(advice, *commands))
+
+
+def _defects(exam: Examination) -> Iterator[Found]:
+    """Tell what the runtime is known to do wrong, and how to go round it."""
+    by_step = {id(node.step): node for node in exam.nodes}
+    for defect, parts in exam.defects:
+        nodes = [by_step[id(step)] for step in dict.fromkeys(part[0] for part in parts) if id(step) in by_step]
+        severity = Severity.WARNING if defect.effect == "fallback" else Severity.ERROR
+        without = _("Or create the session with disabled_optimizers={names}.", names=list(defect.optimizers))
+        way = _advice(_(defect.way), *_convert(exam).commands * defect.converts)
+        yield _finding(severity, defect.key, defect.told(len(nodes)), nodes, way, _advice(without))
 
 
 def _severity(exam: Examination) -> Severity:
@@ -183,16 +172,14 @@ def _best_opset(exam: Examination) -> int:
 
 
 def _shapes(exam: Examination) -> Iterator[Found]:
-    names = _open_sizes(exam)
-    if names:
+    found = exam.open_sizes
+    if found:
         text = _("DirectML does not compile what has open sizes ({names}), and runs several times slower uncompiled.")
-        named = [name for name in names if name != "?"][:1]
-        fix = [command_line(["python", "-m", FIX, name, "--dim_value", "1", exam.file, "fixed.onnx"]) for name in named]
         remedies = (
-            _advice(_("Fix the sizes in the model: one model for each size that you need."), *fix),
+            fix_shapes(exam),
             _advice(_("Or fix them for the session, with SessionOptions.add_free_dimension_override_by_name.")),
         )
-        text = text.format(names=", ".join(names[:MOST_NAMES]))
+        text = text.format(names=", ".join(one.name for one in found[:MOST_NAMES]))
         yield _finding(Severity.WARNING, "dynamic-shape", text, (), *remedies, gain=len(exam.on_device) / 2)
 
 
@@ -220,17 +207,6 @@ def _fallbacks(exam: Examination) -> Iterator[Found]:
             else INSTEAD.get(nodes[0].op, _("Replace them with other operators, or accept the copies."))
         )
         yield _finding(Severity.WARNING, "fp64" if double else "no-kernel", text, nodes, _advice(remedy))
-
-
-def _gelu(exam: Examination) -> Iterator[Found]:
-    made = exam.ops("Erf") if exam.opset >= GELU_OPSET else []
-    if made:
-        text = _("From opset 20 on, ONNX Runtime fuses Erf ({nodes}) into a Gelu that DirectML has no kernel for.")
-        remedies = (
-            _advice(_("Use opset 19 or lower."), *_convert(exam).commands),
-            _advice(_("Or create the session with disabled_optimizers=['GeluFusionL1'].")),
-        )
-        yield _finding(Severity.WARNING, "gelu-fusion", text.format(nodes=_count(made)), made, *remedies)
 
 
 def _single_precision(exam: Examination) -> Iterator[Found]:
@@ -271,8 +247,10 @@ def _npu(exam: Examination) -> Iterator[Found]:
         text = _("NPUs compute in FP16 and integers: FP32 ({nodes}) fails with {error}.")
         text = text.format(nodes=_count(single), error=f'"{NOT_SUPPORTED}" (887A0004)')
         yield _finding(Severity.INFO, "npu-fp32", text, single, _convert(exam), gpu, gain=-1)
-    if _open_sizes(exam):
-        yield _finding(Severity.INFO, "npu-dynamic-shape", _("NPUs take fixed sizes only."), (), gpu, gain=-2)
+    if exam.open_sizes:
+        yield _finding(
+            Severity.INFO, "npu-dynamic-shape", _("NPUs take fixed sizes only."), (), fix_shapes(exam), gpu, gain=-2
+        )
     flat = [
         node
         for node in exam.ops(*CONVOLUTIONS)
@@ -294,7 +272,6 @@ DIRECTML = (
     _shapes,
     _control_flow,
     _fallbacks,
-    _gelu,
     _single_precision,
     _normalised_halves,
     _integers,
@@ -327,6 +304,13 @@ def _convert(exam: Examination) -> Remedy:
     return _advice(text, command_line(["assistant", "onnx", "convert", exam.file]))
 
 
+def fix_shapes(exam: Examination) -> Remedy:
+    """Point to the command that writes sizes into the model, with all of those that are open."""
+    given = [word for one in exam.open_sizes for word in ("--dim", f"{one.name}={one.size}")]
+    text = _("Fix the sizes in the model: one model for each size that you need.")
+    return _advice(text, command_line(["assistant", "onnx", "fix-shapes", exam.file, *given]))
+
+
 def count_nodes(count: int) -> Message:
     """Return a number of nodes in words: "1 node", "2 nodes"."""
     return ngettext("{count} node", "{count} nodes", count)
@@ -339,12 +323,6 @@ def _count(nodes: Sequence[Node]) -> Message:
 def _operators(nodes: Sequence[Node]) -> str:
     names = sorted({node.op for node in nodes})
     return ", ".join(names[:MOST_NAMES]) + ("…" if len(names) > MOST_NAMES else "")
-
-
-def _open_sizes(exam: Examination) -> list[str]:
-    """Return the names of the sizes that the model's inputs leave open; "?" for one without a name."""
-    shapes = [info.type.tensor_type.shape.dim for info in given_inputs(exam.program.model.graph)]
-    return list(dict.fromkeys(dim.dim_param or "?" for dims in shapes for dim in dims if not dim.HasField("dim_value")))
 
 
 def _has_negative_pads(node: Node) -> bool:

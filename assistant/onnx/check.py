@@ -3,30 +3,43 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from onnx import ModelProto
 
 from assistant.i18n import Message, Text, _
 from assistant.model.finding import Finding
-from assistant.onnx.advice import Examination, count_nodes, find, obstacle
+from assistant.onnx.advice import count_nodes, find, obstacle
 from assistant.onnx.answers import Checked, Placed
+from assistant.onnx.examination import Examination
+from assistant.onnx.feeds import refuse_unfit, shapes_of
+from assistant.onnx.fixed_shapes import fix_shapes
+from assistant.onnx.inputs import Feeds
 from assistant.onnx.load import load_model
 from assistant.onnx.operators import provider_name, runtime
 from assistant.onnx.placement import place
 
 
-def check_model(model: ModelProto | str | Path, provider: str = "dml") -> Checked:
-    """Check a model, or a model's file, for "dml" or "cpu"; raise `BadInput` for a file that nothing could load."""
-    return checked(examine(model, provider))
+def check_model(model: ModelProto | str | Path, provider: str = "dml", *, samples: Sequence[Feeds] = ()) -> Checked:
+    """Check a model, or a model's file, for "dml" or "cpu", with the sizes of `samples` where there are some.
+
+    Raises `BadInput` for a file that nothing could load, and for samples that the model does not take.
+    """
+    return checked(examine(model, provider, samples=samples))
 
 
-def examine(model: ModelProto | str | Path, provider: str = "dml") -> Examination:
+def examine(model: ModelProto | str | Path, provider: str = "dml", *, samples: Sequence[Feeds] = ()) -> Examination:
     """Place a model's nodes by the provider's kernels and the limits of the ONNX Runtime that is or would be used."""
     file = "model.onnx" if isinstance(model, ModelProto) else str(model)
     loaded = model if isinstance(model, ModelProto) else load_model(model, weights=False)
-    program, nodes = place(loaded, provider)
-    return Examination(loaded, program, nodes, provider, runtime(provider), file)
+    sized, sizes = loaded, None
+    for sample in samples:
+        refuse_unfit(loaded, sample)
+        sized, fixed = fix_shapes(loaded, shapes=shapes_of(sample))
+        sizes = sizes or fixed.sizes
+    program, nodes = place(sized, provider)
+    return Examination(loaded, program, nodes, provider, runtime(provider), file, sizes)
 
 
 def checked(exam: Examination) -> Checked:
@@ -58,6 +71,9 @@ def _verdict(exam: Examination, stop: Text) -> Message:
     if counts["none"]:
         message = _("It does not load: {nodes} of {all} can run nowhere.")
         return message.format(nodes=count_nodes(counts["none"]), all=total)
+    for defect, parts in exam.defects:
+        if defect.effect != "fallback":
+            return _("It does not load as it is: {why}", why=defect.told(len(parts)))
     if counts[exam.provider] == total:
         message = _("{device} takes every node that computes ({nodes}).")
         return message.format(device=provider_name(exam.provider), nodes=count_nodes(total))

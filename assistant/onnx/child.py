@@ -21,10 +21,20 @@ def main() -> None:
     request = json.loads(sys.stdin.read())
     with contextlib.redirect_stdout(sys.stderr):
         try:
-            answer = strictly(request) if request["strict"] else run(request)
+            answer = WORK[request["work"]](request)
         except Exception as error:  # noqa: BLE001 - the runtime's errors share no base, and the parent tells this one
             answer = {"error": f"{type(error).__name__}: {error}"}
     sys.stdout.write(json.dumps(answer) + "\n")
+
+
+def load(request: dict[str, Any]) -> dict[str, Any]:
+    """Load the model on the CPU with the runtime's own settings, as most people do; a defect may end the process."""
+    import onnxruntime  # noqa: PLC0415 - only a child loads it
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    onnxruntime.InferenceSession(request["model"], options, providers=[PROVIDERS["cpu"]])
+    return {}
 
 
 def run(request: dict[str, Any]) -> dict[str, Any]:
@@ -61,6 +71,8 @@ def strictly(request: dict[str, Any]) -> dict[str, Any]:
 def _session(model: str, provider: str) -> Any:  # noqa: ANN401 - the library has no types
     import onnxruntime  # noqa: PLC0415 - only a child loads it
 
+    from assistant.onnx.defects import disabled  # noqa: PLC0415 - likewise
+
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     # Both are what DirectML needs: https://onnxruntime.ai/docs/execution-providers/DirectML-ExecutionProvider.html
@@ -70,10 +82,8 @@ def _session(model: str, provider: str) -> Any:  # noqa: ANN401 - the library ha
         options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
     wanted = [PROVIDERS[provider]] if PROVIDERS[provider] in onnxruntime.get_available_providers() else []
     providers = list(dict.fromkeys([*wanted, PROVIDERS["cpu"]]))
-    # It would make a Gelu of opset 20, which DirectML has no kernel for (see findings.GELU_OPSET).
-    return onnxruntime.InferenceSession(
-        _content(model), options, providers=providers, disabled_optimizers=["GeluFusionL1"] * (provider == "dml")
-    )
+    without = disabled(provider, onnxruntime.__version__)
+    return onnxruntime.InferenceSession(_content(model), options, providers=providers, disabled_optimizers=without)
 
 
 def _content(model: str) -> str | bytes:
@@ -103,7 +113,8 @@ def _read(path: str, *, weights: bool = False) -> Any:  # noqa: ANN401 - onnx is
 def _given(request: dict[str, Any], session: Any) -> dict[str, Any]:  # noqa: ANN401
     """Take the inputs that are there, in the types that the session takes; else make some that the model accepts."""
     kinds = {"tensor(float16)": np.float16, "tensor(float)": np.float32}
-    wanted = {info.name: kinds.get(info.type) for info in session.get_inputs()}
+    infos = (*session.get_inputs(), *session.get_overridable_initializers())
+    wanted = {info.name: kinds.get(info.type) for info in infos}
     if Path(request["inputs"]).exists():
         with np.load(request["inputs"], allow_pickle=False) as archive:
             given = {name: archive[name] for name in archive.files if name in wanted}
@@ -165,6 +176,8 @@ def _peak_bytes() -> int:
 
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
+
+WORK = {"load": load, "run": run, "strict": strictly}
 
 if __name__ == "__main__":
     main()

@@ -12,17 +12,21 @@ from typing import Any
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
+from onnx import ModelProto
 
 from assistant.host.files import read_plain
 from assistant.host.process import CancelToken
 from assistant.host.sandbox import confine
-from assistant.i18n import Message, _, render
+from assistant.i18n import Message, _, render, sentences
 from assistant.model.record import decoder
 from assistant.onnx.answers import TRY_SECONDS, Agreement, Attempt, Run
+from assistant.onnx.defects import cause
 from assistant.onnx.inputs import Feeds
 from assistant.onnx.isolated import limits
+from assistant.onnx.libraries import foreign_domains, remedy, unknown
 from assistant.onnx.load import load_model
 from assistant.onnx.parity import distance
+from assistant.onnx.program import program
 
 TOLERANCE = 1e-2  # of the largest number, as the rounding of FP16 makes it in deep networks (chosen)
 FEW_CHANGED = 0.01  # of integers and truths
@@ -47,8 +51,7 @@ def try_model(
     """
     model = Path(model)
     reference = Path(reference) if reference else source_of(model) or model
-    for file in (model, reference):
-        load_model(file, weights=False)
+    models = [load_model(file, weights=False) for file in (model, reference)]
     with tempfile.TemporaryDirectory(prefix="onnx-try-") as folder:
         runner = Runner(Path(folder), limit, python, cancel)
         if samples:
@@ -69,7 +72,7 @@ def try_model(
         agreement=agreement,
         strict=strict,
         notes=notes,
-        verdict=_verdict(before, after, agreement, strict),
+        verdict=_obstacle(models, before, after) or _verdict(before, after, agreement, strict),
         passed=passed,
     )
 
@@ -99,7 +102,7 @@ class Runner:
             "inputs": str(self.inputs),
             "outputs": str(self.folder / f"{name}.npz"),
             "runs": REPEATS,
-            "strict": strict,
+            "work": "strict" if strict else "run",
         }
         allowed = limits(self.limit)
         stdin = msgspec.json.encode(request).decode()
@@ -110,7 +113,7 @@ class Runner:
         if done.reached:
             return Run(error=_("It needs more than {size:.1f} GB of memory.", size=allowed.memory / 2**30))
         if done.code or not done.lines:
-            return Run(error=_("The process died with code {code}.", code=done.code))
+            return Run(error=_("The process died with code {code}.", code=done.code), died=True)
         return decoder(Run).decode(done.lines[-1])
 
     def compare(self, expected: str, found: str) -> tuple[Agreement, ...]:
@@ -155,6 +158,17 @@ def _notes(wanted: str, run: Run, rounded: Run | None) -> list[Message]:
         text = _("The model could not be evaluated with every node rounded: {reason}.")
         notes.append(text.format(reason=_first_line(rounded)))
     return notes
+
+
+def _obstacle(models: Sequence[ModelProto], before: Run, after: Run) -> Message | None:
+    """Return what is known to keep a model from running, where it did not: a library that lacks, or a defect."""
+    if not (before.error or after.error):
+        return None
+    foreign = [domain for model in models for domain in foreign_domains(model)]
+    if foreign:
+        return sentences((_("The model does not load as it is."), unknown(foreign[0]), remedy(foreign[0])[0]))
+    model, run = (models[1], before) if before.error else (models[0], after)
+    return cause(program(model), "cpu", render(run.error), died=run.died)
 
 
 def _verdict(before: Run, after: Run, agreement: Sequence[Agreement], strict: Sequence[Agreement]) -> Message:

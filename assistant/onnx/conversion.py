@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -19,20 +20,24 @@ from assistant.onnx.answers import (
     Change,
     Conversion,
     Fp16Summary,
-    default_output,
     rows_of_changes,  # noqa: F401 - users' copies of onnx_doctor.ipynb import it from here
 )
+from assistant.onnx.defects import cause
 from assistant.onnx.fp16 import convert_program
-from assistant.onnx.graph import KNOWN_IR, opsets
+from assistant.onnx.graph import FIRST_FREE_IR, KNOWN_IR, opsets
 from assistant.onnx.inputs import Feeds
-from assistant.onnx.load import load_model, save_model
+from assistant.onnx.load import load_model, result_path, save_model
+from assistant.onnx.loading import loaded
 from assistant.onnx.opset import CannotLower, best_opsets, lower
 from assistant.onnx.program import Program, program
 from assistant.onnx.rewrites import ALWAYS, rewrite
+from assistant.onnx.staging import kept_aside
 
 # Of those that ONNX Runtime guarantees to run: https://onnxruntime.ai/docs/reference/compatibility.html
 FIRST_OPSET = 7
 CHECKED_BYTES = 2**31 - 2**27  # protobuf, through which the checker is given a model, ends at 2 GB
+
+Made = tuple[ModelProto, tuple[Change, ...], Fp16Summary | None]
 
 # Why an operation stays FP32, by the key that the conversion gives.
 WHY_KEPT: dict[str, Message] = {
@@ -41,7 +46,7 @@ WHY_KEPT: dict[str, Message] = {
     "beyond": _("one of its values is too large for FP16, or too small"),
     "bits": _("it reads bits, not numbers"),
     "coordinates": _("it computes coordinates, which FP16 would shift by fractions of a pixel"),
-    "crash": _("ONNX Runtime would crash while it loads this in FP16 on the CPU"),
+    "crash": _("ONNX Runtime could not load this in FP16 on the CPU, or would crash"),
     "difference": _("it subtracts FP32 numbers that may be large; rounded first, their difference would be lost"),
     "epsilon": _("its epsilon is zero in FP16"),
     "exact": _("an integer, a size, a threshold or a condition is computed from it"),
@@ -100,27 +105,46 @@ def convert(
     """
     started = time.monotonic()
     source = Path(source)
-    output = Path(output) if output else default_output(source)
-    if output.exists() and not force:
-        message = _("{file} exists already.", file=output)
-        raise BadInput(message, hint=_("Name another file, or replace this one.", option="--to, --force"))
+    output = result_path(source, output, "dml", force=force)
     model = load_model(source)
     options = options or Options()
-    result, changes, half = convert_model(model, options, samples)
-    _accept(source, changes, half, strict=options.strict)
-    _validate(result)
-    save_model(result, output, source=source, folder=folder)
-    done = Conversion(
-        source=str(source),
-        output=str(output),
-        changes=changes,
-        half=half,
-        opset=opsets(result).get("", 0),
-        ir_version=result.ir_version,
-        seconds=time.monotonic() - started,
-    )
-    _write_log(done, output, folder or output.parent)
+    with nullcontext(folder) if folder else kept_aside(output) as place:
+        (result, changes, half), loads = _written(model, source, output, options, samples, place)
+        done = Conversion(
+            source=str(source),
+            output=str(output),
+            changes=changes,
+            half=half,
+            opset=opsets(result).get("", 0),
+            ir_version=result.ir_version,
+            seconds=time.monotonic() - started,
+            loaded=loads,
+        )
+        _write_log(done, output, place)
     return done
+
+
+def _written(
+    model: ModelProto, source: Path, output: Path, options: Options, samples: Sequence[Feeds], place: Path
+) -> tuple[Made, bool | None]:
+    """Convert and write into a folder until ONNX Runtime loads the result, or does not load the source either.
+
+    Raises `WorkFailed` where it loads the source alone, in the words of the known defect if it is one.
+    """
+    for careful in (False, True):
+        made = convert_model(model, options, samples, careful=careful)
+        _accept(source, *made[1:], strict=options.strict)
+        _validate(made[0])
+        save_model(made[0], output, source=source, folder=place)
+        found = loaded(place / output.name)
+        if found.answer is not False or not loaded(source).answer:
+            return made, found.answer
+    known = cause(program(made[0]), "cpu", found.reason, died=found.died)
+    message = _("ONNX Runtime does not load the converted model, so it was not written: {reason}.")
+    raise WorkFailed(
+        message.format(reason=known or found.why),
+        hint=_("Keep that part in FP32, or use the model as it is.", option="--keep"),
+    )
 
 
 def _accept(source: Path, changes: tuple[Change, ...], half: Fp16Summary | None, *, strict: bool) -> None:
@@ -140,10 +164,11 @@ def _accept(source: Path, changes: tuple[Change, ...], half: Fp16Summary | None,
         )
 
 
-def convert_model(
-    model: ModelProto, options: Options, samples: Sequence[Feeds] = ()
-) -> tuple[ModelProto, tuple[Change, ...], Fp16Summary | None]:
-    """Convert a model in memory, which stays as it is; return the result, every change, and how FP16 went."""
+def convert_model(model: ModelProto, options: Options, samples: Sequence[Feeds] = (), *, careful: bool = False) -> Made:
+    """Convert a model in memory, which stays as it is; return the result, every change, and how FP16 went.
+
+    With `careful` it goes round every known defect of ONNX Runtime.
+    """
     original_ir, half = model.ir_version, None
     model, changes = _raised(model)
     source, lowering = _at_opset(model, options.opset)
@@ -151,7 +176,12 @@ def convert_model(
     changes += [*lowering, *(Change(kind="structure", what=what) for what in rewrites)]
     if options.fp16:
         result, half = convert_program(
-            source, keep_io_types=options.keep_io_types, calibrate="always", samples=samples, keep=options.keep
+            source,
+            keep_io_types=options.keep_io_types,
+            calibrate="always",
+            samples=samples,
+            keep=options.keep,
+            careful=careful,
         )
         why = "" if half.proved else _("no run has proved it: {reason}", reason=WHY_UNPROVED[half.obstacle])
         changes.append(Change(kind="fp16", what=_("{count} operations", count=half.converted), why=why))
@@ -163,6 +193,9 @@ def convert_model(
     else:
         result = ModelProto()
         result.CopyFrom(model)
+    fewer = len(model.graph.input) - len(result.graph.input)
+    if fewer and original_ir >= FIRST_FREE_IR:
+        changes.append(Change(kind="structure", what=_("weights that are inputs no more: {count}", count=fewer)))
     result.ir_version = min(result.ir_version, KNOWN_IR)
     if result.ir_version != original_ir:
         changes.append(Change(kind="ir", what=f"{original_ir} → {result.ir_version}"))

@@ -11,6 +11,7 @@ from onnx import ModelProto, TensorProto
 
 from assistant.onnx.answers import Fp16Summary, Kept
 from assistant.onnx.calibrate import Measured, measure
+from assistant.onnx.defects import to_keep
 from assistant.onnx.fp16_policy import OPERATORS, Slots, reason_to_keep, slots
 from assistant.onnx.inputs import Feeds, Inputs
 from assistant.onnx.insert_casts import Writer
@@ -75,15 +76,24 @@ def convert_to_fp16(
 
 @_uncollected()
 def convert_program(
-    source: Program, *, keep_io_types: bool, calibrate: Calibrate, samples: Sequence[Feeds], keep: Iterable[str]
+    source: Program,
+    *,
+    keep_io_types: bool,
+    calibrate: Calibrate,
+    samples: Sequence[Feeds],
+    keep: Iterable[str],
+    careful: bool = False,
 ) -> tuple[ModelProto, Fp16Summary]:
-    """Convert a program as `to_fp16` does a model, and return how it went as well."""
+    """Convert a program as `to_fp16` does a model, and return how it went as well.
+
+    With `careful` it goes round all known defects of runtimes, also those that few models come upon.
+    """
     constants = Constants()
     why = _by_definition(source, frozenset(keep)) | _phases(source) | _exact(source)
     calm = calibrate == "auto" and not samples and bound(source, constants) * CALM < LARGEST
     measured = Measured() if calm or calibrate == "never" else measure(source, Inputs(source), samples)
     why |= dict.fromkeys(measured.crowded, "sums")
-    converted = _chosen(source, outside(source, constants) | measured.outside, why)
+    converted = _chosen(source, outside(source, constants) | measured.outside, why, careful=careful)
     proved = measured.ran and not measured.obstacle
     if proved:
         left = dict.fromkeys(Proof(source, constants, measured.runs).improve(converted), "rounding")
@@ -184,7 +194,7 @@ def _unseen(source: Program) -> dict[Step, str]:
     return {step: "unseen" for step in source.steps() if step.scope is not source.main}
 
 
-def _chosen(source: Program, wide: set[Value], why: dict[Step, str]) -> dict[Step, Slots]:
+def _chosen(source: Program, wide: set[Value], why: dict[Step, str], *, careful: bool) -> dict[Step, Slots]:
     """Choose the steps that compute in FP16; the reasons for the others are added to `why`."""
     converted: dict[Step, Slots] = {}
     for step in source.steps():
@@ -196,18 +206,16 @@ def _chosen(source: Program, wide: set[Value], why: dict[Step, str]) -> dict[Ste
             why[step] = "beyond"
         else:
             converted[step] = part
-    for step, reason in _left_out(source, converted):
+    for step, reason in _left_out(source, converted, careful=careful):
         why[step] = reason
         del converted[step]
     return converted
 
 
-def _left_out(source: Program, converted: dict[Step, Slots]) -> Iterator[tuple[Step, str]]:
+def _left_out(source: Program, converted: dict[Step, Slots], *, careful: bool) -> Iterator[tuple[Step, str]]:
     """Yield the steps that stay FP32 for the sake of those around them, while they are taken out of `converted`."""
-    for step in list(converted):
-        turned = step.inputs[0].maker if _crashes(step) and step.inputs[0] is not None else None
-        if turned in converted and turned is not None:
-            yield turned, "crash"
+    for step in to_keep(source, converted, all_of_them=careful):
+        yield step, "crash"
     for step in [*converted, *reversed(converted)]:
         if step in converted and step.op in OPERATORS.moves and _between(step, converted):
             yield step, "between"
@@ -215,13 +223,6 @@ def _left_out(source: Program, converted: dict[Step, Slots]) -> Iterator[tuple[S
         for one, reason in _precise(step):
             if one in converted and step.inputs[0] is not None and step.inputs[0].maker not in converted:
                 yield one, reason
-
-
-def _crashes(step: Step) -> bool:
-    """Return whether ONNX Runtime dies while it loads a step for the CPU with all its inputs in FP16."""
-    first, weight = (*step.inputs, None, None)[:2]
-    after = first is not None and first.maker is not None and first.maker.op == "Transpose"
-    return step.op in OPERATORS.merged_with_transpose and after and weight is not None and weight.tensor is not None
 
 
 def _precise(step: Step) -> Iterator[tuple[Step, str]]:

@@ -29,7 +29,6 @@ class Operators(Record, frozen=True):
     bounded: Names
     periodic: Names
     outer: Names
-    merged_with_transpose: Names
     weighted: Names
     sums_squares: Names
     sums: Names

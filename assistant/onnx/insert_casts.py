@@ -10,12 +10,9 @@ import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from assistant.onnx.fp16_policy import OPERATORS, Slots
-from assistant.onnx.graph import given_inputs, opsets, subgraphs, unique_name
+from assistant.onnx.graph import FIRST_FREE_IR, given_inputs, opsets, subgraphs, unique_name
 from assistant.onnx.program import FLOAT, HALF, Program, Scope, Step, Value, attribute
-from assistant.onnx.value_ranges import Constants
-
-# From here on a weight need not be listed among the inputs: https://github.com/onnx/onnx/blob/main/docs/IR.md
-FIRST_FREE_IR = 4
+from assistant.onnx.value_ranges import Constant, Constants
 
 
 class Writer:
@@ -32,8 +29,8 @@ class Writer:
             v for step, part in converted.items() for i in part.outputs if (v := step.outputs[i]) is not None
         }
         if not keep_io_types:
-            inputs = (program.main.values[info.name] for info in given_inputs(program.model.graph))
-            self.narrow |= {value for value in inputs if value.kind == FLOAT}
+            given = {info.name for info in given_inputs(program.model.graph)} | program.defaults
+            self.narrow |= {one for name in given if (one := program.main.values[name]).kind == FLOAT}
         self.wants: dict[Value, set[bool]] = defaultdict(set)
         for step in sorted(program.steps(), key=lambda step: step.op in OPERATORS.follows):
             for index, value in enumerate(step.inputs):
@@ -142,20 +139,29 @@ class Writer:
         return helper.make_node(op, inputs, [output], name=name, **attributes)
 
     def _weights(self, scope: Scope, graph: GraphProto) -> None:
-        """Put the weights in, each in the types that are wanted, and take them from the list of inputs."""
-        inputs = given_inputs(graph)
-        if len(inputs) < len(graph.input):
-            del graph.input[:]
-            graph.input.extend(inputs)
+        """Put the weights in, each in the types that are wanted; only those that a caller may give stay inputs."""
+        defaults = self.program.defaults if scope.parent is None else frozenset()
+        weights = {tensor.name for tensor in graph.initializer} - defaults
+        inputs = [info for info in graph.input if info.name not in weights]
+        del graph.input[:]
+        graph.input.extend(inputs)
         held = [scope.values[tensor.name] for tensor in graph.initializer]
         del graph.initializer[:]
         for value in held:
+            if value.name in defaults:
+                graph.initializer.append(self._default(value))
+                continue
             wants = self.wants[value] if value.kind == FLOAT else {False}
             if wants != {True} and value.tensor is not None:
                 graph.initializer.add().CopyFrom(value.tensor)
                 graph.initializer[-1].name = self.named.get((value, False), value.name)
             if True in wants:
                 graph.initializer.append(self._half(value))
+
+    def _default(self, value: Value) -> TensorProto:
+        """Return what stands where a caller gives nothing, in the type of the input."""
+        tensor = self.program.weights[value.name]
+        return numpy_helper.from_array(Constant(tensor).half, value.name) if value in self.narrow else tensor
 
     def _half(self, value: Value) -> TensorProto:
         return numpy_helper.from_array(self.constants[value].half, self.named[value, True])

@@ -1,23 +1,22 @@
-"""Checks, converts and tries models of anybody in a child with limits; nothing of onnx is imported here.
+"""Checks, converts, fixes and tries models of anybody in a child with limits; nothing of onnx is imported here.
 
 The functions do there what those of the same name, for callers from Python, do in this process.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from assistant.host.extras import require
-from assistant.host.files import discard, put_in_place, read_plain, settle
+from assistant.host.files import read_plain
 from assistant.host.process import CancelToken
 from assistant.host.sandbox import Limits, Outcome, confine, share_of_memory
 from assistant.i18n import _
-from assistant.model.errors import BadInput, WorkFailed, unwritable
+from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.record import from_json, replace, to_json
-from assistant.onnx.answers import Attempt, Checked, Conversion, default_output
+from assistant.onnx.answers import Attempt, Checked, Conversion, FixedShapes, default_output
+from assistant.onnx.staging import kept_aside
 from assistant.onnx.worker import ANSWER_FILE, Answer, Request
 
 # What a model may use: so much of the machine's memory, and at least so many bytes; the rest is everybody else's.
@@ -43,16 +42,18 @@ def check(request: Request, bounds: Limits, *, cancel: CancelToken | None = None
 
 def convert(request: Request, bounds: Limits, *, cancel: CancelToken | None = None) -> Conversion:
     """Convert a model; its result is put in place only when all is well. Raises `BadInput` and `WorkFailed`."""
-    output = Path(request.output) if request.output else default_output(Path(request.model))
-    with _beside(output) as folder:
-        answer = _worked(replace(request, place=str(folder.resolve())), bounds, cancel)
-        if answer.conversion is None:
-            raise TypeError(request.work)
-        try:
-            _put_in_place(folder, output)
-        except OSError as error:
-            raise unwritable(output, error) from error
+    answer = _written(request, "dml", bounds, cancel)
+    if answer.conversion is None:
+        raise TypeError(request.work)
     return answer.conversion
+
+
+def fix_shapes(request: Request, bounds: Limits, *, cancel: CancelToken | None = None) -> FixedShapes:
+    """Write a model with its sizes fixed, in place only when all is well. Raises `BadInput` and `WorkFailed`."""
+    answer = _written(request, "fixed", bounds, cancel)
+    if answer.fixed is None:
+        raise TypeError(request.work)
+    return answer.fixed
 
 
 def try_model(request: Request, bounds: Limits, *, cancel: CancelToken | None = None) -> Attempt:
@@ -62,6 +63,13 @@ def try_model(request: Request, bounds: Limits, *, cancel: CancelToken | None = 
     if answer.attempt is None:
         raise TypeError(request.work)
     return answer.attempt
+
+
+def _written(request: Request, kind: str, bounds: Limits, cancel: CancelToken | None) -> Answer:
+    """Let the child write its result aside, and put it in place."""
+    output = Path(request.output) if request.output else default_output(Path(request.model), kind)
+    with kept_aside(output) as folder:
+        return _worked(replace(request, place=str(folder.resolve())), bounds, cancel)
 
 
 def _worked(request: Request, bounds: Limits, cancel: CancelToken | None) -> Answer:
@@ -106,28 +114,3 @@ def _broken(done: Outcome) -> RuntimeError:
     fault = RuntimeError(next((line for line in reversed(done.lines) if line.strip()), str(done.code)))
     fault.add_note("\n".join(done.lines))
     return fault
-
-
-@contextmanager
-def _beside(output: Path) -> Iterator[Path]:
-    """Provide a temporary folder on the disk of the result; where none can be made there, another will do."""
-    try:
-        folder = TemporaryDirectory(
-            prefix=f".{output.name}.", suffix=".part", dir=output.parent, ignore_cleanup_errors=True
-        )
-    except OSError:
-        folder = TemporaryDirectory(prefix="onnx-", ignore_cleanup_errors=True)
-    with folder as name:
-        yield Path(name)
-
-
-def _put_in_place(folder: Path, output: Path) -> None:
-    """Move what was written to its name: weights before their model, of which an older one goes first."""
-    data = f"{output.name}.data"
-    parts = sorted(folder.iterdir(), key=lambda part: (part.name != data, part.name != output.name, part.name))
-    for part in parts:
-        settle(part)
-    if any(part.name == data for part in parts):
-        discard(output)
-    for part in parts:
-        put_in_place(part, output.with_name(part.name))

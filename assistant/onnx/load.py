@@ -15,6 +15,7 @@ from onnx.external_data_helper import set_external_data, uses_external_data
 from assistant.host.files import discard, draft, open_plain, put_in_place, write_whole
 from assistant.i18n import _
 from assistant.model.errors import BadInput, unreadable, unwritable
+from assistant.onnx.answers import default_output
 from assistant.onnx.graph import tensors
 from assistant.onnx.refusals import (
     LIMIT,
@@ -27,7 +28,6 @@ from assistant.onnx.refusals import (
     refuse_newer,
     refuse_scattered,
     refuse_shapes,
-    refuse_unknown,
 )
 
 MARGIN = 2**27  # of the 2 GB, for everything in a model but its weights (chosen)
@@ -55,7 +55,6 @@ def load_model(path: str | Path, *, weights: bool = True) -> ModelProto:
     refuse_crowds(model, path)
     refuse_garbled(model, path)
     refuse_newer(model, path)
-    refuse_unknown(model, path)
     refuse_bombs(model, path)
     refuse_shapes(model, path)
     refuse_broken(model, path)
@@ -92,6 +91,15 @@ def save_model(
         _write(model, place / path.name, place / data.name if data else None)
     except OSError as error:
         raise unwritable(path, error) from error
+    return path
+
+
+def result_path(source: Path, output: str | Path | None, kind: str, *, force: bool) -> Path:
+    """Return where a result goes, beside its source unless `output` says otherwise; refuse one that is there."""
+    path = Path(output) if output else default_output(source, kind)
+    if path.exists() and not force:
+        message = _("{file} exists already.", file=path)
+        raise BadInput(message, hint=_("Name another file, or replace this one.", option="--to, --force"))
     return path
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from assistant.i18n import render, say
 from assistant.markup import Markup, document, tag, text
-from assistant.onnx.advice import Examination, count_nodes, obstacle
+from assistant.onnx.advice import count_nodes, obstacle
+from assistant.onnx.examination import Examination
 from assistant.onnx.partition import Segment, segments
 
 Lanes = dict[str, tuple[float, float, str]]  # left edge, width and title, by device

@@ -14,6 +14,7 @@ from onnx.defs import OpSchema
 from assistant.i18n import Text, _, sentences
 from assistant.onnx.conditions import refusal
 from assistant.onnx.graph import bodies, opsets, plain_domain
+from assistant.onnx.libraries import unknown
 from assistant.onnx.operators import (
     Kernel,
     Types,
@@ -118,17 +119,17 @@ class _Placer:
         opset = self.imports.get(domain, 1)
         newer = late(domain, op, self.release)
         version = since(domain, op, min(opset, newer.since - 1) if newer else opset)
-        unknown = {one.name for one in step.node.attribute} & newer.attributes if newer else None
+        strange = {one.name for one in step.node.attribute} & newer.attributes if newer else None
         if (domain, op) == ("", "Constant"):
             node.why = _("It becomes a weight when the model is loaded.")
         elif not any(domain in table(provider).operators for provider in ("cpu", "dml")):
-            node.device, node.why = "none", _("ONNX Runtime does not know the domain {domain}.", domain=domain)
+            node.device, node.why = "none", unknown(domain)
         elif version is None:
             node.device, node.why = "none", _("{op} is not an operator of opset {opset}.", op=op, opset=opset)
-        elif unknown:
+        elif strange:
             message = _("ONNX Runtime {version} does not know the attribute {attribute} of {op}.")
             node.device = "none"
-            node.why = message.format(version=self.release, attribute=min(unknown), op=op)
+            node.why = message.format(version=self.release, attribute=min(strange), op=op)
         else:
             inputs, outputs = (tuple(self.type_of(value) for value in side) for side in (step.inputs, step.outputs))
             if self.provider == "cpu" or not _on_device(node, domain, version, inputs, outputs):

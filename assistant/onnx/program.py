@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,7 +27,7 @@ from onnx import (
     shape_inference,
 )
 
-from assistant.onnx.graph import bodies, opsets, ordered, plain_domain, subgraphs
+from assistant.onnx.graph import bodies, defaults, opsets, ordered, plain_domain, subgraphs
 from assistant.onnx.operators import Signature, described, signature
 
 FLOAT, HALF = TensorProto.FLOAT, TensorProto.FLOAT16
@@ -104,11 +104,15 @@ class Scope:
 
 @dataclass(eq=False, slots=True)
 class Program:
-    """A model whose large weights stay where they were: `weights` are the main graph's tensors by name."""
+    """A model whose large weights stay where they were: `weights` are the main graph's tensors by name.
+
+    Those of them in `defaults` are inputs, too, that a caller may leave out, and no constants.
+    """
 
     model: ModelProto
     weights: Mapping[str, TensorProto]
     main: Scope
+    defaults: frozenset[str] = frozenset()
 
     def scopes(self) -> Iterator[Scope]:
         """Yield the scope of every graph, outer ones first."""
@@ -190,7 +194,8 @@ def _analysed(bare: ModelProto, weights: Mapping[str, TensorProto]) -> Program:
             replace_nodes(graph, nodes)
         left -= _spread(graph, left)
     bare = _inferred(bare)
-    made = Program(bare, weights, _scope(bare.graph, None, opsets(bare), weights))
+    loose = defaults(bare)
+    made = Program(bare, weights, _scope(bare.graph, None, opsets(bare), weights, loose), loose)
     for step in made.steps():
         _complete_types(step)
     return made
@@ -256,12 +261,21 @@ def _dense(sparse: SparseTensorProto, most: int) -> TensorProto | None:
     return None
 
 
-def _inferred(bare: ModelProto) -> ModelProto:
-    """Infer types and shapes; declared inner shapes are dropped first, as a stale one misleads every runtime."""
+def drop_shapes(bare: ModelProto, kept: Collection[str] = ()) -> None:
+    """Drop the declared shapes of inner values but those `kept`, as a stale one misleads every runtime.
+
+    Exporters list weights among the inner values, too: those have the shapes of their tensors.
+    """
     for graph in bodies(bare):
+        weights = {tensor.name for tensor in getattr(graph, "initializer", ())}
         for value in graph.value_info:
-            if value.type.HasField("tensor_type"):
+            if value.type.HasField("tensor_type") and value.name not in weights and value.name not in kept:
                 value.type.tensor_type.ClearField("shape")
+
+
+def _inferred(bare: ModelProto) -> ModelProto:
+    """Infer types and shapes anew."""
+    drop_shapes(bare)
     try:
         return shape_inference.infer_shapes(bare)
     except (onnx.shape_inference.InferenceError, RuntimeError, ValueError):
@@ -269,7 +283,11 @@ def _inferred(bare: ModelProto) -> ModelProto:
 
 
 def _scope(
-    graph: GraphProto, parent: Scope | None, versions: dict[str, int], weights: Mapping[str, TensorProto]
+    graph: GraphProto,
+    parent: Scope | None,
+    versions: dict[str, int],
+    weights: Mapping[str, TensorProto],
+    given: Collection[str] = (),
 ) -> Scope:
     scope = Scope(graph, parent)
     declared = {info.name: info for info in (*graph.value_info, *graph.output, *graph.input)}
@@ -283,7 +301,8 @@ def _scope(
     for info in graph.input:
         value(info.name)
     for tensor in graph.initializer:
-        _make_constant(value(tensor.name), weights.get(tensor.name, tensor) if parent is None else tensor)
+        if tensor.name not in given:
+            _make_constant(value(tensor.name), weights.get(tensor.name, tensor) if parent is None else tensor)
     for node in graph.node:
         inputs = [scope.find(name) if name else None for name in node.input]
         domain = plain_domain(node.domain)

@@ -20,7 +20,6 @@ from onnx.external_data_helper import uses_external_data
 from assistant.i18n import _
 from assistant.model.errors import BadInput
 from assistant.onnx.graph import bodies, nested, opsets, ordered, plain_domain, stored, undefined
-from assistant.onnx.operators import runtimes
 
 LIMIT = 2**31 - 1  # protobuf reads and writes no more: https://protobuf.dev/programming-guides/proto-limits/
 # All chosen, far above what networks have:
@@ -28,7 +27,6 @@ MOST_PARTS = 1_000_000  # nodes, weights or values of a graph: the largest langu
 MOST_DEPTH = 200  # functions calling one another: exporters nest them as deep as a network's modules, which is 20
 MOST_NUMBERS = 2**48  # of one tensor: more than any machine's memory
 MOST_AXES = 32  # NumPy before 2.0 has no more
-MOST_NAMES = 5  # of operators in one sentence
 OPEN = -1  # what some exporters, such as Paddle's, write for a size that is open
 
 Call = tuple[str, str, str]
@@ -79,23 +77,6 @@ def refuse_newer(model: ModelProto, path: Path) -> None:
     if used > known:
         message = _("{file} uses opset {version}; opsets up to {known} are supported.")
         raise BadInput(message.format(file=path, version=used, known=known), hint=hint)
-
-
-def refuse_unknown(model: ModelProto, path: Path) -> None:
-    """Refuse operators of domains that neither ONNX Runtime nor the model itself defines."""
-    local = {(function.domain, function.name) for function in model.functions}
-    unknown = {
-        f"{node.domain}::{node.op_type}"
-        for body in bodies(model)
-        for node in body.node
-        if plain_domain(node.domain) not in runtimes().domains and (node.domain, node.op_type) not in local
-    }
-    if unknown:
-        names = ", ".join(sorted(unknown)[:MOST_NAMES])
-        raise BadInput(
-            _("{file} uses operators of an unknown domain: {names}.", file=path, names=names),
-            hint=_("They need the library that defines them; export the model without them."),
-        )
 
 
 def refuse_bombs(model: ModelProto, path: Path) -> None:

@@ -75,6 +75,10 @@ class Constants(dict[Value, Constant]):
 def outside(program: Program, constants: Constants) -> set[Value]:
     """Return the values that FP16 cannot hold, as far as the constants tell: beyond its range, or lost below it."""
     found: set[Value] = set()
+    for name in program.defaults:
+        value = program.main.values[name]
+        if value.kind == FLOAT and ((known := Constant(program.weights[name])).large or known.tiny):
+            found.add(value)
     for scope in program.scopes():
         for step in scope.steps:
             _mark(step, constants, found)

@@ -18,6 +18,8 @@ from assistant.model.errors import BadInput, WorkFailed
 from assistant.onnx import program
 from assistant.onnx.conversion import Options, convert
 
+pytestmark = pytest.mark.process  # the result of each conversion is loaded in one
+
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
@@ -109,14 +111,12 @@ def test_bad_input_is_one_sentence(tmp_path: Path, content: bytes | None) -> Non
     assert {file.name for file in tmp_path.iterdir()} <= {"model.onnx"}
 
 
-@pytest.mark.process
 def test_inputs_that_are_no_arrays_are_refused(source: Path) -> None:
     """A file of inputs that NumPy cannot read ends in a sentence."""
     answer = CliRunner().invoke(command, ["convert", str(source), "--inputs", str(source)])
     assert isinstance(answer.exception, BadInput)
 
 
-@pytest.mark.process
 def test_the_command_prints_json(source: Path) -> None:
     """`convert --json` tells what was changed and where the result is."""
     answer = CliRunner().invoke(command, ["convert", str(source), "--json", "--keep", "Mul"])

@@ -154,6 +154,7 @@ def rotary() -> ModelProto:
     return helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)])
 
 
+@pytest.mark.process
 def test_rotary_positions_stay_right_in_long_texts(tmp_path: Path) -> None:
     """Converted, the block is off by less than one per cent of its largest number up to 31,000 words."""
     onnx.save(rotary(), tmp_path / "rotary.onnx")
