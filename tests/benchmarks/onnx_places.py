@@ -46,13 +46,18 @@ session = ort.InferenceSession(sys.argv[1], options, providers=providers)
 parts = session.get_provider_graph_assignment_info()
 print(json.dumps({node.name: part.ep_name for part in parts for node in part.get_nodes()}))
 """
-PAGE = """<script type="module">
+PAGE = """<script>
+const said = [];
+for (const name of ['log', 'debug', 'info', 'warn', 'error']) console[name] = (...words) => said.push(words.join(' '));
+</script>
+<script type="module">
 import * as ort from './dist/ort.all.min.mjs';
 ort.env.wasm.numThreads = 1;
 ort.env.logLevel = 'verbose';
 window.open_model = async (model) => {
   const options = {executionProviders: ['webgpu'], logSeverityLevel: 0, graphOptimizationLevel: 'disabled'};
-  try { await (await ort.InferenceSession.create(model, options)).release(); return ''; } catch (e) { return `${e}`; }
+  try { await (await ort.InferenceSession.create(model, options)).release(); } catch (e) { return ''; }
+  return said.join('\\n');
 };
 window.ready = true;
 </script>"""
@@ -84,9 +89,7 @@ class Browser:
         chromium = left.enter_context(sync_playwright()).chromium
         browser = chromium.launch(executable_path=which("chromium"), args=list(FLAGS))
         left.callback(browser.close)
-        self._folder, self._said = folder, list[str]()
-        self._page = browser.new_page()
-        self._page.on("console", lambda message: self._said.append(message.text))
+        self._folder, self._page = folder, browser.new_page()
         self._address = f"http://127.0.0.1:{server.server_port}/index.html"
 
     def places(self, path: Path) -> Places | None:
@@ -94,25 +97,27 @@ class Browser:
         (self._folder / "model.onnx").write_bytes(path.read_bytes())
         self._page.goto(self._address)
         self._page.wait_for_function("window.ready")
-        self._said.clear()
-        if self._page.evaluate("open_model('model.onnx')"):
-            return None
-        return dict(_told("\n".join(self._said)))
+        return dict(_told(self._page.evaluate("open_model('model.onnx')"))) or None
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
     extensions_map = {**http.server.SimpleHTTPRequestHandler.extensions_map, ".mjs": "text/javascript"}
+
+    def end_headers(self) -> None:
+        """Let nothing be kept: each model has the same name."""
+        self.send_header("Cache-Control", "no-store")
+        super().end_headers()
 
     def log_message(self, *_given: Any) -> None:
         """Say nothing."""
 
 
 def _told(log: str) -> Iterator[tuple[str, str]]:
-    """Read "Node placements" in a session's log: one line for all, or a heading for each provider and its nodes."""
-    provider = ""
-    for whole in re.findall(r"All nodes placed on \[(\w+)\]", log)[:1]:
+    """Read "Node placements" in a session's log, the main graph's first: a line for all, or one for each node."""
+    first, provider = log.partition("Node placements")[2].partition("Node placements")[0], ""
+    for whole in re.findall(r"All nodes placed on \[(\w+)\]", first):
         yield ALL, whole
-    for line in log.partition("Node placements")[2].splitlines():
+    for line in first.splitlines():
         heading = re.search(r"Node\(s\) placed on \[(\w+)\]", line)
         provider = heading[1] if heading else provider
         node = re.search(r"\]\s+\w+ \((\d+_\d+)\)\s*$", line)
