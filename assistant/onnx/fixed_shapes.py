@@ -164,8 +164,12 @@ def _infer(model: ModelProto, known: Mapping[str, int]) -> None:
     Where ONNX's inference contradicts itself, as it does after STFT (onnx 1.23.2), nothing of it is written.
     """
     bare = skeleton(model)
-    drop_shapes(bare, _undescribed(bare))
-    for info in (*bare.graph.output, *(info for body in bodies(bare) for info in body.value_info)):
+    kept = _undescribed(bare)
+    drop_shapes(bare, kept)
+    for info in bare.graph.output:
+        if info.type.HasField("tensor_type") and info.name not in kept:
+            info.type.tensor_type.ClearField("shape")
+    for info in (info for body in bodies(bare) for info in body.value_info):
         _fill(info, known)
     with contextlib.suppress(onnx.shape_inference.InferenceError, RuntimeError, ValueError):
         bare = onnx.shape_inference.infer_shapes(bare, data_prop=True, strict_mode=True)
@@ -174,8 +178,20 @@ def _infer(model: ModelProto, known: Mapping[str, int]) -> None:
             del body.value_info[:]
             body.value_info.extend(info for info in seen.value_info if info.type.WhichOneof("value"))
     for info, inferred in zip(model.graph.output, bare.graph.output, strict=True):
-        info.CopyFrom(inferred)
         _fill(info, known)
+        _correct(info, inferred)
+
+
+def _correct(info: ValueInfoProto, inferred: ValueInfoProto) -> None:
+    """Put what was inferred of a shape in the place of what was declared, which may never have been true."""
+    declared, found = (one.type.tensor_type for one in (info, inferred))
+    if not found.HasField("shape"):
+        return
+    if not declared.HasField("shape") or len(declared.shape.dim) != len(found.shape.dim):
+        declared.shape.CopyFrom(found.shape)
+    for dim, size in zip(declared.shape.dim, found.shape.dim, strict=True):
+        if size.dim_value > 0:
+            dim.dim_value = size.dim_value
 
 
 def _undescribed(model: ModelProto) -> set[str]:

@@ -111,6 +111,15 @@ def test_an_output_that_depends_on_numbers_keeps_its_open_size(written: Written)
     assert fixed.graph.output[0].type.tensor_type.shape.dim[1].dim_param == "found"
 
 
+def test_a_shape_that_was_never_true_is_put_right(written: Written) -> None:
+    """An output that the exporter declared with other dimensions, or another size, gets those that it has."""
+    for declared in ("float[7]", "float[1, 7]", "float"):
+        model = written(f"g (float[1, n] x) => ({declared} y) {{ y = Relu(x) }}")
+        if declared == "float":
+            model.graph.output[0].type.tensor_type.ClearField("shape")
+        assert fix_shapes(model, {"n": 5})[1].outputs == {"y": (1, 5)}
+
+
 def test_weights_among_the_inner_values_keep_their_shape(dense: ModelProto) -> None:
     """Newer exporters of torch list weights there, too; their shapes are not lost with the stale ones."""
     dense.graph.value_info.append(onnx.helper.make_tensor_value_info("w", onnx.TensorProto.FLOAT, [80, 4]))
