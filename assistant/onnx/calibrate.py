@@ -30,7 +30,6 @@ FADED = 2.0**-17  # a value whose largest number is below has lost more than its
 MOST_PROBED = 30_000  # values: the time in which ONNX Runtime opens a model grows with their square (measured)
 IN_MEMORY = 1_500_000_000  # bytes of a model that may be handed over in one piece; protobuf ends at 2 GB
 PROVED = 700_000_000  # bytes of a model that is held three times: as it was, rounded, and in the runtime
-FEW, MORE = 1024, 4  # inputs of so few numbers show little, and are drawn so many times more (chosen)
 CLOSE_WIDE = 5e-2  # of the largest number, for inputs that are there to find what overflows (chosen)
 
 # Why no run tells: no ONNX Runtime, a model that is too large, one that it cannot run, or one that draws at random.
@@ -85,10 +84,9 @@ def measure(program: Program, inputs: Inputs, samples: Sequence[Feeds] = ()) -> 
 def _made(inputs: Inputs) -> Iterator[list[tuple[Feeds, float, float]]]:
     """Yield made-up inputs for one size after another, each with its margin and by how much a result may differ."""
     for size in inputs.sizes():
-        made = [(draw, inputs.make(size, draw, seed)) for seed, draw in enumerate(inputs.draws)]
-        if sum(np.size(content) for content in made[0][1].values()) <= FEW:
-            made += [("normal", inputs.make(size, "normal", seed)) for seed in range(len(made), len(made) + MORE)]
-        yield [(given, MARGINS[draw], CLOSE_WIDE if draw == "wide" else CLOSE) for draw, given in made]
+        # Where no axis is long enough for tones, it is the normal draw once more, so it starts elsewhere.
+        drawn = [(draw, inputs.make(size, draw, int(draw == "tones"))) for draw in inputs.draws]
+        yield [(given, MARGINS[draw], CLOSE_WIDE if draw == "wide" else CLOSE) for draw, given in drawn]
 
 
 def _measured(gauged: _Gauged, offered: list[tuple[Feeds, float, float]]) -> Measured:
