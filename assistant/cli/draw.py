@@ -21,14 +21,17 @@ from assistant.onnx.answers import (
     HEADINGS_OF_AGREEMENT,
     HEADINGS_OF_CHANGES,
     HEADINGS_OF_RUNS,
+    HEADINGS_OF_SIZES,
     Attempt,
     Checked,
     Conversion,
+    FixedShapes,
     operator_rows,
     operator_table,
     rows_of_agreement,
     rows_of_changes,
     rows_of_runs,
+    rows_of_sizes,
 )
 from assistant.views import (
     CHECK_HEADINGS,
@@ -222,6 +225,23 @@ def draw_conversion(done: Conversion) -> None:
     draw_rows(HEADINGS_OF_CHANGES, rows_of_changes(done))
     text = say("Written: {file}, opset {opset}, in {seconds}.")
     console.print(Text(text.format(file=done.output, opset=done.opset, seconds=duration(done.seconds)), style="bold"))
+
+
+def draw_fixed_shapes(done: FixedShapes) -> None:
+    """Print what each open size became and why, whether the result was run, and where it is."""
+    draw_rows(HEADINGS_OF_SIZES, rows_of_sizes(done))
+    if any(one.why == "chosen" for one in done.sizes):
+        note = _("What is chosen is a guess: give the sizes that you need.", option="--dim, --input")
+        console.print(Text(render(note)))
+    if done.open:
+        note = _("These outputs keep an open size, which depends on what is computed: {names}.")
+        console.print(Text(render(note.format(names=", ".join(done.open)))))
+    if done.ran is False:
+        note = _("ONNX Runtime did not run it: {reason}.", reason=done.note)
+        console.print(Text(render(note), style="yellow"))
+    text = _("Written, and run once: {file}.") if done.ran else _("Written, not run: {file}.")
+    text = text.format(file=done.output)
+    console.print(Text(render(text), style="bold"))
 
 
 def draw_attempt(answer: Attempt) -> None:

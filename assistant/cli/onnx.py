@@ -10,7 +10,7 @@ import click
 from assistant.cli.inputs import write_file
 from assistant.cli.terminal import Option, echo_json, json_option
 from assistant.i18n import _, language
-from assistant.model.errors import WorkFailed
+from assistant.model.errors import BadInput, WorkFailed
 from assistant.onnx.answers import CHECK_SECONDS, CONVERT_SECONDS, TRY_SECONDS
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ inputs_option = click.option("--inputs", metavar="FILE.npz", help="Real inputs: 
 PROVIDERS = click.Choice(["dml", "cpu"])
 
 
-def _request(work: Literal["check", "convert", "try"], model: str, **options: Any) -> Request:  # noqa: ANN401 - its fields
+def _request(work: Literal["check", "convert", "try", "fix-shapes"], model: str, **options: Any) -> Request:  # noqa: ANN401 - its fields
     """Make the request that the options ask for; one that was not given keeps its default."""
     from assistant.onnx.worker import Request  # noqa: PLC0415 - `--help` needs no child
 
@@ -36,7 +36,7 @@ def _request(work: Literal["check", "convert", "try"], model: str, **options: An
 
 @click.group()
 def onnx() -> None:
-    """Check ONNX models for DirectML, convert them to FP16, and try them."""
+    """Check ONNX models for DirectML, convert them to FP16, fix their open sizes, and try them."""
 
 
 @onnx.command()
@@ -91,6 +91,53 @@ def convert(model: str, limit: float, *, fp16_io: bool, as_json: bool, **options
         from assistant.cli.draw import draw_conversion  # noqa: PLC0415 - --json needs no drawing
 
         draw_conversion(done)
+
+
+@onnx.command(name="fix-shapes")
+@click.argument("model")
+@click.option("--to", "output", metavar="FILE", help="Where to write the result; by default beside the model.")
+@click.option("--dim", "dims", multiple=True, metavar="NAME=SIZE", help="What an open size becomes, by its name.")
+@click.option("--input", "shaped", multiple=True, metavar="NAME=2x3x224x224", help="The whole shape of an input.")
+@inputs_option
+@_limit_option(CONVERT_SECONDS)
+@click.option("--force", is_flag=True, help="Overwrite an earlier result.")
+@json_option
+def fix_shapes(
+    model: str,
+    limit: float,
+    *,
+    dims: tuple[str, ...],
+    shaped: tuple[str, ...],
+    as_json: bool,
+    **options: Any,  # noqa: ANN401 - as above
+) -> None:
+    """Write a model with its open sizes fixed: your own, those that its weights ask for, and likely ones."""
+    from assistant.onnx import isolated  # noqa: PLC0415 - `--help` needs no child
+
+    sizes = {name: shape[0] for name, shape in map(_named_shape, dims) if len(shape) == 1}
+    if len(sizes) < len(dims):
+        raise BadInput(
+            _("Each size is named once, as one number."), hint=_("Write it so: {example}", example="batch=1")
+        )
+    shapes = dict(map(_named_shape, shaped))
+    request = _request("fix-shapes", model, sizes=sizes, shapes=shapes, **options)
+    done = isolated.fix_shapes(request, isolated.limits(limit))
+    if as_json:
+        echo_json(done)
+    else:
+        from assistant.cli.draw import draw_fixed_shapes  # noqa: PLC0415 - --json needs no drawing
+
+        draw_fixed_shapes(done)
+
+
+def _named_shape(text: str) -> tuple[str, tuple[int, ...]]:
+    """Read "NAME=2x3", in which no size is below 1."""
+    name, _equals, shape = text.rpartition("=")
+    sizes = shape.split("x")
+    if not name or not all(size.isascii() and size.isdecimal() and 0 < int(size) < 2**31 for size in sizes):
+        message = _("{text} names no sizes.", text=repr(text))
+        raise BadInput(message, hint=_("Write it so: {example}", example="batch=1, x=1x3x224x224"))
+    return name, tuple(map(int, sizes))
 
 
 @onnx.command(name="try")

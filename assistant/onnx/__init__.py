@@ -10,6 +10,8 @@ from typing import Any
 
 MODULES = {
     "check_model": "check",
+    "fix_file": "shapes_file",
+    "fix_shapes": "fixed_shapes",
     "load_model": "load",
     "save_model": "load",
     "try_model": "compare",

@@ -13,7 +13,9 @@ from onnx import ModelProto, TensorProto
 from assistant.i18n import Message, Text, _, ngettext
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.shell import command_line
-from assistant.onnx.graph import given_inputs, opsets, plain_domain, tensors
+from assistant.onnx.answers import FixedSize
+from assistant.onnx.fixed_shapes import open_sizes
+from assistant.onnx.graph import opsets, plain_domain, tensors
 from assistant.onnx.operators import Release, Types, match, runtimes, since, tensor_type
 from assistant.onnx.partition import copies
 from assistant.onnx.placement import Node
@@ -23,7 +25,6 @@ MOST_NAMES = 5  # of nodes, sizes or operators in one sentence
 ORDER = (Severity.ERROR, Severity.WARNING, Severity.INFO)
 CONVOLUTIONS = {"Conv", "ConvTranspose", "MaxPool", "AveragePool", "LpPool"}
 FLAT = 3  # dimensions of what a 1-D convolution takes: batch, channels, length
-FIX = "onnxruntime.tools.make_dynamic_shape_fixed --dim_param"
 # From here on, ONNX Runtime's optimiser makes a Gelu that DirectML has no kernel for, also at its basic level: source
 # onnxruntime/core/optimizer/gelu_fusion.cc, seen in 1.24.4 and 1.31.1 (2026-11-21).
 GELU_OPSET = 20
@@ -61,6 +62,11 @@ class Examination:
     def on_device(self) -> list[Node]:
         """The nodes that DirectML takes."""
         return [node for node in self.computing if node.device == "dml"]
+
+    @cached_property
+    def open_sizes(self) -> tuple[FixedSize, ...]:
+        """The sizes that the inputs leave open, with what `fix_shapes` would put in their place."""
+        return open_sizes(self.program)
 
     def ops(self, *names: str) -> list[Node]:
         """Return the nodes with one of these operators of ONNX's own."""
@@ -183,16 +189,14 @@ def _best_opset(exam: Examination) -> int:
 
 
 def _shapes(exam: Examination) -> Iterator[Found]:
-    names = _open_sizes(exam)
-    if names:
+    found = exam.open_sizes
+    if found:
         text = _("DirectML does not compile what has open sizes ({names}), and runs several times slower uncompiled.")
-        named = [name for name in names if name != "?"][:1]
-        fix = [command_line(["python", "-m", FIX, name, "--dim_value", "1", exam.file, "fixed.onnx"]) for name in named]
         remedies = (
-            _advice(_("Fix the sizes in the model: one model for each size that you need."), *fix),
+            _fix_shapes(exam),
             _advice(_("Or fix them for the session, with SessionOptions.add_free_dimension_override_by_name.")),
         )
-        text = text.format(names=", ".join(names[:MOST_NAMES]))
+        text = text.format(names=", ".join(one.name for one in found[:MOST_NAMES]))
         yield _finding(Severity.WARNING, "dynamic-shape", text, (), *remedies, gain=len(exam.on_device) / 2)
 
 
@@ -271,8 +275,10 @@ def _npu(exam: Examination) -> Iterator[Found]:
         text = _("NPUs compute in FP16 and integers: FP32 ({nodes}) fails with {error}.")
         text = text.format(nodes=_count(single), error=f'"{NOT_SUPPORTED}" (887A0004)')
         yield _finding(Severity.INFO, "npu-fp32", text, single, _convert(exam), gpu, gain=-1)
-    if _open_sizes(exam):
-        yield _finding(Severity.INFO, "npu-dynamic-shape", _("NPUs take fixed sizes only."), (), gpu, gain=-2)
+    if exam.open_sizes:
+        yield _finding(
+            Severity.INFO, "npu-dynamic-shape", _("NPUs take fixed sizes only."), (), _fix_shapes(exam), gpu, gain=-2
+        )
     flat = [
         node
         for node in exam.ops(*CONVOLUTIONS)
@@ -327,6 +333,13 @@ def _convert(exam: Examination) -> Remedy:
     return _advice(text, command_line(["assistant", "onnx", "convert", exam.file]))
 
 
+def _fix_shapes(exam: Examination) -> Remedy:
+    """Point to the command that writes sizes into the model, with all of those that are open."""
+    given = [word for one in exam.open_sizes for word in ("--dim", f"{one.name}={one.size}")]
+    text = _("Fix the sizes in the model: one model for each size that you need.")
+    return _advice(text, command_line(["assistant", "onnx", "fix-shapes", exam.file, *given]))
+
+
 def count_nodes(count: int) -> Message:
     """Return a number of nodes in words: "1 node", "2 nodes"."""
     return ngettext("{count} node", "{count} nodes", count)
@@ -339,12 +352,6 @@ def _count(nodes: Sequence[Node]) -> Message:
 def _operators(nodes: Sequence[Node]) -> str:
     names = sorted({node.op for node in nodes})
     return ", ".join(names[:MOST_NAMES]) + ("…" if len(names) > MOST_NAMES else "")
-
-
-def _open_sizes(exam: Examination) -> list[str]:
-    """Return the names of the sizes that the model's inputs leave open; "?" for one without a name."""
-    shapes = [info.type.tensor_type.shape.dim for info in given_inputs(exam.program.model.graph)]
-    return list(dict.fromkeys(dim.dim_param or "?" for dims in shapes for dim in dims if not dim.HasField("dim_value")))
 
 
 def _has_negative_pads(node: Node) -> bool:

@@ -97,9 +97,9 @@ class Fp16Summary(Record, frozen=True):
     obstacle: Literal["", "missing", "size", "run", "random"] = ""  # to a proof
 
 
-def default_output(source: Path) -> Path:
-    """Return where a conversion's result lies unless another place is asked for."""
-    return source.with_name(f"{source.stem}.dml.onnx")
+def default_output(source: Path, kind: str = "dml") -> Path:
+    """Return where the result of work on a model lies unless another place is asked for."""
+    return source.with_name(f"{source.stem}.{kind}.onnx")
 
 
 class Change(Record, frozen=True):
@@ -143,6 +143,48 @@ def rows_of_changes(done: Conversion) -> list[tuple[Text, ...]]:
         names = Message("{names} …" if len(same) > MOST_NAMED else "{names}").format(names=tuple(same[:MOST_NAMED]))
         rows.append((KINDS["kept"], names, why))
     return rows
+
+
+class FixedSize(Record, frozen=True, omit_defaults=False):
+    """A size that was open, what stands in its place, and why: "given", "weights" (they ask for it) or "chosen".
+
+    One without a name is called after its input and axis, such as "x#1"; `inputs` are those that have it.
+    """
+
+    name: str
+    size: int
+    why: Literal["given", "weights", "chosen"]
+    inputs: tuple[str, ...]
+
+
+class FixedShapes(Record, frozen=True, omit_defaults=False):
+    """What stands in place of the sizes that a model left open; `open` names the outputs that keep an open one.
+
+    Shapes are by name, None for a size that depends on what is computed, or for a whole shape. `ran` is whether ONNX
+    Runtime ran the result, None where there is none, and `note` why it did not.
+    """
+
+    sizes: tuple[FixedSize, ...]
+    inputs: dict[str, tuple[int, ...]]
+    outputs: dict[str, tuple[int | None, ...] | None]
+    open: tuple[str, ...]
+    source: str = ""
+    output: str = ""
+    ran: bool | None = None
+    note: Text = ""
+
+
+HEADINGS_OF_SIZES = (_("Open size"), _("Value"), _("Inputs"), _("Why"))
+WHY_SIZE = {
+    "given": _("you gave it"),
+    "weights": _("the weights ask for it"),
+    "chosen": _("chosen: nothing in the model tells it"),
+}
+
+
+def rows_of_sizes(done: FixedShapes) -> list[tuple[Text, ...]]:
+    """Return a table's rows: each size that was open, with its value and where that comes from."""
+    return [(one.name, str(one.size), ", ".join(one.inputs), WHY_SIZE[one.why]) for one in done.sizes]
 
 
 class Run(Record, frozen=True):

@@ -19,13 +19,12 @@ from assistant.onnx.answers import (
     Change,
     Conversion,
     Fp16Summary,
-    default_output,
     rows_of_changes,  # noqa: F401 - users' copies of onnx_doctor.ipynb import it from here
 )
 from assistant.onnx.fp16 import convert_program
 from assistant.onnx.graph import KNOWN_IR, opsets
 from assistant.onnx.inputs import Feeds
-from assistant.onnx.load import load_model, save_model
+from assistant.onnx.load import load_model, result_path, save_model
 from assistant.onnx.opset import CannotLower, best_opsets, lower
 from assistant.onnx.program import Program, program
 from assistant.onnx.rewrites import ALWAYS, rewrite
@@ -100,10 +99,7 @@ def convert(
     """
     started = time.monotonic()
     source = Path(source)
-    output = Path(output) if output else default_output(source)
-    if output.exists() and not force:
-        message = _("{file} exists already.", file=output)
-        raise BadInput(message, hint=_("Name another file, or replace this one.", option="--to, --force"))
+    output = result_path(source, output, "dml", force=force)
     model = load_model(source)
     options = options or Options()
     result, changes, half = convert_model(model, options, samples)

@@ -1,4 +1,4 @@
-"""Checks, converts and tries models of anybody in a child with limits; nothing of onnx is imported here.
+"""Checks, converts, fixes and tries models of anybody in a child with limits; nothing of onnx is imported here.
 
 The functions do there what those of the same name, for callers from Python, do in this process.
 """
@@ -17,7 +17,7 @@ from assistant.host.sandbox import Limits, Outcome, confine, share_of_memory
 from assistant.i18n import _
 from assistant.model.errors import BadInput, WorkFailed, unwritable
 from assistant.model.record import from_json, replace, to_json
-from assistant.onnx.answers import Attempt, Checked, Conversion, default_output
+from assistant.onnx.answers import Attempt, Checked, Conversion, FixedShapes, default_output
 from assistant.onnx.worker import ANSWER_FILE, Answer, Request
 
 # What a model may use: so much of the machine's memory, and at least so many bytes; the rest is everybody else's.
@@ -43,16 +43,18 @@ def check(request: Request, bounds: Limits, *, cancel: CancelToken | None = None
 
 def convert(request: Request, bounds: Limits, *, cancel: CancelToken | None = None) -> Conversion:
     """Convert a model; its result is put in place only when all is well. Raises `BadInput` and `WorkFailed`."""
-    output = Path(request.output) if request.output else default_output(Path(request.model))
-    with _beside(output) as folder:
-        answer = _worked(replace(request, place=str(folder.resolve())), bounds, cancel)
-        if answer.conversion is None:
-            raise TypeError(request.work)
-        try:
-            _put_in_place(folder, output)
-        except OSError as error:
-            raise unwritable(output, error) from error
+    answer = _written(request, "dml", bounds, cancel)
+    if answer.conversion is None:
+        raise TypeError(request.work)
     return answer.conversion
+
+
+def fix_shapes(request: Request, bounds: Limits, *, cancel: CancelToken | None = None) -> FixedShapes:
+    """Write a model with its sizes fixed, in place only when all is well. Raises `BadInput` and `WorkFailed`."""
+    answer = _written(request, "fixed", bounds, cancel)
+    if answer.fixed is None:
+        raise TypeError(request.work)
+    return answer.fixed
 
 
 def try_model(request: Request, bounds: Limits, *, cancel: CancelToken | None = None) -> Attempt:
@@ -62,6 +64,18 @@ def try_model(request: Request, bounds: Limits, *, cancel: CancelToken | None = 
     if answer.attempt is None:
         raise TypeError(request.work)
     return answer.attempt
+
+
+def _written(request: Request, kind: str, bounds: Limits, cancel: CancelToken | None) -> Answer:
+    """Let the child write its result aside, and put it in place."""
+    output = Path(request.output) if request.output else default_output(Path(request.model), kind)
+    with _beside(output) as folder:
+        answer = _worked(replace(request, place=str(folder.resolve())), bounds, cancel)
+        try:
+            _put_in_place(folder, output)
+        except OSError as error:
+            raise unwritable(output, error) from error
+    return answer
 
 
 def _worked(request: Request, bounds: Limits, cancel: CancelToken | None) -> Answer:

@@ -15,6 +15,7 @@ from onnx.external_data_helper import set_external_data, uses_external_data
 from assistant.host.files import discard, draft, open_plain, put_in_place, write_whole
 from assistant.i18n import _
 from assistant.model.errors import BadInput, unreadable, unwritable
+from assistant.onnx.answers import default_output
 from assistant.onnx.graph import tensors
 from assistant.onnx.refusals import (
     LIMIT,
@@ -92,6 +93,15 @@ def save_model(
         _write(model, place / path.name, place / data.name if data else None)
     except OSError as error:
         raise unwritable(path, error) from error
+    return path
+
+
+def result_path(source: Path, output: str | Path | None, kind: str, *, force: bool) -> Path:
+    """Return where a result goes, beside its source unless `output` says otherwise; refuse one that is there."""
+    path = Path(output) if output else default_output(source, kind)
+    if path.exists() and not force:
+        message = _("{file} exists already.", file=path)
+        raise BadInput(message, hint=_("Name another file, or replace this one.", option="--to, --force"))
     return path
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -252,12 +252,21 @@ def _dense(sparse: SparseTensorProto, most: int) -> TensorProto | None:
     return None
 
 
-def _inferred(bare: ModelProto) -> ModelProto:
-    """Infer types and shapes; declared inner shapes are dropped first, as a stale one misleads every runtime."""
+def drop_shapes(bare: ModelProto, kept: Collection[str] = ()) -> None:
+    """Drop the declared shapes of inner values but those `kept`, as a stale one misleads every runtime.
+
+    Exporters list weights among the inner values, too: those have the shapes of their tensors.
+    """
     for graph in bodies(bare):
+        weights = {tensor.name for tensor in getattr(graph, "initializer", ())}
         for value in graph.value_info:
-            if value.type.HasField("tensor_type"):
+            if value.type.HasField("tensor_type") and value.name not in weights and value.name not in kept:
                 value.type.tensor_type.ClearField("shape")
+
+
+def _inferred(bare: ModelProto) -> ModelProto:
+    """Infer types and shapes anew."""
+    drop_shapes(bare)
     try:
         return shape_inference.infer_shapes(bare)
     except (onnx.shape_inference.InferenceError, RuntimeError, ValueError):

@@ -25,7 +25,10 @@ def opened(model: ModelProto) -> Any:  # noqa: ANN401 - the library has no types
     return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 
-def run(session: Any, given: Feeds, names: list[str]) -> list[Any]:  # noqa: ANN401 - likewise
-    """Return the values of these names; inputs that nothing in the model takes, and the session lacks, are left out."""
+def run(session: Any, given: Feeds, names: list[str] | None = None) -> list[Any]:  # noqa: ANN401 - likewise
+    """Return the values of these names, of the outputs without any.
+
+    Inputs that nothing in the model takes, and the session lacks, are left out.
+    """
     wanted = {info.name for info in session.get_inputs()}
     return list(session.run(names, {name: content for name, content in given.items() if name in wanted}))

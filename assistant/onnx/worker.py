@@ -14,7 +14,7 @@ from assistant.host.files import write_whole
 from assistant.i18n import Text, _, use_language
 from assistant.model.errors import AssistantError, BadInput
 from assistant.model.record import Record, from_json, to_json
-from assistant.onnx.answers import Attempt, Checked, Conversion
+from assistant.onnx.answers import Attempt, Checked, Conversion, FixedShapes
 
 ANSWER_FILE = "answer.json"
 
@@ -22,7 +22,7 @@ ANSWER_FILE = "answer.json"
 class Request(Record, frozen=True):
     """What to do with which model; paths are as the user gave them, seen from `here`."""
 
-    work: Literal["check", "convert", "try"]
+    work: Literal["check", "convert", "try", "fix-shapes"]
     model: str
     here: str
     provider: str = "dml"
@@ -41,6 +41,8 @@ class Request(Record, frozen=True):
     reference: str = ""
     python: str = ""
     limit: float = 0.0
+    sizes: dict[str, int] = {}
+    shapes: dict[str, tuple[int, ...]] = {}
 
 
 class Answer(Record, frozen=True):
@@ -50,6 +52,7 @@ class Answer(Record, frozen=True):
     picture: str = ""
     conversion: Conversion | None = None
     attempt: Attempt | None = None
+    fixed: FixedShapes | None = None
     code: int = 0
     message: Text = ""
     hint: Text = ""
@@ -70,7 +73,7 @@ def answered(request: Request) -> Answer:
     os.chdir(request.here)
     use_language(request.language or None)
     try:
-        return {"check": _check, "convert": _convert, "try": _try}[request.work](request)
+        return WORK[request.work](request)
     except AssistantError as error:
         return Answer(code=error.exit_code, message=error.message, hint=error.hint)
     except MemoryError:
@@ -138,6 +141,25 @@ def _try(request: Request) -> Answer:
     )
     return Answer(attempt=answer)
 
+
+def _fix_shapes(request: Request) -> Answer:
+    from assistant.onnx.conversion import read_samples  # noqa: PLC0415 - imports onnx and NumPy
+    from assistant.onnx.shapes_file import fix_file  # noqa: PLC0415 - likewise
+
+    samples = read_samples(request.inputs) if request.inputs else []
+    done = fix_file(
+        request.model,
+        request.output or None,
+        sizes=request.sizes,
+        shapes=request.shapes,
+        samples=samples,
+        force=request.force,
+        folder=Path(request.place),
+    )
+    return Answer(fixed=done)
+
+
+WORK = {"check": _check, "convert": _convert, "try": _try, "fix-shapes": _fix_shapes}
 
 if __name__ == "__main__":
     main()

@@ -75,7 +75,8 @@ def place(tmp_path_factory):
     (folder / "learners").mkdir()
     learner = (ROOT / "notebooks" / "labs" / "10-driver-too-old.ipynb").read_text("utf-8")
     (folder / "learners" / "ann.ipynb").write_text(learner)
-    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 4]) for name in "xy"]
+    shape = ["batch", 3, "height", "width"]
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in "xy"]
     graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "small", values[:1], values[1:])
     onnx.save(
         helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), folder / "model.onnx"
