@@ -58,7 +58,9 @@ def opened(site_visitor: Page, site_address: str) -> Callable[[], Page]:
 
 
 @pytest.mark.heavy
-def test_a_dropped_model_is_checked_and_goes_nowhere(opened: Callable[[], Page], tmp_path: Path) -> None:
+def test_a_dropped_model_is_checked_and_goes_nowhere(
+    opened: Callable[[], Page], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Every request until the answer is there was made before the model came, and was a GET of the site's own files."""
     page = opened()
     asked: list[str] = []
@@ -70,14 +72,14 @@ def test_a_dropped_model_is_checked_and_goes_nowhere(opened: Callable[[], Page],
     expect(answer.get_by_text("DirectML takes 2 of 3 nodes that compute")).to_be_visible()
     expect(answer.get_by_role("row", name="Resize 1 DirectML has no cubic interpolation.")).to_be_visible()
     expect(answer.get_by_text("DirectML does not compile what has open sizes")).to_be_visible()
-    expect(answer.get_by_text("Fix the sizes in the model")).to_be_visible()
+    expect(answer.get_by_text("assistant onnx fix-shapes detector.onnx").first).to_be_visible()
     assert [url for url in asked if not url.startswith("data:")] == []
     with page.expect_download() as waiting:
         page.get_by_role("button", name="Download the answer (JSON)").click()
     assert waiting.value.suggested_filename == "detector.onnx.check.json"
-    expected = [with_words(check_model(detector(), target)) for target in PROVIDERS]
-    given = Path(waiting.value.path()).read_text("utf-8")
-    assert json.loads(given.replace("detector.onnx", "model.onnx")) == json.loads(json.dumps(expected))
+    monkeypatch.chdir(tmp_path)
+    expected = [with_words(check_model(file.name, target)) for target in PROVIDERS]
+    assert json.loads(Path(waiting.value.path()).read_text("utf-8")) == json.loads(json.dumps(expected))
     assert page.evaluate("navigator.onLine") is True  # the browser was not merely cut off
 
 
@@ -100,6 +102,36 @@ def _copy(file: Path) -> Path:
     other = file.with_name("other.onnx")
     other.write_bytes(file.read_bytes())
     return other
+
+
+@pytest.mark.heavy
+def test_open_sizes_are_fixed_where_the_model_is(opened: Callable[[], Page], tmp_path: Path) -> None:
+    """Likely sizes are proposed, one's own are taken; the new model comes as a download and uses the same weights."""
+    page = opened()
+    file = tmp_path / "apart.onnx"
+    model = detector()
+    model.graph.initializer[0].CopyFrom(numpy_helper.from_array(np.ones((2**15, 3, 3, 3), np.float32), "weights"))
+    onnx.save(model, file, save_as_external_data=True, location="weights.bin", size_threshold=2**20)
+    page.get_by_label("Choose a file").set_input_files([tmp_path / "weights.bin", file])
+    page.get_by_role("button", name="Fix the open sizes").click()
+    expect(page.get_by_role("heading", name="Open sizes")).to_be_focused()
+    expect(page.get_by_label("width")).to_have_value("224")
+    page.get_by_label("batch").fill("2")
+    page.get_by_label("height").fill("0")
+    page.get_by_role("button", name="Download the model with these sizes").click()
+    expect(page.get_by_label("height")).to_be_focused()  # the browser says what is wrong with it
+    page.get_by_label("height").fill("128")
+    with page.expect_download() as waiting:
+        page.keyboard.press("Enter")
+    assert waiting.value.suggested_filename == "apart.fixed.onnx"
+    expect(page.get_by_text("Its weights stay in their own files")).to_be_visible()
+    waiting.value.save_as(tmp_path / "apart.fixed.onnx")
+    fixed = onnx.load(tmp_path / "apart.fixed.onnx")
+    assert [dim.dim_value for dim in fixed.graph.input[0].type.tensor_type.shape.dim] == [2, 3, 128, 224]
+    assert [dim.dim_value for dim in fixed.graph.output[0].type.tensor_type.shape.dim] == [2, 2**15, 256, 448]
+    page.get_by_label("Choose a file").set_input_files([tmp_path / "weights.bin", tmp_path / "apart.fixed.onnx"])
+    expect(page.get_by_role("heading", name="apart.fixed.onnx")).to_be_focused()
+    expect(page.get_by_role("button", name="Fix the open sizes")).to_be_hidden()
 
 
 @pytest.mark.heavy
@@ -156,6 +188,8 @@ def test_the_page_needs_no_mouse(opened: Callable[[], Page], tmp_path: Path) -> 
     expect(page.get_by_role("heading", name="detector.onnx")).to_be_focused()
     page.keyboard.press("Tab")
     expect(page.get_by_role("button", name="Download the answer (JSON)")).to_be_focused()
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("button", name="Fix the open sizes")).to_be_focused()
     page.keyboard.press("Tab")
     expect(page.locator("summary").filter(has_text="DirectML takes 2 of 3")).to_be_focused()
     page.keyboard.press("Enter")

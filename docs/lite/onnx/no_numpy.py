@@ -1,7 +1,8 @@
-"""Stands in for NumPy and ml_dtypes, which PyPI does not have for browsers, while onnx is imported.
+"""Stands in for NumPy and ml_dtypes, which PyPI does not have for browsers, while onnx and the assistant are imported.
 
-onnx asks both for the names and sizes of number types, and for nothing else until it reads or makes arrays. A check
-does not: `assistant.onnx.tensor_data` reads what it needs. Whatever else is asked of these modules is an error.
+onnx asks both for the names and sizes of number types, the assistant for a type in annotations. Nothing else is asked
+until arrays are read or made, which neither a check nor a fix of sizes does; what they read of tensors is read by
+`assistant.onnx.tensor_data`. Whatever else is asked of these modules is an error.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class _MlDtypes(ModuleType):
 
 
 def stand_in() -> None:
-    """Put the modules where onnx finds them."""
+    """Put the modules where Python finds them."""
     numpy, typing = ModuleType("numpy"), ModuleType("numpy.typing")
-    numpy.dtype, numpy.typing = NumberType, typing
+    numpy.dtype, numpy.typing, typing.NDArray = NumberType, typing, object
     sys.modules |= {"numpy": numpy, "numpy.typing": typing, "ml_dtypes": _MlDtypes("ml_dtypes")}

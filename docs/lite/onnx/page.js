@@ -7,7 +7,8 @@ const CHINESE = /^zh\b/i;
 
 let language = CHINESE.test(navigator.language) ? "zh_CN" : "en";
 let chosen = null;  // {files, model}: what was dropped or chosen last
-let answers = null;
+let answers = null;  // one for each target
+let proposed = null;  // {file, sizes}: what could stand in place of its open sizes
 let worker = null;
 let isReady = false;
 let said = { key: "starting", values: {} };  // in the status line
@@ -60,16 +61,30 @@ const HEARD = {
     at("bar").max = all;
     at("bar").value = place;
   },
-  answers({ answers: found }) {
+  check({ answers: found, isOpen }) {
     work(false);
     answers = found;
+    at("propose").hidden = !isOpen;
     say("done", { model: chosen.model });
     drawAnswers();
     at("model").focus();
   },
+  propose({ file, sizes }) {
+    work(false);
+    say("done", { model: chosen.model });
+    proposed = { file, sizes };
+    drawSizes();
+    at("sizes-title").focus();
+  },
+  fix({ file, note, apart, content }) {
+    work(false);
+    say("made", { file });
+    at("note").textContent = [note, apart ? words("apart") : ""].filter(Boolean).join(" ");
+    save(file, content, "application/octet-stream");
+  },
   refused({ error, hint, memory }) {
     work(false);
-    say("ready");
+    say(answers ? "done" : "ready", { model: chosen.model });
     complain(memory ? words("memory", { model: chosen.model }) : error, hint);
   },
   broken({ reason }) {
@@ -83,15 +98,19 @@ const HEARD = {
   },
 };
 
-function check() {
-  answers = null;
-  at("answer").hidden = true;
+function ask(kind, more = {}) {
   complain("");
   at("bar").removeAttribute("value");
   if (!worker) begin();
   work(true);
+  worker.postMessage({ work: kind, ...chosen, language, ...more });
+}
+
+function check() {
+  answers = proposed = null;
+  at("answer").hidden = at("fix").hidden = true;
   say(isReady ? "reading" : "starting", { model: chosen.model });
-  worker.postMessage({ ...chosen, language });
+  ask("check");
 }
 
 function take(files) {
@@ -161,6 +180,18 @@ function drawTable({ name, headings, rows }) {
   return table;
 }
 
+function drawSizes() {
+  const fields = proposed.sizes.map(({ name, size, fixed, inputs, why }) => {
+    const field = element("input");
+    Object.assign(field, { type: "number", name, min: 1, max: 2 ** 31 - 1, step: 1, value: size, required: true });
+    field.readOnly = fixed;  // the weights ask for it
+    return element("li", "", [element("label", "", [element("b", "", name), field]), element("span", "quiet", `${why} (${inputs})`)]);
+  });
+  at("sizes").replaceChildren(...fields);
+  at("note").textContent = "";
+  at("fix").hidden = false;
+}
+
 function drawPicture({ name, verdict, picture }) {
   const box = element("details", "picture", element("summary", "", words("picture")));
   const image = element("img");
@@ -201,6 +232,16 @@ at("stop").addEventListener("click", () => {
   begin();
   work(false);
   say("stopped");
+});
+at("propose").addEventListener("click", () => {
+  say("reading", { model: chosen.model });
+  ask("propose");
+});
+at("fix").addEventListener("submit", (event) => {
+  event.preventDefault();
+  const fields = [...at("fix").querySelectorAll("input:not([readonly])")];
+  say("fixing", { file: proposed.file });
+  ask("fix", { sizes: Object.fromEntries(fields.map((field) => [field.name, Number(field.value)])) });
 });
 at("save").addEventListener("click", () => {
   const found = answers.map(({ answer }) => answer);

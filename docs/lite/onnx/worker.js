@@ -1,7 +1,7 @@
 // Python beside the page: it starts once, then checks the models that the page hands it, in memory.
-// What it is told: {files, model, language}.
-// What it tells: {kind: "ready"}, {kind: "checking", name, at, all}, {kind: "answers", answers}, {kind: "refused", …},
-// {kind: "broken", reason} after which it is of no more use.
+// It is told {work: "check" | "propose" | "fix", files, model, language}, to "fix" with {sizes} by name, and tells
+// {kind: "ready"}, {kind: "checking", name, at, all}, {kind: "refused", …}, what came of the work under its name, and
+// {kind: "broken", reason}, after which it is of no more use.
 
 import { loadPyodide } from "../static/pyodide/pyodide.mjs";
 
@@ -9,6 +9,7 @@ const PACKAGES = ["msgspec", "onnx", "packaging", "protobuf", "torch-setup-assis
 const PROGRAMS = ["no_numpy.py", "page.py"];
 const OWN_FOLDER = "/page";
 const FOLDER = "/model";
+const RESULT = "/page/result.onnx";
 const WAYS_OUT = ["fetch", "XMLHttpRequest", "WebSocket", "WebSocketStream", "WebTransport", "EventSource"];
 
 async function start() {
@@ -24,23 +25,36 @@ async function start() {
   return { page, files: python.FS, targets: JSON.parse(page.targets()) };
 }
 
-// The files stay where they are: what Python reads of them is read from the disk then.
-async function check({ files, model, language }) {
-  const python = await started;
-  python.files.mount(python.files.filesystems.WORKERFS, { files }, FOLDER);
-  const answers = [];
-  try {
-    for (const [at, target] of python.targets.entries()) {
-      const name = python.page.name_of(target, language);
-      self.postMessage({ kind: "checking", name, at, all: python.targets.length });
-      const answer = JSON.parse(python.page.check(model, FOLDER, target, language));
-      if (!answer.answer) return self.postMessage({ kind: "refused", ...answer });
-      answers.push(answer);
+const WORK = {
+  check({ page, targets }, { model, language }) {
+    const answers = [];
+    for (const [at, target] of targets.entries()) {
+      self.postMessage({ kind: "checking", name: page.name_of(target, language), at, all: targets.length });
+      answers.push(JSON.parse(page.check(model, FOLDER, target, language)));
+      if (!answers[at].answer) return answers[at];
     }
+    return { answers, isOpen: page.is_open(model, FOLDER) };
+  },
+  propose: ({ page }, { model, language }) => JSON.parse(page.fix(model, FOLDER, "", language, RESULT)),
+  fix({ page, files }, { model, language, sizes }) {
+    const done = JSON.parse(page.fix(model, FOLDER, JSON.stringify(sizes), language, RESULT));
+    if (done.sizes) {
+      done.content = files.readFile(RESULT);
+      files.unlink(RESULT);
+    }
+    return done;
+  },
+};
+
+// The files stay where they are: what Python reads of them is read from the disk then.
+function work(python, request) {
+  python.files.mount(python.files.filesystems.WORKERFS, { files: request.files }, FOLDER);
+  try {
+    const done = WORK[request.work](python, request);
+    self.postMessage({ kind: done.error || done.memory ? "refused" : request.work, ...done });
   } finally {
     python.files.unmount(FOLDER);
   }
-  self.postMessage({ kind: "answers", answers });
 }
 
 function broken(error) {
@@ -49,4 +63,4 @@ function broken(error) {
 
 const started = start();
 started.catch(broken);
-self.addEventListener("message", ({ data }) => started.then(() => check(data)).catch(broken));
+self.addEventListener("message", ({ data }) => started.then((python) => work(python, data)).catch(broken));
