@@ -4,6 +4,7 @@ import { TEXTS } from "./texts.js";
 
 const at = (id) => document.getElementById(id);
 const CHINESE = /^zh\b/i;
+const FEW = 3;  // targets
 
 let language = CHINESE.test(navigator.language) ? "zh_CN" : "en";
 let chosen = null;  // {files, model}: what was dropped or chosen last
@@ -131,7 +132,7 @@ function filesOf({ items }) {
 function drawAnswers() {
   at("model").textContent = chosen.model;
   at("targets").replaceChildren(...answers.map(drawTarget));
-  at("targets").firstElementChild.open = true;
+  at("targets").firstElementChild.open = answers.length <= FEW;  // of many, the verdicts are seen side by side first
   at("answer").hidden = false;
 }
 

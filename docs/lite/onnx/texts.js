@@ -4,7 +4,7 @@ export const TEXTS = {
   en: {
     title: "What runs where in an ONNX model",
     language: "Language",
-    lead: "Which operators DirectML and the CPU take, which nothing runs, why, and what to do about it.",
+    lead: "Where each operator runs, which ones nothing runs, why, and what to do about it.",
     drop: "Drop an .onnx file here",
     choose: "Choose a file",
     beside: "If its weights lie in files of their own, take these along.",
@@ -44,7 +44,7 @@ export const TEXTS = {
   zh_CN: {
     title: "ONNX 模型的各部分在哪里运行",
     language: "语言",
-    lead: "哪些算子由 DirectML 或 CPU 运行，哪些无处可运行，原因是什么，该怎么办。",
+    lead: "每个算子在哪里运行，哪些无处可运行，原因是什么，该怎么办。",
     drop: "把 .onnx 文件拖到这里",
     choose: "选择文件",
     beside: "如果权重存放在单独的文件里，请一并选择。",
