@@ -19,10 +19,8 @@ from assistant.model.errors import AssistantError
 from assistant.model.record import with_words
 from assistant.onnx import fix_shapes, load_model
 from assistant.onnx.answers import Checked, default_output, operator_rows, operator_table, rows_of_sizes
-from assistant.onnx.graph import tensors
+from assistant.onnx.graph import given_inputs, tensors
 from assistant.onnx.operators import PROVIDERS, provider_name
-from assistant.onnx.program import skeleton
-from assistant.onnx.sizes import named
 from assistant.onnx.worker import Request, answered
 
 
@@ -53,10 +51,10 @@ def check(model: str, folder: str, target: str, language: str) -> str:
 def is_open(model: str, folder: str) -> bool:
     """Return whether the inputs of a model that was checked leave sizes open, and there is room to fix them."""
     try:
-        names = named(skeleton(load_model(Path(folder, model), weights=False)))[1]
+        graph = load_model(Path(folder, model), weights=False).graph
     except MemoryError:
         return False
-    return any(isinstance(size, str) for sizes in names.values() for size in sizes)
+    return any(dim.dim_value <= 0 for info in given_inputs(graph) for dim in info.type.tensor_type.shape.dim)
 
 
 def fix(model: str, folder: str, given: str, language: str, result: str) -> str:
