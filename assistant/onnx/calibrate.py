@@ -24,14 +24,13 @@ from assistant.onnx.runtime import opened, run
 from assistant.onnx.value_ranges import LARGEST, ROUNDED_AWAY
 
 # Real values may be so much larger than those of made-up inputs, or of given ones (chosen).
-MARGINS: dict[Draw, float] = {"normal": 8.0, "wide": 1.5, "long": 1.5}
+MARGINS: dict[Draw, float] = {"normal": 8.0, "wide": 1.5, "long": 1.5, "tones": 2.0}
 GIVEN_MARGIN = 2.0
 FADED = 2.0**-17  # a value whose largest number is below has lost more than its last two digits in FP16
 MOST_PROBED = 30_000  # values: the time in which ONNX Runtime opens a model grows with their square (measured)
 IN_MEMORY = 1_500_000_000  # bytes of a model that may be handed over in one piece; protobuf ends at 2 GB
 PROVED = 700_000_000  # bytes of a model that is held three times: as it was, rounded, and in the runtime
 CLOSE_WIDE = 5e-2  # of the largest number, for inputs that are there to find what overflows (chosen)
-AGAIN: tuple[Draw, ...] = ("normal",)  # drawn once more: what lies close to a threshold shows in one or the other
 
 # Why no run tells: no ONNX Runtime, a model that is too large, one that it cannot run, or one that draws at random.
 Obstacle = Literal["", "missing", "size", "run", "random"]
@@ -85,11 +84,9 @@ def measure(program: Program, inputs: Inputs, samples: Sequence[Feeds] = ()) -> 
 def _made(inputs: Inputs) -> Iterator[list[tuple[Feeds, float, float]]]:
     """Yield made-up inputs for one size after another, each with its margin and by how much a result may differ."""
     for size in inputs.sizes():
-        drawn = [(draw, 0) for draw in inputs.draws] + [(draw, 1) for draw in AGAIN]
-        yield [
-            (inputs.make(size, draw, seed), MARGINS[draw], CLOSE_WIDE if draw == "wide" else CLOSE)
-            for draw, seed in drawn
-        ]
+        # Where no axis is long enough for tones, it is the normal draw once more, so it starts elsewhere.
+        drawn = [(draw, inputs.make(size, draw, int(draw == "tones"))) for draw in inputs.draws]
+        yield [(given, MARGINS[draw], CLOSE_WIDE if draw == "wide" else CLOSE) for draw, given in drawn]
 
 
 def _measured(gauged: _Gauged, offered: list[tuple[Feeds, float, float]]) -> Measured:

@@ -28,6 +28,9 @@ class Operators(Record, frozen=True):
     keeps_size: Names
     bounded: Names
     periodic: Names
+    linear: Names
+    powers: Names
+    gathers_powers: Names
     outer: Names
     weighted: Names
     sums_squares: Names

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,16 +21,21 @@ from assistant.onnx.program import FLOAT, Program, Step, Value, attribute, const
 from assistant.onnx.sizes import Dim, dims_of, solved
 
 Feeds = dict[str, Any]  # an array per input, or a list of arrays for a sequence
-# Normally distributed numbers; numbers spread far, with other integers; and integers that count, such as positions,
-# as large as a long text makes them.
-Draw = Literal["normal", "wide", "long"]
+# Normally distributed numbers; numbers spread far, with other integers; integers that count, such as positions, as
+# large as a long text makes them; and tones, as in sound: loud and faint ones beside each other.
+Draw = Literal["normal", "wide", "long", "tones"]
 
-# Tried in turn for sizes that neither the model nor its weights tell (chosen: an image has 3 channels and often 224
-# pixels a side, a window of sound 512 samples); then the lengths that occur in the weights.
-SIZES = (3, 8, 64, 224, 1, 512, 4096, 16000)
+# Tried in turn for sizes that neither the model nor its weights tell (chosen: a short text or small image, 3 channels,
+# often 224 pixels a side, a window of 512 samples of sound); then the lengths that occur in the weights.
+SIZES = (64, 3, 8, 224, 1, 512, 4096, 16000)
+SOUND = 4096  # samples, tried first for an input of numbers in a row: a quarter of a second
+SOUND_AXES = 2  # at most: a batch and the samples
 MOST_LENGTHS = 8  # of those, the most frequent ones
+CHOSEN_SIZE = 3  # for an integer input that is a size
 WIDE = 4.0  # how far wide inputs reach, where normally distributed ones have a standard deviation of 1
 FARTHEST = 100_000  # a position that long texts come near to; FP16 counts to 2,048 and ends at 65,504
+LONG = 64  # an axis of so many numbers may be one of time
+FAINT = 2e-3  # noise beside tones (chosen: 54 dB below)
 STEPS = 1000  # of time in a diffusion model, and as good as any for another number that counts
 
 
@@ -55,9 +61,9 @@ class Size(NamedTuple):
 
 
 class Use(NamedTuple):
-    """What an integer input is for: places in a table of `most`, one of `choices`, a mask, a size or a count."""
+    """What an integer is for: a place in a table of `most`, one of `choices`, a mask, a length, a size or a count."""
 
-    kind: Literal["index", "choice", "mask", "size", "count", "unknown"]
+    kind: Literal["index", "choice", "mask", "length", "size", "count", "unknown"]
     most: int = 0
     choices: tuple[int, ...] = ()
 
@@ -90,13 +96,20 @@ class Inputs:
     def draws(self) -> tuple[Draw, ...]:
         """The draws that tell apart what a model does: with a long one where an integer counts something."""
         counts = any(use.kind == "count" for use in self._uses.values())
-        return ("long", "normal", "wide") if counts else ("normal", "wide")
+        return ("long", "tones", "normal", "wide") if counts else ("tones", "normal", "wide")
 
     def sizes(self) -> Iterator[Size]:
         """Yield sizes to try in turn for what is left open; one where nothing is."""
         left = [place for dims in self.dims.values() for place in self._open(dims)]
+        if any(self._is_sound(name) for name in self.dims):
+            yield Size(SOUND, last=True)
         for length in dict.fromkeys((*SIZES, *_lengths(self._program))) if left else SIZES[:1]:
             yield from (Size(length), Size(length, last=True))[: 1 + (min(left, default=-1) < -1)]
+
+    def _is_sound(self, name: str) -> bool:
+        """Return whether an input is a row of numbers of any length."""
+        dims, kind = self.dims[name], self._program.main.values[name].kind
+        return kind == FLOAT and len(dims) <= SOUND_AXES and -1 in self._open(dims)
 
     def _open(self, dims: list[Dim]) -> Iterator[int]:
         """Yield the axes that are open, counted from the last; a batch is one of one."""
@@ -125,9 +138,18 @@ class Inputs:
             return np.full(shape, "a")
         random, dtype = np.random.default_rng(seed), helper.tensor_dtype_to_np_dtype(kind.tensor_type.elem_type)
         if np.dtype(dtype).kind in "iub":
-            return _integers(self._uses.get(name, Use("unknown")), shape, random, draw).astype(dtype)
+            use = self._uses.get(name, Use("unknown"))
+            use = use._replace(most=self._length(size)) if use.kind == "length" else use
+            return _integers(use, shape, random, draw).astype(dtype)
+        if draw == "tones" and max(shape, default=0) >= LONG:
+            return _tones(shape, random).astype(dtype)
         numbers = random.uniform(-WIDE, WIDE, shape) if draw == "wide" else random.standard_normal(shape)
         return np.asarray(numbers).astype(dtype)
+
+    def _length(self, size: Size) -> int:
+        """Return how long the longest of the axes is that a model leaves open."""
+        places = ((name, axis) for name, dims in self.dims.items() for axis in self._open(dims))
+        return max((self.shapes(size)[name][axis] for name, axis in places), default=CHOSEN_SIZE)
 
     def shapes(self, size: Size) -> dict[str, list[int]]:
         """Return the shape of each input that is a tensor, with `size` for what is left open."""
@@ -140,6 +162,16 @@ class Inputs:
         return shape
 
 
+def _tones(shape: list[int], random: np.random.Generator) -> NDArray[Any]:
+    """Make a tone with overtones, each half as loud as the one before, along the longest axis, and some noise."""
+    axis = int(np.argmax(shape))
+    time = np.arange(shape[axis]) * random.uniform(0.02, 0.1)
+    tone = sum(0.5**number * np.sin((number + 1) * time + random.uniform(0, math.tau)) for number in range(6))
+    along = np.asarray(tone).reshape([-1 if at == axis else 1 for at in range(len(shape))])
+    loudness = random.uniform(0.1, 1, [1 if at == axis else length for at, length in enumerate(shape)])
+    return np.asarray(along * loudness + FAINT * random.standard_normal(shape))
+
+
 def _integers(  # noqa: PLR0911 - a case per kind of use
     use: Use, shape: list[int], random: np.random.Generator, draw: Draw
 ) -> NDArray[Any]:
@@ -147,8 +179,8 @@ def _integers(  # noqa: PLR0911 - a case per kind of use
         return np.asarray(random.integers(0, use.most, shape))
     if use.kind == "choice":
         return np.full(shape, use.choices[-1 if draw == "wide" else 0])
-    if use.kind == "size":
-        return np.full(shape, SIZES[0])
+    if use.kind in {"size", "length"}:
+        return np.full(shape, use.most or CHOSEN_SIZE)
     if use.kind == "count":
         length = shape[-1] if shape else 1
         first = FARTHEST - length if draw == "long" else int(random.integers(0, STEPS)) if draw == "wide" else 0
@@ -175,12 +207,14 @@ def use_of(value: Value) -> Use:
             new = [one for one in step.outputs if follows and one is not None and one.kind != FLOAT and one not in seen]
             todo += new
             seen.update(new)
-    if any(use.kind == "index" for use in found):
-        return Use("index", most=min((use.most for use in found if use.kind == "index" and use.most), default=1))
     if "mask" in value.name.lower():
         return Use("mask")
-    order = ("choice", "size", "mask", "count")
-    return next((use for kind in order for use in found if use.kind == kind), Use("unknown"))
+    tables = [use.most for use in found if use.kind == "index"]
+    if any(tables):
+        return Use("index", most=min(filter(None, tables)))
+    order = ("choice", "size", "length", "mask", "count")
+    without = Use("index", most=1) if tables else Use("unknown")
+    return next((use for kind in order for use in found if use.kind == kind), without)
 
 
 def _use(step: Step, place: int) -> Use | None:  # noqa: PLR0911 - a case per kind of use
@@ -190,7 +224,7 @@ def _use(step: Step, place: int) -> Use | None:  # noqa: PLR0911 - a case per ki
     if step.op == "Equal" and (numbers := constant_input(step, 1 - place)):
         return Use("choice", choices=tuple(map(int, numbers)))
     if place in INTEGERS.takes_sizes.get(step.op, ()) or step.op in INTEGERS.compares:
-        return Use("size")
+        return Use("length" if step.op in INTEGERS.compares else "size")
     if step.op in INTEGERS.decides:
         return Use("mask")
     made = step.outputs[0] if step.op == "Cast" else None

@@ -109,13 +109,13 @@ def _content(path: Path) -> bytes:
     It may be a link, as caches of models are full of them.
     """
     with open_plain(path, follow=True) as file:
-        data = file.read(LIMIT + 1) if os.fstat(file.fileno()).st_size <= LIMIT else None
-    if data is None or len(data) > LIMIT:
-        raise BadInput(
-            _("{file} is over 2 GB, which no ONNX file can be.", file=path),
-            hint=_("Export it with external data."),
-        )
-    return data
+        size = os.fstat(file.fileno()).st_size
+        if size <= LIMIT:
+            return file.read(size)
+    raise BadInput(
+        _("{file} is over 2 GB, which no ONNX file can be.", file=path),
+        hint=_("Export it with external data."),
+    )
 
 
 def _parsed(path: Path) -> ModelProto:

@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import onnx
 import onnx.inliner
 from onnx import (
@@ -23,12 +22,12 @@ from onnx import (
     TensorProto,
     TensorShapeProto,
     helper,
-    numpy_helper,
     shape_inference,
 )
 
 from assistant.onnx.graph import bodies, defaults, opsets, ordered, plain_domain, subgraphs
 from assistant.onnx.operators import Signature, described, signature
+from assistant.onnx.tensor_data import dense, numbers
 
 FLOAT, HALF = TensorProto.FLOAT, TensorProto.FLOAT16
 UNKNOWN, NO_TENSOR = 0, -1  # beside the element types of TensorProto
@@ -150,11 +149,11 @@ def attribute(node: NodeProto, name: str, default: object = None) -> object:
 
 
 def constant_input(step: Step, index: int) -> list[Any] | None:
-    """Return the numbers of an input that is a constant; None where it is computed or left out."""
+    """Return the numbers of an input that is a constant; None where it is computed, left out or was not read."""
     value = step.inputs[index] if len(step.inputs) > index else None
     if value is None or value.tensor is None:
         return None
-    return numpy_helper.to_array(value.tensor).ravel().tolist()
+    return numbers(value.tensor)
 
 
 def program(model: ModelProto) -> Program:
@@ -238,26 +237,23 @@ def _spread(graph: GraphProto | onnx.FunctionProto, most: int) -> int:
     made = 0
     for node in graph.node:
         for entry in node.attribute if node.op_type == "Constant" else ():
-            if entry.name == "sparse_value" and (dense := _dense(entry.sparse_tensor, most - made)) is not None:
-                entry.CopyFrom(helper.make_attribute("value", dense))
-                made += math.prod(dense.dims)
+            if entry.name == "sparse_value" and (whole := _dense(entry.sparse_tensor, most - made)) is not None:
+                entry.CopyFrom(helper.make_attribute("value", whole))
+                made += math.prod(whole.dims)
     if isinstance(graph, GraphProto):
         for sparse in list(graph.sparse_initializer):
-            if (dense := _dense(sparse, most - made)) is not None:
-                graph.initializer.append(dense)
+            if (whole := _dense(sparse, most - made)) is not None:
+                graph.initializer.append(whole)
                 graph.sparse_initializer.remove(sparse)
-                made += math.prod(dense.dims)
+                made += math.prod(whole.dims)
     return made
 
 
 def _dense(sparse: SparseTensorProto, most: int) -> TensorProto | None:
     if math.prod(sparse.dims) > most:
         return None
-    with contextlib.suppress(ValueError, IndexError, TypeError):
-        values, indices = numpy_helper.to_array(sparse.values), numpy_helper.to_array(sparse.indices)
-        dense = np.zeros(tuple(sparse.dims), values.dtype)
-        dense[np.unravel_index(indices, dense.shape) if indices.ndim == 1 else tuple(indices.T)] = values
-        return numpy_helper.from_array(dense, sparse.values.name)
+    with contextlib.suppress(ValueError, TypeError):
+        return dense(sparse)
     return None
 
 
@@ -346,12 +342,13 @@ def _constant(entry: onnx.AttributeProto) -> TensorProto | None:
     content = helper.get_attribute_value(entry)
     if isinstance(content, TensorProto):
         return content
-    if isinstance(content, int | float):
-        return helper.make_tensor("", TensorProto.INT64 if isinstance(content, int) else FLOAT, [], [content])
-    if entry.name in {"value_floats", "value_ints"}:
-        kind = FLOAT if entry.name == "value_floats" else TensorProto.INT64
-        return helper.make_tensor("", kind, [len(content)], content)
-    return None
+    single = isinstance(content, int | float)
+    if not single and entry.name not in {"value_floats", "value_ints"}:
+        return None
+    held, dims = ([content], []) if single else (content, [len(content)])
+    if isinstance(content, int) or entry.name == "value_ints":
+        return TensorProto(dims=dims, data_type=TensorProto.INT64, int64_data=held)
+    return TensorProto(dims=dims, data_type=FLOAT, float_data=held)
 
 
 def _complete_types(step: Step) -> None:

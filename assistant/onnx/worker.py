@@ -70,20 +70,27 @@ def main() -> None:
     """Do the work and leave the answer; a fault of ours ends in a traceback, for the parent to report."""
     place = Path(ANSWER_FILE).resolve()
     request = from_json(sys.stdin.read(), Request, "the request")
+    write_whole(place, to_json(answered(request)))
+
+
+def answered(request: Request) -> Answer:
+    """Do the work; a refusal is an answer, too, and what we did not foresee is raised where the model is not at fault.
+
+    The request's folder and language are those of the process from then on.
+    """
     os.chdir(request.here)
     use_language(request.language or None)
     try:
-        answer = WORK[request.work](request)
+        return WORK[request.work](request)
     except AssistantError as error:
-        answer = Answer(code=error.exit_code, message=error.message, hint=error.hint)
+        return Answer(code=error.exit_code, message=error.message, hint=error.hint)
     except MemoryError:
         raise
     except Exception:
         refused = _invalid(request.model)
         if refused is None:
             raise
-        answer = Answer(code=refused.exit_code, message=refused.message, hint=refused.hint)
-    write_whole(place, to_json(answer))
+        return Answer(code=refused.exit_code, message=refused.message, hint=refused.hint)
 
 
 def _invalid(file: str) -> BadInput | None:

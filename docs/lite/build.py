@@ -11,9 +11,9 @@
 # ///
 """Build the demo that runs in the browser alone, as a folder of files: `uv run docs/lite/build.py FOLDER`.
 
-It holds the gallery and the wizard on recorded machines, in JupyterLite. All that the page loads is in the folder, so
-it works behind a firewall and without the internet. Pyodide's core comes from npm and the wheels from PyPI, each by its
-own client as the user has configured it.
+It holds the gallery and the wizard on recorded machines, in JupyterLite, and onnx.html, which checks an ONNX model that
+is dropped there. All that the pages load is in the folder, so they work behind a firewall and without the internet.
+Pyodide's core comes from npm and the wheels from PyPI, each by its own client as the user has configured it.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -52,12 +53,17 @@ def main() -> None:
         work = Path(name)
         pyodide = work / "static" / "pyodide"
         fetch_core(pyodide)
-        fetch_wheels(pyodide)
-        thin(next(pyodide.glob("jedi-*.whl")))
+        add_own_wheels(pyodide)
+        fetch_wheels(pyodide, HERE / "requirements.txt")
+        thin(next(pyodide.glob("jedi-*.whl")), keep=is_of_jedi)
         fetch_without_speedups("markupsafe", pyodide)
         write_lock(pyodide / "pyodide-lock.json")
         write_settings(work)
+        fetch_wheels(pyodide, HERE / "onnx" / "requirements.txt")
+        thin(next(pyodide.glob("onnx-*.whl")), keep=is_of_onnx)
+        write_lock(pyodide / "pyodide-lock.json")
         build_site(work, folder)
+        add_page(folder)
     size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
     sys.stdout.write(f"{folder}: {size / 1e6:.0f} MB. Look at it: python3 -m http.server --directory {folder}\n")
 
@@ -75,27 +81,42 @@ def fetch_core(folder: Path) -> None:
     archive.unlink()
 
 
-def fetch_wheels(folder: Path) -> None:
-    """Build the assistant's wheel, fetch those of requirements.txt, and copy those that come with the kernel."""
-    info = json.loads((folder / "pyodide-lock.json").read_text("utf-8"))["info"]
-    python = "".join(info["python"].split(".")[:2])
+def add_own_wheels(folder: Path) -> None:
+    """Build the assistant's wheel, and copy those that come with the kernel."""
     run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, ROOT)
-    platform = (f"--platform=pyemscripten_{info['abi_version']}_wasm32", f"--abi=cp{python}")
-    tags = ("--only-binary=:all:", *platform, "--implementation=cp", f"--python-version={python}")
-    wanted = ("--requirement", HERE / "requirements.txt")
-    run(sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", *tags, "--dest", folder, *wanted)
     for wheel in Path(sys.prefix, "share/jupyter/labextensions").glob("@jupyterlite/pyodide-*/static/pypi/*.whl"):
         shutil.copy(wheel, folder)
 
 
-def thin(wheel: Path) -> None:
-    """Remove jedi's type stubs of packages that are not here: 4,800 files that every start would unpack."""
+def fetch_wheels(folder: Path, requirements: Path) -> None:
+    """Fetch the wheels of a list that are for Pyodide or any platform."""
+    info = json.loads((folder / "pyodide-lock.json").read_text("utf-8"))["info"]
+    python = "".join(info["python"].split(".")[:2])
+    platform = (f"--platform=pyemscripten_{info['abi_version']}_wasm32", f"--abi=cp{python}")
+    tags = ("--only-binary=:all:", *platform, "--implementation=cp", f"--python-version={python}")
+    wanted = ("--dest", folder, "--requirement", requirements)
+    run(sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", *tags, *wanted)
+
+
+def thin(wheel: Path, keep: Callable[[str], bool]) -> None:
+    """Remove files that no page needs from a wheel, so that a start neither fetches nor unpacks them."""
     thinned = wheel.with_suffix(".thin")
     with zipfile.ZipFile(wheel) as old, zipfile.ZipFile(thinned, "w", zipfile.ZIP_DEFLATED) as new:
-        for name in old.namelist():
-            if "/third_party/" not in name or "/typeshed/stdlib/" in name:
-                new.writestr(name, old.read(name))
+        for name in filter(keep, old.namelist()):
+            new.writestr(name, old.read(name))
     thinned.replace(wheel)
+
+
+def is_of_jedi(name: str) -> bool:
+    """Return whether a file is no type stub of a package that is not here, of which jedi brings 4,800."""
+    return "/third_party/" not in name or "/typeshed/stdlib/" in name
+
+
+def is_of_onnx(name: str) -> bool:
+    """Return whether a file is neither C++ source nor onnx's own tests and slow evaluator."""
+    return name.endswith((".py", ".so", "/METADATA", "/WHEEL")) and not name.startswith(
+        ("onnx/backend/", "onnx/reference/")
+    )
 
 
 def fetch_without_speedups(name: str, folder: Path) -> None:
@@ -147,7 +168,7 @@ def entry(wheel: Path) -> tuple[str, dict[str, object]]:
 
 
 def write_settings(work: Path) -> None:
-    """Let the kernel load every wheel at its start, and none from elsewhere."""
+    """Let the kernel load every wheel that is there now at its start, and none from elsewhere."""
     packages = json.loads((work / "static" / "pyodide" / "pyodide-lock.json").read_text("utf-8"))["packages"]
     kernel = {"disablePyPIFallback": True, "loadPyodideOptions": {"packages": sorted(packages)}}
     settings = {
@@ -178,6 +199,15 @@ def build_site(work: Path, folder: Path) -> None:
     (work / "jupyter_lite_config.json").write_text(json.dumps(config), "utf-8")
     shutil.rmtree(folder, ignore_errors=True)
     run(sys.executable, "-m", "jupyterlite_core", "build", "--output-dir", folder, inside=work)
+
+
+def add_page(folder: Path) -> None:
+    """Put the page for ONNX models beside JupyterLite."""
+    shutil.copy(HERE / "onnx.html", folder)
+    (folder / "onnx").mkdir()
+    for file in (HERE / "onnx").iterdir():
+        if file.suffix in {".css", ".js", ".py"}:
+            shutil.copy(file, folder / "onnx")
 
 
 def run(*command: object, inside: Path | None = None) -> None:

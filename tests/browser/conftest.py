@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from guided import jupyter_environment, stop
+from lite_site import site_address, site_visitor
 from served import (
     ROOT,
     Server,
@@ -26,7 +27,15 @@ from served import (
     wait_for,
 )
 
-__all__ = ["browser", "browser_path", "open_notebook", "page", "pytest_runtest_makereport"]  # fixtures and a hook
+__all__ = [  # fixtures and a hook
+    "browser",
+    "browser_path",
+    "open_notebook",
+    "page",
+    "pytest_runtest_makereport",
+    "site_address",
+    "site_visitor",
+]
 
 
 @pytest.fixture(scope="session")

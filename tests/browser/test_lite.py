@@ -2,73 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import threading
 import zipfile
-from collections.abc import Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from guided import ROOT, run_first_cell, unfold
-from playwright.sync_api import Browser, Page, Route, expect
+from guided import run_first_cell, unfold
+from lite_site import build
+from playwright.sync_api import Page, expect
 
-from assistant.host.live import LiveHost
-from assistant.install import Sources
 from assistant.machines import shipped
-
-START_MS = 120_000  # Python itself has to start in the page
-
-
-class Quiet(SimpleHTTPRequestHandler):
-    """Serves files and keeps no log."""
-
-    def log_message(self, *_arguments: object) -> None:
-        """Say nothing."""
-
-
-def build(folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run the documented command."""
-    command = [sys.executable, "-m", "uv", "run", "docs/lite/build.py", folder]
-    environment = {**os.environ, **Sources(LiveHost()).environment}
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Build the site and serve it."""
-    site = tmp_path_factory.mktemp("lite") / "site"
-    done = build(site)
-    assert done.returncode == 0, done.stdout + done.stderr
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=site)) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-
-
-@pytest.fixture
-def visitor(browser: Browser, address: str, request: pytest.FixtureRequest) -> Iterator[Page]:
-    """Give a page that reaches the site and nothing else; whatever else it asks for fails the test."""
-    strayed = []
-
-    def guard(route: Route) -> None:
-        if route.request.url.startswith((address, "data:", "blob:")):
-            route.continue_()
-        else:
-            strayed.append(route.request.url)
-            route.abort()
-
-    with browser.new_context(
-        viewport={"width": 1280, "height": 1000}, locale=getattr(request, "param", "en-US")
-    ) as context:
-        context.route("**/*", guard)
-        page = context.new_page()
-        page.set_default_timeout(START_MS)
-        yield page
-    assert strayed == []
 
 
 def open_notebook(page: Page, address: str, name: str) -> None:
@@ -78,10 +20,10 @@ def open_notebook(page: Page, address: str, name: str) -> None:
 
 
 @pytest.mark.heavy
-def test_the_gallery_and_its_wizard_work_without_a_server(visitor: Page, address: str) -> None:
+def test_the_gallery_and_its_wizard_work_without_a_server(site_visitor: Page, site_address: str) -> None:
     """The cards are there and can be filtered; one is opened in the wizard, which plans for it in both languages."""
-    open_notebook(visitor, address, "gallery.ipynb")
-    gallery = run_first_cell(visitor)
+    open_notebook(site_visitor, site_address, "gallery.ipynb")
+    gallery = run_first_cell(site_visitor)
     cards = gallery.locator(".ptsa-machine-card:visible")
     expect(cards).to_have_count(len(shipped()))
     gallery.get_by_label("Search").fill("RX 6700 XT")
@@ -89,7 +31,7 @@ def test_the_gallery_and_its_wizard_work_without_a_server(visitor: Page, address
     expect(cards).to_have_count(1)
     cards.first.click()
     gallery.get_by_role("button", name="Setup package for such PCs").click()
-    with visitor.expect_download() as waiting:
+    with site_visitor.expect_download() as waiting:
         gallery.get_by_role("link", name="Download pytorch-packages.zip").click()
     assert "index.html" in zipfile.ZipFile(waiting.value.path()).namelist()
     gallery.get_by_role("button", name="Open in the wizard").click()
@@ -102,11 +44,11 @@ def test_the_gallery_and_its_wizard_work_without_a_server(visitor: Page, address
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("visitor", ["zh-CN"], indirect=True)
-def test_the_wizard_looks_at_recorded_machines_only(visitor: Page, address: str) -> None:
+@pytest.mark.parametrize("site_visitor", [{"locale": "zh-CN"}], indirect=True)
+def test_the_wizard_looks_at_recorded_machines_only(site_visitor: Page, site_address: str) -> None:
     """The guided notebook runs by itself, on a recorded machine, in the browser's language; it cannot be installed."""
-    open_notebook(visitor, address, "setup.ipynb")
-    wizard = visitor.locator(".ptsa-wizard")
+    open_notebook(site_visitor, site_address, "setup.ipynb")
+    wizard = site_visitor.locator(".ptsa-wizard")
     wizard.wait_for()
     expect(wizard.get_by_text("正在模拟 Arch Linux")).to_be_visible()
     unfold(wizard, "更改")

@@ -1,4 +1,4 @@
-"""What the demo in the browser is made of, looked at without a browser; tests/browser/test_lite.py opens it."""
+"""What the demo in the browser is made of, looked at without a browser; tests/browser/test_lite*.py open it."""
 
 from __future__ import annotations
 
@@ -6,16 +6,23 @@ import asyncio
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 
+import onnx
 import pytest
+from onnx import TensorProto, helper, parser
 from packaging.utils import canonicalize_name
 
 from assistant.host.live import LiveHost
+from assistant.model.errors import BadInput
+from assistant.model.record import with_words
+from assistant.onnx import check_model
+from assistant.onnx.operators import PROVIDERS
 from assistant.session.actions import Simulate
 from assistant.session.runner import LoopRunner
 from assistant.session.session import Session
@@ -33,6 +40,31 @@ package_for(exhibit.machine, exhibit.planning.choice, "a PC")
 print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
 """
 
+# What the page for ONNX models does, with the same stand-ins for NumPy and the same protobuf, written in Python.
+CHECKED = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+import no_numpy
+no_numpy.stand_in()
+import page
+ways = [(file, target) for file in sys.argv[3:] for target in json.loads(page.targets())]
+answers = [(file, target, json.loads(page.check(file, sys.argv[2], target, "en"))) for file, target in ways]
+print(json.dumps([answers, sorted({name.partition(".")[0] for name in sys.modules})]))
+"""
+# Constants of every sort, sparse ones among them, a function to be opened and pads that decide where a node runs.
+CONSTANTS = """<ir_version: 8, opset_import: ["" : 17]>
+agraph (float[2, 3] x) => (float[2, 7] y)
+<float[1] one = {1.5}, int64[4] pads = {0, -1, 0, 5}>
+{
+    two = Constant <value_float = 2.0> ()
+    shape = Constant <value_ints = [2, 3]> ()
+    a = Mul (x, two)
+    b = Reshape (a, shape)
+    c = Pad (b, pads)
+    d = Celu (c)
+    y = Mul (d, one)
+}"""
+
 
 def named(lines):
     """Give the names of packages that lines begin with."""
@@ -49,6 +81,73 @@ def test_everything_that_the_demo_loads_is_in_its_list(tmp_path):
     listed = named((LITE / "requirements.txt").read_text("utf-8").splitlines())
     own = named(requires("torch-setup-assistant"))
     assert own & loaded == own & listed
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """Give a folder of models: of constants, with sparse weights, networks that onnx brings, and what is no model."""
+    folder = tmp_path_factory.mktemp("models")
+    onnx.save(parser.parse_model(CONSTANTS), folder / "constants.onnx")
+    model = parser.parse_model(CONSTANTS)
+    held = helper.make_tensor("one", TensorProto.FLOAT, [1], [1.5])
+    model.graph.initializer.remove(next(one for one in model.graph.initializer if one.name == "one"))
+    place = helper.make_tensor("", TensorProto.INT64, [1, 1], [0])
+    model.graph.sparse_initializer.append(helper.make_sparse_tensor(held, place, [1]))
+    onnx.save(model, folder / "sparse.onnx")
+    for name in ("light_squeezenet.onnx", "light_inception_v1.onnx"):
+        shutil.copy(Path(onnx.__file__).parent / "backend/test/data/light" / name, folder)
+    (folder / "none.onnx").write_text("<!doctype html>")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def in_the_page(models):
+    """Give what the page's Python answers for each model and target, and the modules that it has loaded by then."""
+    names = sorted(file.name for file in models.glob("*.onnx"))
+    environment = {**os.environ, "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION": "python"}
+    command = [sys.executable, "-c", CHECKED, LITE / "onnx", models, *names]
+    return json.loads(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
+
+
+@pytest.mark.process
+def test_a_check_in_the_page_answers_as_the_command_does(models, in_the_page, monkeypatch):
+    """Without NumPy, and with protobuf written in Python, the same comes out."""
+    monkeypatch.chdir(models)
+    told = {(name, target): answer for name, target, answer in in_the_page[0]}
+    refused = {key: told.pop(key) for key in list(told) if key[0] == "none.onnx"}
+    assert {target for _name, target in told} == set(PROVIDERS)
+    for (name, target), answer in told.items():
+        expected = json.loads(json.dumps(with_words(check_model(name, target))))
+        assert answer["answer"] == expected, (name, target)
+    with pytest.raises(BadInput) as refusal:
+        check_model("none.onnx")
+    for answer in refused.values():
+        assert answer == {"error": str(refusal.value), "hint": str(refusal.value.hint)}
+
+
+@pytest.mark.process
+def test_everything_that_the_page_for_onnx_loads_is_in_its_lists(in_the_page):
+    """The packages that a check imports are what the site brings and a start loads; NumPy's is the stand-in."""
+    owners = packages_distributions()
+    loaded = {canonicalize_name(owner) for module in in_the_page[1] for owner in owners.get(module, ())}
+    listed = named((LITE / "onnx" / "requirements.txt").read_text("utf-8").splitlines())
+    assert loaded & (named(requires("torch-setup-assistant")) | listed | {"protobuf"}) == listed | {"numpy"}
+    started = re.search(r"const PACKAGES = (\[.+?\])", (LITE / "onnx" / "worker.js").read_text("utf-8"))
+    assert json.loads(started[1]) == sorted(listed | {"torch-setup-assistant"})
+
+
+def test_the_page_for_onnx_has_all_its_words_in_both_languages():
+    """Each text that the page shows or its programs name is there in English and in Chinese, with the same values."""
+    texts = (LITE / "onnx" / "texts.js").read_text("utf-8")
+    tables = re.findall(r"^  (?:en|zh_CN): \{\n(.*?)^  \},", texts, re.MULTILINE | re.DOTALL)
+    english, chinese = (dict(re.findall(r"^    (\w+):\s+\"(.+)\",$", table, re.MULTILINE)) for table in tables)
+    assert list(english) == list(chinese)
+    for key, text in english.items():
+        assert sorted(re.findall(r"\{\w+\}", text)) == sorted(re.findall(r"\{\w+\}", chinese[key])), key
+    page, script = ((LITE / name).read_text("utf-8") for name in ("onnx.html", "onnx/page.js"))
+    shown = dict(re.findall(r"data-text=\"(\w+)\">([^<]+)<", page))
+    assert {key: english[key] for key in shown} == shown
+    assert set(re.findall(r"(?:words|say)\(\"(\w+)\"", script)) <= set(english)
 
 
 def test_a_session_without_threads_returns_first_and_then_works():

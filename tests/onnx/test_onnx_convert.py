@@ -273,6 +273,47 @@ def test_an_output_whose_type_no_input_tells_keeps_its_node_in_fp32() -> None:
     assert [node.op_type for node in result.graph.node] == ["LinearAttention"]
 
 
+def test_what_is_computed_from_constants_alone_is_computed_in_fp32() -> None:
+    """A filter's taps are sines of large numbers: rounded before, they would be other ones."""
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> g (float[1,1,N] x) => (float[1,1,M] y) '
+        "{ a = Mul(n, f) s = Sin(a) w = Unsqueeze(s, axes) y = Conv(x, w) }"
+    )
+    weights = {"n": np.arange(2000, 2100, dtype=np.float32), "f": np.float32(0.37), "axes": np.array([0, 1])}
+    model.graph.initializer.extend(numpy_helper.from_array(np.asarray(w), n) for n, w in weights.items())
+    result, half = convert_to_fp16(model, calibrate="never")
+    assert [(kept.op, kept.why) for kept in half.kept] == [("Mul", "constant"), ("Sin", "constant")]
+    given = {"x": np.random.default_rng(0).standard_normal((1, 1, 4000)).astype(np.float32)}
+    assert_close(run(model, given), run_strictly(result, given))
+
+
+@pytest.mark.parametrize("loudness", [1, 32767])
+def test_the_logarithm_of_a_spectrum_stays_right(loudness: float) -> None:
+    """Faint parts beside loud ones, and sound whose numbers are those of 16 bits, are as in FP32."""
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> g (float[1,N] x) => (float[1,F,12] y) '
+        "{ u = Unsqueeze(x, one) c = Conv<strides = [64]>(u, dft) t = Transpose<perm = [0, 2, 1]>(c) p = Mul(t, t) "
+        "m = MatMul(p, mel) k = Clip(m, least) l = Log(k) y = MatMul(l, last) }"
+    )
+    random, phases = np.random.default_rng(0), np.outer(np.arange(1, 25), np.arange(128)) * np.pi / 64
+    weights = {
+        "one": np.array([1]),
+        "dft": np.concatenate([np.cos(phases), np.sin(phases)])[:, None] * np.hanning(128),
+        "mel": np.abs(random.standard_normal((48, 16))) * (random.random((48, 16)) < 0.1),
+        "least": np.float32(1e-7),
+        "last": random.standard_normal((16, 12)) / 4,
+    }
+    for name, weight in weights.items():
+        kept = weight if name == "one" else np.asarray(weight, np.float32)
+        model.graph.initializer.append(numpy_helper.from_array(np.asarray(kept), name))
+    time = np.arange(4000)
+    sound = np.sin(time / 5) + 0.5 * np.sin(time / 2) + 1e-3 * random.standard_normal(4000)
+    given = {"x": (loudness * sound[None]).astype(np.float32)}
+    result, half = convert_to_fp16(model, calibrate="never")
+    assert half.converted == 1
+    assert_close(run(model, given), run_strictly(result, given))
+
+
 @pytest.mark.process
 def test_what_is_measured_of_a_value_is_kept_and_not_the_value() -> None:
     """A model of 80 layers with 16 MB between them is calibrated and proved in less than half their sum."""

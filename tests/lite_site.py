@@ -1,0 +1,72 @@
+"""The site that runs in the browser alone: built by its documented command and served as plain files, and a visitor."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from guided import ROOT
+from playwright.sync_api import Browser, Page, Route
+
+from assistant.host.live import LiveHost
+from assistant.install import Sources
+
+START_MS = 120_000  # Python itself has to start in the page
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Serves files and keeps no log."""
+
+    def log_message(self, *_arguments: object) -> None:
+        """Say nothing."""
+
+
+def build(folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run the documented command."""
+    command = [sys.executable, "-m", "uv", "run", "docs/lite/build.py", folder]
+    environment = {**os.environ, **Sources(LiveHost()).environment}
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="session")
+def site_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Build the site and serve it."""
+    site = tmp_path_factory.mktemp("lite") / "site"
+    done = build(site)
+    assert done.returncode == 0, done.stdout + done.stderr
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=site)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.fixture
+def site_visitor(browser: Browser, site_address: str, request: pytest.FixtureRequest) -> Iterator[Page]:
+    """Give a page that reads the site and does nothing else; whatever else it asks for fails the test.
+
+    A parameter holds options of the browser's, such as its language.
+    """
+    strayed = []
+
+    def guard(route: Route) -> None:
+        asked = route.request
+        if asked.url.startswith(("data:", "blob:")) or (asked.url.startswith(site_address) and asked.method == "GET"):
+            route.continue_()
+        else:
+            strayed.append(f"{asked.method} {asked.url}")
+            route.abort()
+
+    options = {"viewport": {"width": 1280, "height": 1000}, "locale": "en-US", **getattr(request, "param", {})}
+    with browser.new_context(**options) as context:
+        context.route("**/*", guard)
+        page = context.new_page()
+        page.set_default_timeout(START_MS)
+        yield page
+    assert strayed == []
