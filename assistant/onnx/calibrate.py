@@ -133,13 +133,15 @@ class _Gauged:
         self._build(finite=False)
 
     def open(self) -> None:
-        """Open the model in ONNX Runtime."""
+        """Open the model in ONNX Runtime, which then has it."""
         self._session = opened(self.model, in_order=True)
+        del self.model
 
     def run(self, given: Feeds) -> tuple[list[Any], list[float]]:
         """Return the model's outputs and the numbers; beside an infinity it is told how large the others are."""
         *results, numbers = run(self._session, given, [*self.outputs, self._last])
         if not self._finite and not np.isfinite(numbers).all():
+            del self._session
             self._build(finite=True)
             self.open()
             return self.run(given)

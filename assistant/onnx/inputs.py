@@ -39,6 +39,9 @@ FAINT = 2e-3  # noise beside tones (chosen: 54 dB below)
 STEPS = 1000  # of time in a diffusion model, and as good as any for another number that counts
 
 
+WHOLE = {TensorProto.INT32, TensorProto.INT64}
+
+
 class _Integers(Record, frozen=True):
     """What operators take integers for; `data/integers.toml` says what each table means."""
 
@@ -77,7 +80,7 @@ class Inputs:
     def __init__(self, program: Program, given: Mapping[str, Sequence[int | None]] | None = None) -> None:
         self._program, self._infos, self._given = program, given_inputs(program.model.graph), given or {}
         values = program.main.values
-        self._uses = {info.name: use_of(values[info.name]) for info in self._infos if info.name in values}
+        self._uses = {info.name: use for info in self._infos if (use := _use_as_integers(values.get(info.name)))}
 
     @cached_property
     def _solved(self) -> tuple[dict[str, list[Dim]], dict[str, int]]:
@@ -109,7 +112,7 @@ class Inputs:
     def _is_sound(self, name: str) -> bool:
         """Return whether an input is a row of numbers of any length."""
         dims, kind = self.dims[name], self._program.main.values[name].kind
-        return kind == FLOAT and len(dims) <= SOUND_AXES and -1 in self._open(dims)
+        return kind == FLOAT and name not in self._uses and len(dims) <= SOUND_AXES and -1 in self._open(dims)
 
     def _open(self, dims: list[Dim]) -> Iterator[int]:
         """Yield the axes that are open, counted from the last; a batch is one of one."""
@@ -137,7 +140,7 @@ class Inputs:
         if kind.tensor_type.elem_type == TensorProto.STRING:
             return np.full(shape, "a")
         random, dtype = np.random.default_rng(seed), helper.tensor_dtype_to_np_dtype(kind.tensor_type.elem_type)
-        if np.dtype(dtype).kind in "iub":
+        if np.dtype(dtype).kind in "iub" or name in self._uses:
             use = self._uses.get(name, Use("unknown"))
             use = use._replace(most=self._length(size)) if use.kind == "length" else use
             return _integers(use, shape, random, draw).astype(dtype)
@@ -192,6 +195,15 @@ def _integers(  # noqa: PLR0911 - a case per kind of use
         return np.ones_like(chosen)
     chosen[..., :1] = 1  # whoever looks at nothing divides by zero
     return chosen
+
+
+def _use_as_integers(value: Value | None) -> Use | None:
+    """Tell what an input's integers are for; None for one of numbers. Some models take places in a table as floats."""
+    if value is None or value.kind != FLOAT:
+        return None if value is None else use_of(value)
+    made = [step.outputs[0] for step in value.takers if step.op == "Cast"]
+    uses = [use_of(one) for one in made if one is not None and one.kind in WHOLE]
+    return next((use for use in uses if use.kind == "index"), None)
 
 
 def use_of(value: Value) -> Use:

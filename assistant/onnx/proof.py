@@ -41,6 +41,7 @@ class Proof:
         chosen = {step: slots for step, slots in converted.items() if step not in left}
         with contextlib.suppress(Exception):  # the runtime's errors share no base: what it refuses does not hold
             session = opened(rounded(Writer(self._source, chosen, self._constants).write()))
+            gc.collect()  # what made it refers to itself in circles, and holds copies of the weights
             against = next((one for one in self._runs if not one.agrees(run(session, one.given, self._names))), None)
             self._runs.sort(key=lambda one: one is not against)
             return against is None
@@ -70,13 +71,9 @@ class Proof:
 
 @contextlib.contextmanager
 def _older_left_alone() -> Iterator[None]:
-    """Collect garbage, though not among what is there already: each trial makes copies of the weights in circles."""
-    collects = gc.isenabled()
+    """Keep garbage collection from looking at what is there already, which would take longer than the trials."""
     gc.freeze()
-    gc.enable()
     try:
         yield
     finally:
         gc.unfreeze()
-        if not collects:
-            gc.disable()

@@ -27,6 +27,7 @@ def opened(model: ModelProto, *, in_order: bool = False) -> Any:  # noqa: ANN401
     # Threads that wait in circles for the next run would take the processor from whoever prepares it.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.enable_cpu_mem_arena = False
     if in_order:
         options.execution_order = onnxruntime.ExecutionOrder.PRIORITY_BASED
     return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
