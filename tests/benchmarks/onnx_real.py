@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "real_models"))
 
 from children import Done, child
 from corpus import Model, exported, peers, real
-from tables import OURS, Row, markdown
+from tables import OURS, Row, markdown, passes
 
 TOOLS = (OURS, "onnxruntime", "onnxconverter-common", "onnxslim")
 SECONDS = 300.0  # that one step of one model may take
@@ -77,6 +77,10 @@ def measured(model: Model, tool: str, folder: Path) -> Row:
         row |= _judged(model.path, output, _feeds(model, folder))
         if tool == OURS:
             row |= child(sys.executable, "trying.py", output, model.path, seconds=2 * SECONDS).answer
+            if not passes(row):  # kept to be looked at
+                kept = folder / "failed" / model.group / model.name
+                shutil.rmtree(kept, ignore_errors=True)
+                shutil.copytree(output.parent, kept)
     return row
 
 

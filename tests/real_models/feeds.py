@@ -1,8 +1,8 @@
 """Makes a model's inputs by rules of the benchmark's own, and runs the model on them: `feeds.py NAME MODEL FOLDER`.
 
 An input is drawn by what `onnx_real.toml` says of it. Without a word there, a size that is left open is 1 in front and
-`OPEN` elsewhere, whole numbers are places in the table that a Gather takes them for, else 0 and 1, and all others are
-normally distributed. Arrays are kept by their place, since names may hold anything.
+for a batch, `OPEN` elsewhere, whole numbers are places in the table that a Gather takes them for, else 0 and 1, and all
+others are normally distributed. Arrays are kept by their place, since names may hold anything.
 """
 
 from __future__ import annotations
@@ -24,9 +24,11 @@ from onnx import ModelProto, TensorProto, ValueInfoProto, helper
 TABLE = Path(__file__).parents[1] / "benchmarks" / "onnx_real.toml"
 OPEN = 16
 RATE = 16_000  # of sounds
-DRAWS = ("typical", "typical", "normal")
+PATCH = 12  # pixels of a picture that are about as bright
+DRAWS = ("typical", "typical", "other")
 MOVES = {"Cast", "Flatten", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"}
 SAME = 1e-5  # of the largest number: what two runs of one model may differ by
+LEAST = 1e-3  # outputs that are all smaller count as this large: they say "no" with any digits (chosen)
 
 Told = dict[str, Any]
 
@@ -49,9 +51,12 @@ def inputs_of(model: ModelProto) -> list[ValueInfoProto]:
 
 
 def shape_of(info: ValueInfoProto, told: Told) -> list[int]:
-    """Return the told sizes, else the model's own with numbers for the open ones."""
-    dims = [dim.dim_value for dim in info.type.tensor_type.shape.dim]
-    return told.get("shape") or [dim if dim > 0 else OPEN if axis else 1 for axis, dim in enumerate(dims)]
+    """Return the told sizes, else the model's own with numbers for the open ones: a batch is one of one."""
+    if "shape" in told:
+        return told["shape"]
+    dims = info.type.tensor_type.shape.dim
+    alone = [not axis or "batch" in dim.dim_param for axis, dim in enumerate(dims)]
+    return [dim.dim_value if dim.dim_value > 0 else 1 if one else OPEN for dim, one in zip(dims, alone, strict=True)]
 
 
 def most(model: ModelProto, name: str) -> int:
@@ -74,25 +79,39 @@ def most(model: ModelProto, name: str) -> int:
     return min(found, default=2)
 
 
-def sound(shape: list[int], random: np.random.Generator) -> np.ndarray:
-    """Make tones as a voice has them, with some noise, along the longest axis."""
+def sound(shape: list[int], random: np.random.Generator, draw: str) -> np.ndarray:
+    """Make tones as a voice has them, with some noise, or noise alone, along the longest axis."""
     length, axis = max(shape), int(np.argmax(shape))
-    time = np.arange(length) / RATE
+    time, noise = np.arange(length) / RATE, random.standard_normal(length)
     pitch = random.uniform(90, 280)
     tones = sum(np.sin(2 * math.pi * pitch * number * time) / number for number in range(1, 6))
     swell = 0.5 + 0.5 * np.sin(2 * math.pi * random.uniform(1, 4) * time)
-    wave = 0.25 * tones * swell + 0.005 * random.standard_normal(length)
+    wave = 0.2 * noise if draw == "other" else 0.25 * tones * swell + 0.005 * noise
     wide = [length if at == axis else 1 for at in range(len(shape))]
     return np.clip(np.broadcast_to(wave.reshape(wide), shape), -1, 1).copy()
 
 
-def numbers(told: Told, shape: list[int], random: np.random.Generator, draw: str) -> np.ndarray:
-    """Draw numbers with a fraction."""
-    kind = told.get("is", "") if draw == "typical" else ""
+def picture(shape: list[int], random: np.random.Generator) -> np.ndarray:
+    """Make patches of one brightness with a little noise, from 0 to 1, over the two longest axes."""
+    longest = np.argsort(shape)[-2:]
+    patches = random.uniform(
+        0.05, 0.95, [-(-size // PATCH) if at in longest else size for at, size in enumerate(shape)]
+    )
+    for axis in longest:
+        patches = patches.repeat(PATCH, axis).take(range(shape[axis]), axis)
+    return patches + random.uniform(-0.05, 0.05, shape)
+
+
+def numbers(kind: str, shape: list[int], random: np.random.Generator, draw: str) -> np.ndarray:
+    """Draw numbers with a fraction; the last draw is noise alone for a sound, and a darker picture."""
     if kind == "sound":
-        return sound(shape, random)
-    low, high = {"image": (0, 1), "signed": (-1, 1), "mel": (-4, 4)}.get(kind, (0, 0))
-    return random.uniform(low, high, shape) if high else random.standard_normal(shape)
+        return sound(shape, random, draw)
+    if kind == "mel":
+        return random.uniform(-4, 4, shape)
+    if kind:
+        made = picture(shape, random) ** (3 if draw == "other" else 1)
+        return 2 * made - 1 if kind == "signed" else made
+    return random.standard_normal(shape)
 
 
 def drawn(model: ModelProto, tells: dict[str, Told], random: np.random.Generator, draw: str) -> list[np.ndarray]:
@@ -114,8 +133,9 @@ def drawn(model: ModelProto, tells: dict[str, Told], random: np.random.Generator
         elif what == "ids" or whole:
             array = random.integers(0, told.get("below") or most(model, info.name), shape)
         else:
-            array = numbers(told, shape, random, draw)
-        found[info.name] = np.asarray(array * told.get("times", 1)).astype(helper.tensor_dtype_to_np_dtype(kind))
+            array = numbers(what or "", shape, random, draw)
+        array = np.maximum(array * told.get("times", 1), told.get("least", -math.inf))
+        found[info.name] = np.asarray(array).astype(helper.tensor_dtype_to_np_dtype(kind))
     return [found[info.name] for info in infos]
 
 
@@ -167,7 +187,7 @@ def apart(expected: np.ndarray, found: np.ndarray) -> float:
         return math.inf
     fine = np.isfinite(one)
     largest = np.abs(one[fine]).max(initial=0)
-    return float(np.abs(one[fine] - other[fine]).max(initial=0) / max(largest, 1e-6))
+    return float(np.abs(one[fine] - other[fine]).max(initial=0) / max(largest, LEAST))
 
 
 if __name__ == "__main__":

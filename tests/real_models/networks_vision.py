@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import diffusers
 import torch
-import torchvision
 import transformers
+from classical import torchvision
 from torch import Tensor, nn
 from torch.nn import functional as f
 from whole import Network, Picked, network, whole
@@ -91,7 +91,7 @@ def segmentation() -> Network:
 def deeplab() -> Network:
     """Give DeepLab V3 on MobileNet V3."""
     model = torchvision.models.segmentation.deeplabv3_mobilenet_v3_large(weights=None, weights_backbone=None)
-    return Picked(model, ("input",), ("out",)), images
+    return Picked(model, ("x",), ("out",)), images
 
 
 @network()
@@ -146,7 +146,7 @@ def detr() -> Network:
         embedding_size=8, hidden_sizes=[8, 16, 24, 32], depths=[1, 1, 1, 1], layer_type="basic", out_features=["stage4"]
     )
     config = transformers.DetrConfig(
-        use_timm_backbone=False, backbone_config=backbone, backbone=None, use_pretrained_backbone=False, d_model=32,
+        backbone_config=backbone, d_model=32,
         encoder_layers=2, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=64,
         decoder_ffn_dim=64, num_queries=12, attn_implementation="eager",
     )  # fmt: skip
@@ -404,7 +404,7 @@ def suppressed() -> Network:
             middle = (self.places.view(-1, 2) + torch.sigmoid(made[:, :2])) * 8
             half = torch.exp(made[:, 2:4].clamp(-1, 1)) * 10
             boxes, scores = torch.cat([middle - half, middle + half], 1), torch.sigmoid(made[:, 4])
-            left = torchvision.ops.nms(boxes, scores, 0.4)[:8]
+            left = torch.ops.torchvision.nms(boxes, scores, 0.4)[:8]
             return boxes[left], scores[left]
 
     return Suppressed(), lambda: {"image": images(64)["image"][:1]}
