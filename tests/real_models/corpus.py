@@ -9,7 +9,7 @@ import sys
 import tarfile
 import tomllib
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,8 +24,9 @@ from packaging.utils import (
 )
 from packaging.version import InvalidVersion, Version
 
-EXPORTERS = ("dynamo", "script")
-EXPORT_SECONDS = 300.0
+EXPORTERS = ("script", "dynamo")  # the quick one first
+EXPORT_SECONDS = 500.0
+AT_ONCE = 12
 
 
 class Model(NamedTuple):
@@ -104,15 +105,27 @@ def exported(folder: Path) -> Iterator[Model]:
     """Yield the networks that torch exports, by both exporters; what does not export is noted and not tried again."""
     python = peers(folder)
     names = child(python, "exporting.py", seconds=EXPORT_SECONDS).answer["names"]
-    for exporter in EXPORTERS[::-1]:  # the quick one first
-        for name in names:
-            place = folder / "models" / "exported" / exporter / name
-            told = place / "told.json"
-            if not told.exists():
-                done = child(python, "exporting.py", name, exporter, place, seconds=EXPORT_SECONDS)
-                place.mkdir(parents=True, exist_ok=True)
-                told.write_text(json.dumps({**done.answer, "error": done.error}), "utf-8")
-                if done.error:
-                    print(f"{name} by {exporter} is not exported: {done.error}", flush=True)
-            if json.loads(told.read_text("utf-8")).get("exported"):
-                yield Model(f"{exporter}/{name}", "exported", place / "model.onnx")
+    for exporter in EXPORTERS:
+        place = folder / "models" / "exported" / exporter
+        for some in batched(names, AT_ONCE):
+            _export(python, exporter, place, some)
+            for name in some:
+                if json.loads((place / name / "told.json").read_text("utf-8")).get("exported"):
+                    yield Model(f"{exporter}/{name}", "exported", place / name / "model.onnx")
+
+
+def _export(python: Path, exporter: str, place: Path, names: Sequence[str]) -> None:
+    """Export what nothing is noted of; one process for several saves most of the time, which goes into imports."""
+    while left := [name for name in names if not (place / name / "told.json").exists()]:
+        done = child(python, "exporting.py", exporter, place, *left, seconds=EXPORT_SECONDS)
+        for told in done.answers:
+            if told["error"]:
+                print(f"{told['name']} by {exporter} is not exported: {told['error']}", flush=True)
+        if done.error and not (file := place / left[len(done.answers)] / "told.json").exists():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(json.dumps({"error": done.error}), "utf-8")
+
+
+def batched(names: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    """Yield so many at once."""
+    yield from (names[start : start + size] for start in range(0, len(names), size))

@@ -1,10 +1,12 @@
-"""Exports one network with one of torch's exporters: `exporting.py NAME dynamo|script FOLDER`, or names all of them.
+"""Exports networks with one of torch's exporters: `exporting.py dynamo|script FOLDER NAME…`, or names all of them.
 
-The model lies in the folder as `model.onnx`, beside it the inputs to run it on, in the order of its own.
+Each model lies in a folder of its name as `model.onnx`, beside it the inputs to run it on, in the order of its own.
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
 import sys
 import time
 import warnings
@@ -67,34 +69,46 @@ def _nested(module: nn.Module, shapes: tuple[dict[int, object] | None, ...]) -> 
     return (*shapes[:plain], shapes[plain:]) if code.co_flags & 0x04 else shapes
 
 
-def main(name: str, exporter: str, folder: Path) -> None:
-    """Export the network and write inputs for it; tell what went wrong, and the seconds."""
-    warnings.filterwarnings("ignore")
+def one(name: str, exporter: str, folder: Path) -> None:
+    """Export one network and write inputs for it."""
     torch.manual_seed(0)
-    torch.set_num_threads(1)
-    made, start = NETWORKS[name], time.perf_counter()
+    made = NETWORKS[name]
     module, draw = made.make()
     module = settled(module, draw())
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / "model.onnx"
     with torch.no_grad():
         try:
             export(module, draw(), path, exporter, made.open)
-        except Exception as error:
+        except Exception:
             if not made.open or exporter == "script":
                 raise
-            tell(closed=f"{type(error).__name__}")  # what does not export with open sizes does with fixed ones
-            export(module, draw(), path, exporter, {})
+            export(module, draw(), path, exporter, {})  # what does not export with open sizes does with fixed ones
     order = [info.name for info in inputs_of(onnx.load(path, load_external_data=False))]
     for number in range(DRAWS):
         torch.manual_seed(100 + number)
         given = draw()
         np.savez(folder / f"inputs{number}.npz", **{str(at): given[one].numpy() for at, one in enumerate(order)})
-    tell(exported=True, seconds=time.perf_counter() - start)
+
+
+def main(exporter: str, folder: Path, names: list[str]) -> None:
+    """Export networks one after the other, and note and tell of each what went wrong, and the seconds."""
+    warnings.filterwarnings("ignore")
+    torch.set_num_threads(1)
+    for name in names:
+        place, start, error = folder / name, time.perf_counter(), ""
+        place.mkdir(parents=True, exist_ok=True)
+        with contextlib.redirect_stdout(sys.stderr):
+            try:
+                one(name, exporter, place)
+            except Exception as raised:  # noqa: BLE001 - whatever an exporter raises is its answer
+                error = f"{type(raised).__name__}: {raised}"[:300]
+        told = {"name": name, "exported": not error, "error": error, "seconds": time.perf_counter() - start}
+        (place / "told.json").write_text(json.dumps(told), "utf-8")
+        tell(**told)
 
 
 if __name__ == "__main__":
     if len(sys.argv) == 1:
         tell(names=sorted(NETWORKS))
     else:
-        main(sys.argv[1], sys.argv[2], Path(sys.argv[3]))
+        main(sys.argv[1], Path(sys.argv[2]), sys.argv[3:])

@@ -99,7 +99,7 @@ def gpt2() -> Network:
         vocab_size=WORDS, n_positions=64, n_embd=48, n_layer=2, n_head=4, attn_implementation="eager"
     )
     model = transformers.GPT2LMHeadModel(config)
-    return Picked(model, ("input_ids",), ("logits",), use_cache=False), lambda: {"input_ids": whole(WORDS, 1, LENGTH)}
+    return Picked(model, ("input_ids", "attention_mask"), ("logits",), use_cache=False), read
 
 
 @network()
@@ -116,13 +116,15 @@ def opt() -> Network:
 def placed() -> dict[str, Tensor]:
     """Draw a text that stands anywhere in a long one."""
     first = int(torch.randint(0, 30000, ()))
-    return {"input_ids": whole(WORDS, 1, LENGTH), "position_ids": torch.arange(first, first + LENGTH)[None]}
+    ids = whole(WORDS, 1, LENGTH)
+    places = torch.arange(first, first + LENGTH)[None]
+    return {"input_ids": ids, "attention_mask": torch.ones_like(ids), "position_ids": places}
 
 
 def decoder(config: transformers.PreTrainedConfig) -> Network:
     """Make a decoder that is told the positions."""
     model = transformers.AutoModelForCausalLM.from_config(config)
-    return Picked(model, ("input_ids", "position_ids"), ("logits",), use_cache=False), placed
+    return Picked(model, ("input_ids", "attention_mask", "position_ids"), ("logits",), use_cache=False), placed
 
 
 @network()
@@ -149,7 +151,7 @@ class Rotary(nn.Module):
     def __init__(self, size: int = 48, heads: int = 4) -> None:
         super().__init__()
         self.heads, self.each = heads, size // heads
-        self.table, self.norm = nn.Embedding(WORDS, size), nn.RMSNorm(size)
+        self.table, self.norm = nn.Embedding(WORDS, size), nn.Parameter(torch.rand(size) + 0.5)
         self.qkv, self.out, self.logits = nn.Linear(size, 3 * size), nn.Linear(size, size), nn.Linear(size, WORDS)
         self.register_buffer("turns", 10000.0 ** (-torch.arange(0, self.each, 2) / self.each))
 
@@ -162,7 +164,8 @@ class Rotary(nn.Module):
     def forward(self, ids: Tensor, places: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Take new ids and their places, and `[1, heads, past, each]` twice; give logits and the longer cache."""
         x = self.table(ids)
-        split = (t.view(1, -1, self.heads, self.each).transpose(1, 2) for t in self.qkv(self.norm(x)).chunk(3, -1))
+        scaled = self.norm * x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
+        split = (t.view(1, -1, self.heads, self.each).transpose(1, 2) for t in self.qkv(scaled).chunk(3, -1))
         q, k, v = split
         k, v = torch.cat([keys, self.turned(k, places)], 2), torch.cat([values, v], 2)
         score = self.turned(q, places) @ k.transpose(2, 3) * self.each**-0.5
