@@ -94,6 +94,7 @@ def main(exporter: str, folder: Path, names: list[str]) -> None:
     """Export networks one after the other, and note and tell of each what went wrong, and the seconds."""
     warnings.filterwarnings("ignore")
     torch.set_num_threads(1)
+    torch.backends.mha.set_fastpath_enabled(False)  # one fused operator, which the older exporter does not know
     for name in names:
         place, start, error = folder / name, time.perf_counter(), ""
         place.mkdir(parents=True, exist_ok=True)

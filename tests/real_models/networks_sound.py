@@ -40,9 +40,13 @@ def whisper_encoder() -> Network:
 def whisper_decoder() -> Network:
     """Give Whisper's decoder."""
     model = transformers.WhisperModel(transformers.WhisperConfig(**WHISPER)).decoder
-    names = ("input_ids", "encoder_hidden_states")
+    names = ("input_ids", "attention_mask", "encoder_hidden_states")
     picked = Picked(model, names, ("last_hidden_state",), use_cache=False)
-    return picked, lambda: {"input_ids": whole(200, 1, 9), "encoder_hidden_states": torch.randn(1, 50, 32)}
+    return picked, lambda: {
+        "input_ids": whole(200, 1, 9),
+        "attention_mask": torch.ones(1, 9, dtype=torch.long),
+        "encoder_hidden_states": torch.randn(1, 50, 32),
+    }
 
 
 @network()

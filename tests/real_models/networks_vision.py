@@ -342,7 +342,7 @@ def warp() -> Network:
 
         def __init__(self) -> None:
             super().__init__()
-            self.look = nn.Sequential(nn.Conv2d(3, 8, 7, 4), nn.ReLU(), nn.AdaptiveAvgPool2d(4), nn.Flatten())
+            self.look = nn.Sequential(nn.Conv2d(3, 8, 8, 4, 2), nn.ReLU(), nn.AdaptiveAvgPool2d(4), nn.Flatten())
             self.turn, self.head = nn.Linear(128, 6), nn.Conv2d(3, 4, 3)
 
         def forward(self, image: Tensor) -> Tensor:
