@@ -22,7 +22,7 @@ from assistant.host.live import LiveHost
 from assistant.model.errors import BadInput
 from assistant.model.record import with_words
 from assistant.onnx import check_model
-from assistant.onnx.operators import PROVIDERS
+from assistant.onnx.targets import ordered
 from assistant.session.actions import Simulate
 from assistant.session.runner import LoopRunner
 from assistant.session.session import Session
@@ -115,7 +115,7 @@ def test_a_check_in_the_page_answers_as_the_command_does(models, in_the_page, mo
     monkeypatch.chdir(models)
     told = {(name, target): answer for name, target, answer in in_the_page[0]}
     refused = {key: told.pop(key) for key in list(told) if key[0] == "none.onnx"}
-    assert {target for _name, target in told} == set(PROVIDERS)
+    assert {target for _name, target in told} == set(ordered(None))
     for (name, target), answer in told.items():
         expected = json.loads(json.dumps(with_words(check_model(name, target))))
         assert answer["answer"] == expected, (name, target)

@@ -131,8 +131,10 @@ function filesOf({ items }) {
 
 function drawAnswers() {
   at("model").textContent = chosen.model;
+  const open = [...at("targets").children].map((target) => target.open);  // what was open before stays so in other words
   at("targets").replaceChildren(...answers.map(drawTarget));
   at("targets").firstElementChild.open = answers.length <= FEW;  // of many, the verdicts are seen side by side first
+  [...at("targets").children].forEach((target, place) => (target.open ||= Boolean(open[place])));
   at("answer").hidden = false;
 }
 
