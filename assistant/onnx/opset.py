@@ -21,6 +21,8 @@ LEAVES_AT_20 = {"Erf", "Gelu", "GridSample"}  # from opset 20 on they, or what t
 EXPANDED = "assistant.expanded"
 # Their meaning changed, not their types alone: they are replaced by their definition, or refused.
 CHANGED = {"DFT", "GroupNormalization"}
+# Their definition hands Range tensors that are no scalars, which ONNX Runtime refuses (onnx 1.23, tried 2026-11-27).
+ILL_DEFINED = {"AffineGrid"}
 MODES = {b"linear": "bilinear", b"cubic": "bicubic"}
 
 
@@ -75,7 +77,7 @@ def _expanded(source: Program, target: int) -> list[str]:
             for value in step.inputs
         ]
         body = definition(step.node, now, current, types)
-        if body is None:
+        if body is None or step.op in ILL_DEFINED:
             raise CannotLower(verbatim(step.op))
         changes.append(f"{step.op} {step.node.name}".strip())
         make_call(step.node, now, body, (EXPANDED, f"{step.node.op_type}_{number}"))

@@ -169,12 +169,16 @@ def test_an_older_opset_gives_the_same_numbers(name: str) -> None:
 
 
 def test_what_has_no_older_form_is_said() -> None:
-    """An operator without a definition, and an attribute that the older form lacks, are refused by name."""
+    """An operator without a sound definition, and an attribute that the older form lacks, are refused by name."""
     for text, name in (
         ("g (float[2,8] x) => (float[2,8] y) { k = Constant<value_int=1>() y = CumProd(x, k) }", "CumProd"),
         (
             "g (float[1,2,8,8] x) => (float[a,b,c,d] y) { y = AveragePool<kernel_shape=[3,3],ceil_mode=1>(x) }",
             "ceil_mode",
+        ),
+        (
+            "g (float[1,2,3] x) => (float[1,4,4,2] y) { s = Constant<value_ints=[1,1,4,4]>() y = AffineGrid(x, s) }",
+            "AffineGrid",
         ),
     ):
         model = parser.parse_model(f'<ir_version: 10, opset_import: ["" : 26]>\n{text}')
