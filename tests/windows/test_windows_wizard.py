@@ -73,7 +73,7 @@ def test_the_wizard_from_the_first_look_to_the_files(open_notebook, jupyter_serv
     wizard.get_by_role("button", name="Something is wrong?", exact=True).click()
     expect(main_button(wizard, "Find the cause")).to_be_in_viewport(ratio=1)
     wizard.get_by_role("button", name="The setup", exact=True).click()
-    main_button(wizard, "Back").click()
+    expect(wizard.get_by_role("heading", name="PyTorch works on your processor")).to_be_visible()
     main_button(wizard, "Open a notebook with it").click()
     page.locator(".jp-Notebook:not(.lm-mod-hidden) .jp-OutputArea-output").nth(1).wait_for(timeout=180_000)
     assert windows.path(rf"{TARGET}\assistant-environment.json").is_file()
