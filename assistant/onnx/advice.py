@@ -77,7 +77,7 @@ def obstacle(exam: Examination) -> Text:
 def _loads(exam: Examination) -> Iterator[Found]:
     text = obstacle(exam)
     if text:
-        yield _finding(_severity(exam), "load", text, exam.computing, _convert(exam))
+        yield finding(_severity(exam), "load", text, exam.computing, _convert(exam))
 
 
 def _nowhere(exam: Examination) -> Iterator[Found]:
@@ -85,7 +85,7 @@ def _nowhere(exam: Examination) -> Iterator[Found]:
     if lost:
         text = _("{nodes} can run nowhere, so the model does not load; the first: {why}")
         remedy = _advice(_("Export the model for another opset, or replace these operators."))
-        yield _finding(
+        yield finding(
             _severity(exam), "not-implemented", text.format(nodes=_count(lost), why=lost[0].why), lost, remedy
         )
 
@@ -99,7 +99,7 @@ def _foreign(exam: Examination) -> Iterator[Found]:
         text = _("{nodes} can run nowhere, so the model does not load as it is: {why}")
         advice, commands = remedy(domain)
         text = text.format(nodes=_count(nodes), why=unknown(domain))
-        yield _finding(_severity(exam), "unknown-domain", text, nodes, _advice(advice, *commands))
+        yield finding(_severity(exam), "unknown-domain", text, nodes, _advice(advice, *commands))
 
 
 def _defects(exam: Examination) -> Iterator[Found]:
@@ -110,7 +110,7 @@ def _defects(exam: Examination) -> Iterator[Found]:
         severity = Severity.WARNING if defect.effect == "fallback" else Severity.ERROR
         without = _("Or create the session with disabled_optimizers={names}.", names=list(defect.optimizers))
         way = _advice(_(defect.way), *_convert(exam).commands * defect.converts)
-        yield _finding(severity, defect.key, defect.told(len(nodes)), nodes, way, _advice(without))
+        yield finding(severity, defect.key, defect.told(len(nodes)), nodes, way, _advice(without))
 
 
 def _severity(exam: Examination) -> Severity:
@@ -127,7 +127,7 @@ def _newer_release(exam: Examination) -> Iterator[Found]:
             known=runtimes().releases[-1].version,
         )
         remedy = _advice(_("Load the model with that ONNX Runtime to find out, or update the assistant."))
-        yield _finding(Severity.WARNING, "newer-runtime", text, (), remedy)
+        yield finding(Severity.WARNING, "newer-runtime", text, (), remedy)
 
 
 def _cpu_halves(exam: Examination) -> Iterator[Found]:
@@ -135,7 +135,7 @@ def _cpu_halves(exam: Examination) -> Iterator[Found]:
     if wide:
         text = _("The CPU has no FP16 kernel for {nodes}: they run in FP32, between casts.")
         remedy = _advice(_("Keep the FP32 model for the CPU: it is faster there."))
-        yield _finding(Severity.INFO, "fp16-on-cpu", text.format(nodes=_count(wide)), wide, remedy)
+        yield finding(Severity.INFO, "fp16-on-cpu", text.format(nodes=_count(wide)), wide, remedy)
 
 
 def _wrong_pads(exam: Examination) -> Iterator[Found]:
@@ -143,7 +143,7 @@ def _wrong_pads(exam: Examination) -> Iterator[Found]:
     bad = [node for node in exam.ops("Pad") if node.device == "dml" and _has_negative_pads(node)]
     if bad:
         text = _("DirectML computes wrong values for negative pads ({nodes}).", nodes=_count(bad))
-        yield _finding(Severity.ERROR, "pad-negative", text, bad, _convert(exam))
+        yield finding(Severity.ERROR, "pad-negative", text, bad, _convert(exam))
 
 
 def _opset(exam: Examination) -> Iterator[Found]:
@@ -154,7 +154,7 @@ def _opset(exam: Examination) -> Iterator[Found]:
         text = _("At opset {found}, DirectML has no kernel for the version of {nodes}; opset {best} suits it better.")
         text = text.format(nodes=_count(changed), found=exam.opset, best=best)
         remedies = (_convert(exam), _advice(_("Or export the model with opset_version={best}.", best=best)))
-        yield _finding(Severity.WARNING, "opset", text, changed, *remedies)
+        yield finding(Severity.WARNING, "opset", text, changed, *remedies)
 
 
 def best_opset(exam: Examination, candidates: Iterable[int]) -> int:
@@ -185,7 +185,7 @@ def _shapes(exam: Examination) -> Iterator[Found]:
             _advice(_("Or fix them for the session, with SessionOptions.add_free_dimension_override_by_name.")),
         )
         text = text.format(names=", ".join(one.name for one in found[:MOST_NAMES]))
-        yield _finding(Severity.WARNING, "dynamic-shape", text, (), *remedies, gain=len(exam.on_device) / 2)
+        yield finding(Severity.WARNING, "dynamic-shape", text, (), *remedies, gain=len(exam.on_device) / 2)
 
 
 def _control_flow(exam: Examination) -> Iterator[Found]:
@@ -194,7 +194,7 @@ def _control_flow(exam: Examination) -> Iterator[Found]:
         text = _("Branches and loops ({operators}) keep DirectML from compiling the graph that holds them.")
         remedy = _advice(_("Unroll loops of fixed length, keep the one branch that is used, or export without them."))
         text = text.format(operators=_operators(flow))
-        yield _finding(Severity.WARNING, "control-flow", text, flow, remedy, gain=len(exam.on_device) / 3)
+        yield finding(Severity.WARNING, "control-flow", text, flow, remedy, gain=len(exam.on_device) / 3)
 
 
 def _fallbacks(exam: Examination) -> Iterator[Found]:
@@ -211,14 +211,14 @@ def _fallbacks(exam: Examination) -> Iterator[Found]:
             if double
             else INSTEAD.get(nodes[0].op, _("Replace them with other operators, or accept the copies."))
         )
-        yield _finding(Severity.WARNING, "fp64" if double else "no-kernel", text, nodes, _advice(remedy))
+        yield finding(Severity.WARNING, "fp64" if double else "no-kernel", text, nodes, _advice(remedy))
 
 
 def _single_precision(exam: Examination) -> Iterator[Found]:
     size = sum(4 * math.prod(tensor.dims) for tensor in tensors(exam.model) if tensor.data_type == TensorProto.FLOAT)
     if size:
         text = _("The weights are FP32 ({size:.2g} MB): in FP16 they take half the memory and traffic.")
-        yield _finding(Severity.INFO, "fp32", text.format(size=size / 1e6), (), _convert(exam))
+        yield finding(Severity.INFO, "fp32", text.format(size=size / 1e6), (), _convert(exam))
 
 
 def _normalised_halves(exam: Examination) -> Iterator[Found]:
@@ -227,7 +227,7 @@ def _normalised_halves(exam: Examination) -> Iterator[Found]:
     if found:
         text = _("On DirectML, layer normalisation ({nodes}) sums in FP16 and overflows where a variance passes 65504.")
         remedy = _advice(_("Keep them FP32 if the results hold NaN or Inf."))
-        yield _finding(Severity.INFO, "layernorm-fp16", text.format(nodes=_count(found)), found, remedy)
+        yield finding(Severity.INFO, "layernorm-fp16", text.format(nodes=_count(found)), found, remedy)
 
 
 def _integers(exam: Examination) -> Iterator[Found]:
@@ -235,13 +235,13 @@ def _integers(exam: Examination) -> Iterator[Found]:
     if found:
         text = _("Not every device computes in int64 ({nodes}); what it cannot compute moves to the CPU.")
         remedy = _advice(_("Use int32 inside the model if the device leaves them to the CPU."))
-        yield _finding(Severity.INFO, "int64", text.format(nodes=_count(found)), found, remedy)
+        yield finding(Severity.INFO, "int64", text.format(nodes=_count(found)), found, remedy)
 
 
 def _copied(exam: Examination) -> Iterator[Found]:
     if exam.copies:
         text = _("Values copied between device and CPU in every run, besides inputs and outputs: {count}.")
-        yield _finding(Severity.INFO, "copies", text.format(count=exam.copies), gain=exam.copies)
+        yield finding(Severity.INFO, "copies", text.format(count=exam.copies), gain=exam.copies)
 
 
 def _npu(exam: Examination) -> Iterator[Found]:
@@ -251,9 +251,9 @@ def _npu(exam: Examination) -> Iterator[Found]:
     if single:
         text = _("NPUs compute in FP16 and integers: FP32 ({nodes}) fails with {error}.")
         text = text.format(nodes=_count(single), error=f'"{NOT_SUPPORTED}" (887A0004)')
-        yield _finding(Severity.INFO, "npu-fp32", text, single, _convert(exam), gpu, gain=-1)
+        yield finding(Severity.INFO, "npu-fp32", text, single, _convert(exam), gpu, gain=-1)
     if exam.open_sizes:
-        yield _finding(
+        yield finding(
             Severity.INFO, "npu-dynamic-shape", _("NPUs take fixed sizes only."), (), fix_shapes(exam), gpu, gain=-2
         )
     flat = [
@@ -263,12 +263,12 @@ def _npu(exam: Examination) -> Iterator[Found]:
     ]
     if flat:
         text = _("NPU drivers refuse 1-D convolutions and pools ({nodes}).", nodes=_count(flat))
-        yield _finding(Severity.INFO, "npu-conv1d", text, flat, _convert(exam), gpu, gain=-3)
+        yield finding(Severity.INFO, "npu-conv1d", text, flat, _convert(exam), gpu, gain=-3)
     odd = [node for node in exam.computing if not node.preferred and not _is_fused(node)]
     if odd:
         text = _("Left outside the graph that an NPU would be given: {nodes} ({operators}).")
         text = text.format(nodes=_count(odd), operators=_operators(odd))
-        yield _finding(Severity.INFO, "npu-operators", text, odd, gpu, gain=-4)
+        yield finding(Severity.INFO, "npu-operators", text, odd, gpu, gain=-4)
 
 
 DIRECTML = (
@@ -285,7 +285,7 @@ DIRECTML = (
 )
 
 
-def _finding(
+def finding(
     severity: Severity,
     key: str,
     text: Text,
@@ -293,6 +293,7 @@ def _finding(
     *remedies: Remedy,
     gain: float | None = None,
 ) -> Found:
+    """Return a finding about nodes, with what it would gain: as many as there are, unless it is told."""
     names = tuple(node.name for node in nodes[:MOST_NAMES])
     return len(nodes) if gain is None else gain, Finding(
         key=key, severity=severity, text=text, evidence=names, remedies=remedies

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from assistant.i18n import Text, _
-from assistant.model.finding import Finding, Remedy, Severity
+from assistant.model.finding import Remedy, Severity
 from assistant.model.shell import command_line
-from assistant.onnx.advice import INSTEAD, MOST_NAMES, Found, best_opset, count_nodes, fix_shapes
+from assistant.onnx.advice import INSTEAD, Found, best_opset, count_nodes, finding, fix_shapes
 from assistant.onnx.examination import Examination
 from assistant.onnx.limits import open_sizes_message
 from assistant.onnx.operators import table
@@ -52,7 +52,7 @@ def _fallbacks(exam: Examination) -> Iterator[Found]:
         if why != sizes and not nodes[0].changed:
             text = _("{nodes} on the CPU: {why}", nodes=count_nodes(len(nodes)), why=why)
             advice = INSTEAD.get(nodes[0].op, _("Replace them with other operators, or accept the copies."))
-            yield _found(Severity.WARNING, "no-kernel", text, nodes, Remedy(text=advice))
+            yield finding(Severity.WARNING, "no-kernel", text, nodes, Remedy(text=advice))
 
 
 def _sizes(exam: Examination) -> Iterator[Found]:
@@ -60,7 +60,7 @@ def _sizes(exam: Examination) -> Iterator[Found]:
         nodes = off_device(exam).get(open_sizes_message(target(exam.provider).title), [])
         text = _("{target} takes fixed sizes only, and the model leaves some open ({nodes}).")
         text = text.format(target=target(exam.provider).title, nodes=count_nodes(len(nodes)))
-        yield _found(Severity.WARNING, "dynamic-shape", text, nodes, fix_shapes(exam))
+        yield finding(Severity.WARNING, "dynamic-shape", text, nodes, fix_shapes(exam))
 
 
 def _opset(exam: Examination) -> Iterator[Found]:
@@ -70,7 +70,7 @@ def _opset(exam: Examination) -> Iterator[Found]:
         text = _("At opset {found}, {target} does not take the version of {nodes}; opset {best} suits it better.")
         title, count = target(exam.provider).title, count_nodes(len(changed))
         text = text.format(found=exam.opset, target=title, nodes=count, best=best)
-        yield _found(Severity.WARNING, "opset", text, changed, convert(exam))
+        yield finding(Severity.WARNING, "opset", text, changed, convert(exam))
 
 
 def _words(exam: Examination) -> Iterator[Found]:
@@ -80,20 +80,20 @@ def _words(exam: Examination) -> Iterator[Found]:
             if limit.words:
                 text = _("A limit of {target} that is not checked here, {op}: {words}.")
                 text = text.format(target=target(exam.provider).title, op=op, words=limit.words)
-                yield _found(Severity.INFO, "unchecked-limit", text, exam.ops(op))
+                yield finding(Severity.INFO, "unchecked-limit", text, exam.ops(op))
 
 
 def _rests_on(exam: Examination) -> Iterator[Found]:
     known = table(exam.provider)
     parts = (exam.provider, known.holds_for, known.as_of)
     text = _("This rests on the table of {name} for {release}, {date}.")
-    yield _found(Severity.INFO, "table", text.format(name=parts[0], release=parts[1], date=parts[2]), gain=-2)
+    yield finding(Severity.INFO, "table", text.format(name=parts[0], release=parts[1], date=parts[2]), gain=-2)
     if target(exam.provider).compiles:
         text = _("What {target} claims it compiles afterwards, and that may still fail: `assistant onnx try` tells.")
-        yield _found(Severity.INFO, "compiled-later", text.format(target=target(exam.provider).title), gain=-1)
+        yield finding(Severity.INFO, "compiled-later", text.format(target=target(exam.provider).title), gain=-1)
     if not tells_types(exam.provider):
         text = _("That table tells no types: a type that the device does not take falls to the CPU, too.")
-        yield _found(Severity.INFO, "types-not-told", text, gain=-3)
+        yield finding(Severity.INFO, "types-not-told", text, gain=-3)
 
 
 def tells_types(name: str) -> bool:
@@ -102,16 +102,3 @@ def tells_types(name: str) -> bool:
 
 
 ON_TARGET = (_fallbacks, _sizes, _opset, _words, _rests_on)
-
-
-def _found(
-    severity: Severity,
-    key: str,
-    text: Text,
-    nodes: Sequence[Node] = (),
-    *remedies: Remedy,
-    gain: float | None = None,
-) -> Found:
-    names = tuple(node.name for node in nodes[:MOST_NAMES])
-    finding = Finding(key=key, severity=severity, text=text, evidence=names, remedies=remedies)
-    return len(nodes) if gain is None else gain, finding
