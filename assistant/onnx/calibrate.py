@@ -26,6 +26,8 @@ from assistant.onnx.value_ranges import LARGEST, ROUNDED_AWAY
 # Real values may be so much larger than those of made-up inputs, or of given ones (chosen).
 MARGINS: dict[Draw, float] = {"normal": 8.0, "wide": 1.5, "long": 1.5, "tones": 2.0}
 GIVEN_MARGIN = 2.0
+# How often each is drawn (chosen): rounding that shows in one result of four shows in one of three draws at least.
+REPEATS: dict[Draw, int] = {"normal": 3, "tones": 3}
 FADED = 2.0**-17  # a value whose largest number is below has lost more than its last two digits in FP16
 MOST_PROBED = 30_000  # values: the time in which ONNX Runtime opens a model grows with their square (measured)
 IN_MEMORY = 1_500_000_000  # bytes of a model that may be handed over in one piece; protobuf ends at 2 GB
@@ -84,9 +86,14 @@ def measure(program: Program, inputs: Inputs, samples: Sequence[Feeds] = ()) -> 
 def _made(inputs: Inputs) -> Iterator[list[tuple[Feeds, float, float]]]:
     """Yield made-up inputs for one size after another, each with its margin and by how much a result may differ."""
     for size in inputs.sizes():
-        # Where no axis is long enough for tones, it is the normal draw once more, so it starts elsewhere.
-        drawn = [(draw, inputs.make(size, draw, int(draw == "tones"))) for draw in inputs.draws]
-        yield [(given, MARGINS[draw], CLOSE_WIDE if draw == "wide" else CLOSE) for draw, given in drawn]
+        for one in filter(None, (inputs.several(size), size)):
+            # Where no axis is long enough for tones, they are the normal draw once more, so they start elsewhere.
+            drawn = [
+                (draw, inputs.make(one, draw, 2 * seed + (draw == "tones")))
+                for draw in inputs.draws
+                for seed in range(REPEATS.get(draw, 1))
+            ]
+            yield [(given, MARGINS[draw], CLOSE_WIDE if draw == "wide" else CLOSE) for draw, given in drawn]
 
 
 def _measured(gauged: _Gauged, offered: list[tuple[Feeds, float, float]]) -> Measured:
