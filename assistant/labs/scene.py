@@ -187,9 +187,15 @@ class Scene:
         return interpreter(self.folder / name)
 
     def venv(self, name: str = "env", *, version: str = "", beside_torch: bool = False, seed: bool = False) -> None:
-        """Make an environment, with another Python by `version`; `beside_torch` lets it see the packages of torch's."""
+        """Make an environment, with another Python by `version`, and with a pip of its own by `seed`.
+
+        `beside_torch` lets it see the packages of torch's.
+        """
         base = version or self._base(self.torch if beside_torch else "")
-        self.need(self.uv("venv", *(["--seed"] if seed else []), "--python", base, str(self.folder / name)))
+        target = str(self.folder / name)
+        # The pip that comes with a Python needs no network; Debian's Python comes without.
+        if not seed or self.call(base, "-m", "venv", target).status:
+            self.need(self.uv("venv", *(["--seed", "--clear"] if seed else []), "--python", base, target))
         if beside_torch:
             mine, other = (self.call(python, "-c", _PURELIB).last for python in (self.python(name), self.torch))
             self.write(str(Path(mine).relative_to(self.folder) / "beside.pth"), other)
