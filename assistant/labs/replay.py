@@ -7,6 +7,7 @@ files.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -60,10 +61,20 @@ class Rules(NamedTuple):
 
     def sources(self) -> dict[str, str]:
         """Return the variables that say where packages come from."""
-        if not self.source:
-            return package_sources() if self.network else {"UV_OFFLINE": "1", "PIP_RETRIES": "0"}
+        if not self.source and not self.network:
+            return {"UV_OFFLINE": "1", "PIP_RETRIES": "0"}
+        if not self.source:  # a password would be the learner's to read, and uv's own settings file may hold some
+            known = {name: value for name, value in package_sources().items() if "@" not in value}
+            return {name: value for name, value in known.items() if name != "UV_CONFIG_FILE"} | {"UV_NO_CONFIG": "1"}
         address = Path(self.source).resolve().as_uri() if self.on_disk else self.source
         return {"UV_DEFAULT_INDEX": address, "PIP_INDEX_URL": address, "UV_NO_CONFIG": "1"}
+
+    def folders(self) -> Iterator[Path]:
+        """Yield the folders that packages come from."""
+        for word in re.split(r"[\s,]+", " ".join(self.sources().values())):
+            place = Path(word.removeprefix("file://"))
+            if place.is_absolute() and place.is_dir():
+                yield (place.parent if place.name == "simple" else place).resolve()  # its pages lead to files beside it
 
 
 class Confined:
@@ -76,7 +87,7 @@ class Confined:
     def __init__(self, place: Path, cache: Path, rules: Rules, deadline: float) -> None:
         self.place, self.cache, self.rules = place, cache, rules
         self.breaking, self.judging = True, False
-        self.places: list[Path] = [Path(rules.source).resolve()] if rules.on_disk else []
+        self.places: list[Path] = [*rules.folders()]
         self._deadline = deadline
         self._memory = share_of_memory(SHARE, LEAST_MEMORY)
         self._number = count()
