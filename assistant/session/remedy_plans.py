@@ -134,7 +134,7 @@ def _into(plan: Plan, machine: Machine, wanted: PlanRequest, where: Interpreter 
     named = {canonicalize_name(Requirement(line).name): line for line in plan.requirements}
     asked = {"torch-directml", *(canonicalize_name(Requirement(pin).name) for pin in wanted.pins)}
     changed = [name for name in named if name in CORE | asked and not (stays and name == "torch")]
-    lines = {name: named[name] if sure else _bare(named[name]) for name in changed}
+    lines: dict[str, str] = {name: named[name] if sure else _bare(named[name]) for name in changed}
     if here := _from_torchs_index(plan, lines):
         yield f"python -m pip uninstall -y {' '.join(here)}"
     yield from _pip_install(plan, lines)
