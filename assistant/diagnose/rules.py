@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Literal
@@ -98,6 +98,8 @@ class Rule(Record, frozen=True):
     """One cause: how it shows (`sign`, alternatives), why it happens, what helps (`remedy`), and who says so.
 
     It cannot be on a machine that is known to fail one of its `needs`, whatever a log says.
+    A rule outside the project brings its own examples: logs that it `shows` first for, and `healthy` ones that it must
+    leave alone (`assistant rules test`).
     A cause that is `software_only` lies in programs and packages: a GPU with a build of its own is not at fault. One
     that is `computed` needs no sign, and its texts and commands may hold placeholders such as {package}: a remedy with
     one that is not filled is left out, and `general` is said in place of such a cause.
@@ -115,6 +117,8 @@ class Rule(Record, frozen=True):
     computed: bool = False
     general: str = ""
     asks: Asks | None = None
+    shows: tuple[str, ...] = ()
+    healthy: tuple[str, ...] = ()
 
     def lacks(self, names: Mapping[str, str]) -> bool:
         """Return whether a placeholder of the cause has no name."""
@@ -137,9 +141,12 @@ class Rule(Record, frozen=True):
         return (*self.signs, *(text for group in words for text in group))
 
 
-class _File(Record, frozen=True):
+class RuleFile(Record, frozen=True):
+    """A file of rules; `zh_CN` holds the Chinese of its sentences, by the English one, where the project has none."""
+
     as_of: str
     rule: tuple[Rule, ...]
+    zh_CN: dict[str, str] = {}  # noqa: N815 - the language's code
 
 
 class Rules:
@@ -185,8 +192,13 @@ def compiled(pattern: str) -> re.Pattern[str]:
 
 def read_rules(text: str, name: str) -> tuple[Rule, ...]:
     """Read one file of rules; raise `BadInput`, `ValueError` or `TypeError` naming what is wrong in it."""
-    rules = from_plain(tomllib.loads(text), _File, name).rule
-    for rule in rules:
+    return read_file(text, name).rule
+
+
+def read_file(text: str, name: str) -> RuleFile:
+    """Read one file of rules with its translations; raise as `read_rules` does."""
+    whole = from_plain(tomllib.loads(text), RuleFile, name)
+    for rule in whole.rule:
         for pattern in rule.patterns:
             if re.search(r"(?<!\\)[A-Z]", pattern):
                 raise ValueError(f"{name}, {rule.key}: {pattern!r} has capitals, but logs are searched in lower case")
@@ -198,13 +210,28 @@ def read_rules(text: str, name: str) -> tuple[Rule, ...]:
         of_remedies = [facts for remedy in rule.remedy for facts in (remedy.facts, remedy.unless)]
         for facts in (rule.needs, *of_signs, *of_remedies):
             check_facts(facts, f"{name}, {rule.key}")
-    return rules
+    return whole
 
 
 @cache
 def load_rules() -> Rules:
+    """Read the shipped rules, once, and put those that a user added behind them."""
+    return Rules((*shipped_rules(), *_added))
+
+
+_added: list[Rule] = []
+
+
+def add_rules(rules: Iterable[Rule]) -> None:
+    """Add rules to the shipped ones in this process, in place of those that were added before."""
+    _added[:] = rules
+    load_rules.cache_clear()
+
+
+@cache
+def shipped_rules() -> tuple[Rule, ...]:
     """Read the shipped rules, once."""
     folder = files("assistant.diagnose").joinpath("rules")
     names = sorted(item.name for item in folder.iterdir() if item.name.endswith(".toml"))
     texts = {name: folder.joinpath(name).read_text("utf-8") for name in names}
-    return Rules(tuple(rule for name, text in texts.items() for rule in read_rules(text, name)))
+    return tuple(rule for name, text in texts.items() for rule in read_rules(text, name))
