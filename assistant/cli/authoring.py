@@ -5,16 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-import msgspec
 
 from assistant.cli.inputs import read_text, write_file
 from assistant.cli.terminal import echo, echo_json, json_option
-from assistant.diagnose import RuleFile, lacking, new_rules, rules_folder, use_rules
+from assistant.diagnose import lacking, new_rules, rules_folder, use_rules
 from assistant.host.live import LiveHost
 from assistant.host.recording import read_recording
 from assistant.i18n import Message, _, as_typed, ngettext
 from assistant.model.errors import BadInput
-from assistant.model.machine import Machine, Recording
 
 
 @click.group()
@@ -76,12 +74,14 @@ def _answer(context: click.Context, found: tuple[Message, ...], good: Message, *
     context.exit(1 if found else 0)
 
 
-SCHEMAS: dict[str, type[msgspec.Struct]] = {"machine": Machine, "recording": Recording, "rules": RuleFile}
-
-
 @click.command()
-@click.argument("name", type=click.Choice([*SCHEMAS]))
+@click.argument("name")
 def schema(name: str) -> None:
     """Print the JSON Schema of a kind of file, for editors and checkers."""
-    made = msgspec.json.schema(SCHEMAS[name], schema_hook=lambda _kind: {"description": "any value"})
-    echo_json({"$schema": "https://json-schema.org/draft/2020-12/schema", **made})
+    from assistant.session.schemas import NAMES  # noqa: PLC0415 - the others need none
+    from assistant.session.schemas import schema as schema_of  # noqa: PLC0415 - likewise
+
+    if name not in NAMES:
+        hint = _("Choose one of: {names}.", names=", ".join(NAMES))
+        raise BadInput(_("There is no kind of file named {name}.", name=name), hint=hint)
+    echo_json(schema_of(name))

@@ -11,7 +11,9 @@ import forked
 import pytest
 
 PAGE = Path(__file__).parents[2] / "docs" / "contributing.md"
-BLOCK = re.compile(r"(?:Save this as `(?P<file>[\w.-]+)`:\n\n)?^```(?P<kind>\w+)\n(?P<text>.*?)^```", re.M | re.S)
+BLOCK = re.compile(
+    r"(?:Save this as `(?P<file>[\w.-]+)`:\n\n)?^```(?P<kind>\w+)\n(?P<text>.*?)^```", re.MULTILINE | re.DOTALL
+)
 
 
 def followed(title: str, folder: Path) -> list[str]:
@@ -29,10 +31,10 @@ def followed(title: str, folder: Path) -> list[str]:
                 assert done.returncode == 0 or words[0] == "doctor", f"{line}\n{done.stdout}\n{done.stderr}"
                 printed.append(done.stdout)
         elif block["kind"] == "diff":
-            old, new = (line[1:] for line in text.splitlines())
-            before = (folder / edited).read_text("utf-8")
-            assert before.count(old) == 1
-            (folder / edited).write_text(before.replace(old, new), "utf-8")
+            for old, new in zip(text.splitlines()[::2], text.splitlines()[1::2], strict=True):
+                before = (folder / edited).read_text("utf-8")
+                assert before.count(old[1:]) == 1
+                (folder / edited).write_text(before.replace(old[1:], new[1:]), "utf-8")
         elif block["file"]:
             (folder / block["file"]).write_text(text, "utf-8")
     return printed
