@@ -30,13 +30,13 @@ HERE = Path(__file__).parent / "reference" / "written"
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Write the pages before Sphinx reads them."""
-    app.connect("builder-inited", lambda _app: write_all())
+    app.connect("builder-inited", lambda app: write_all(app.config.language))
     return {"parallel_read_safe": True}
 
 
-def write_all() -> None:
-    """Write each page, and only where it changed."""
-    use_language("en")
+def write_all(language: str = "en") -> None:
+    """Write each page in a language, and only where it changed."""
+    use_language(language)
     HERE.mkdir(parents=True, exist_ok=True)
     pages = {
         "commands": commands(),
