@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import click
@@ -11,7 +12,7 @@ from assistant.cli.terminal import echo, echo_json, json_option
 from assistant.diagnose import lacking, new_rules, rules_folder, use_rules
 from assistant.host.live import LiveHost
 from assistant.host.recording import read_recording
-from assistant.i18n import Message, _, as_typed, ngettext
+from assistant.i18n import Message, _, as_typed, ngettext, say
 from assistant.model.errors import BadInput
 
 
@@ -27,6 +28,7 @@ def new_rule(key: str, file: str | None) -> None:
     """Write a file to begin with, KEY.toml unless FILE is named."""
     name = file or f"{key}.toml"
     text = new_rules(key, str(LiveHost().facts("identity")["date"]))
+    text = re.sub(r"(?m)^# (.+)$", lambda comment: f"# {say(comment[1])}", text)
     if Path(name).exists():
         raise BadInput(_("{file} is there already.", file=name), hint=_("Name another file."))
     write_file(name, text)

@@ -11,7 +11,7 @@ from itertools import pairwise
 from assistant.diagnose.engine import diagnose
 from assistant.diagnose.patterns import slow
 from assistant.diagnose.rules import KEY, Check, Example, Rule, RuleFile, RuleRemedy, compiled
-from assistant.i18n import Message, Text, _, say
+from assistant.i18n import Message, Text, _
 from assistant.model.errors import BadInput
 from assistant.model.machine import Machine
 
@@ -19,14 +19,13 @@ EXAMPLES = 4  # a log and three other wordings of it, as each shipped rule has
 
 
 def new_rules(key: str, day: str) -> str:
-    """Return a file of rules to begin with, its comments in the language in force; raise `BadInput` for a bad key."""
+    """Return a file of rules to begin with, its comments in English; raise `BadInput` for what can be no key."""
     if not KEY.fullmatch(key):
         raise BadInput(
             _("{key} cannot be the key of a rule.", key=key),
             hint=_("Take small letters and digits with hyphens between the words, as in school-proxy."),
         )
     text = files("assistant.diagnose").joinpath("new_rule.toml").read_text("utf-8")
-    text = re.sub(r"(?m)^# (.+)$", lambda found: f"# {say(found[1])}", text)
     return text.replace("KEY", key, 1).replace("DATE", day, 1)
 
 
@@ -43,11 +42,11 @@ def lacking(file: RuleFile) -> Iterator[Message]:
 
 def _lacking(rule: Rule) -> Iterator[Message]:
     if not rule.sign:
-        yield _("It has no sign, so no log can show it.")
+        yield _("It has no `sign`, so no log can show it.")
     if not all(0 < sign.confidence <= 1 for sign in rule.sign):
-        yield _("A sign's confidence is more than 0 and at most 1.")
+        yield _("The confidence of a `sign` is more than 0 and at most 1.")
     if not all(sign.any or sign.all for sign in rule.sign):
-        yield _("A sign has neither `any` nor `all`: every log would show it.")
+        yield _("A `sign` has neither `any` nor `all`: every log would show it.")
     if not rule.remedy:
         yield _("It has no remedy.")
     if not rule.sources or not all(source.startswith("https://") for source in rule.sources):
@@ -67,7 +66,7 @@ def _lacking_in_check(check: Check) -> Iterator[Message]:
     if not check.source.startswith("https://"):
         yield _NO_SOURCE
     if not check.case:
-        yield _("It has no case, so it never says anything.")
+        yield _("It has no `case`, so it never says anything.")
 
 
 def _lacking_in_remedy(remedy: RuleRemedy) -> Iterator[Message]:
