@@ -29,5 +29,6 @@ html_context = {"languages": languages}
 html_theme_options = {"description": "Which PyTorch fits your machine, and why.", "page_width": "70rem"}
 myst_heading_anchors = 3
 nitpicky = True
+smartquotes = False  # it would make a dash of the two hyphens of an option
 linkcheck_anchors = False  # many pages make them by script
 linkcheck_timeout = 15

@@ -76,3 +76,9 @@ def test_each_page_leads_to_itself_in_the_other_language(tmp_path: Path) -> None
         assert links
         assert all((page.parent / link).resolve().is_file() for link in links), page
     assert "操作指南" in (tmp_path / "site" / "zh_CN" / "index.html").read_text("utf-8")
+    rules = (tmp_path / "site" / "zh_CN" / "reference" / "written" / "rules.html").read_text("utf-8")
+    assert "原生 Linux 上没有 DirectML" in rules
+    for page in sites:
+        prose = re.sub(r"<(pre|code|script|style)\b.*?</\1>", "", page.read_text("utf-8"), flags=re.DOTALL)
+        prose = re.sub(r"<[^>]+>", "", prose)
+        assert not re.search(r"(?<![\w–])–[a-z]|`", prose), page  # an option with a dash, and code that is none
