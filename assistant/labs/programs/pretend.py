@@ -17,7 +17,9 @@ from torch.utils import backend_registration
 from torch.utils._pytree import tree_leaves, tree_map
 
 NAME = "pretend"
-LATENCY = 2e-4  # seconds for each copy; chosen: more than a real card's 1e-5, so that a small program shows what it costs
+LATENCY = (
+    2e-4  # seconds for each copy; chosen: more than a real card's 1e-5, so that a small program shows what it costs
+)
 BANDWIDTH = 4e9  # bytes per second; chosen: a card in a slow slot
 # Operators that MPS lacked in torch 2.6 (the list in fallback.py); DirectML lacks them too and takes them to the CPU.
 LACKING = {
@@ -164,15 +166,15 @@ def _copy(func, args, kwargs):
     return _Far(copy) if stays else torch.pretend.crossing(copy)
 
 
-def _copy_from(source, target, non_blocking=False):
+def _copy_from(source, target, *_):
     return _copy(torch.ops.aten.copy_.default, (target, source), {})
 
 
-def _empty(size, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None):
+def _empty(size, dtype=None, **_):
     return _Far(torch.empty(size, dtype=dtype))
 
 
-def _empty_strided(size, stride, dtype=None, layout=None, device=None, pin_memory=None):
+def _empty_strided(size, stride, dtype=None, **_):
     return _Far(torch.empty_strided(size, stride, dtype=dtype))
 
 

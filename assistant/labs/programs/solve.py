@@ -9,7 +9,6 @@ import sys
 import time
 import warnings
 
-warnings.filterwarnings("ignore")  # as many a program does
 import torch
 
 SYSTEMS, SIZE, WORST = 256, 8, 1e-4  # the smallest singular value: inverting loses as many digits, solving does not
@@ -26,7 +25,7 @@ def load(path):
 
 
 def systems():
-    """Draw systems whose singular values run from 1 down to WORST, with right sides of which the solutions are small."""
+    """Draw systems whose singular values run from 1 down to WORST, with sides whose solutions are small."""
     left, right = (torch.linalg.qr(torch.randn(SYSTEMS, SIZE, SIZE)).Q for _ in range(2))
     matrices = (left * torch.logspace(0, torch.tensor(WORST).log10().item(), SIZE)) @ right
     return matrices, matrices @ torch.randn(SYSTEMS, SIZE, 1)
@@ -48,6 +47,7 @@ def timed(solve, matrices, sides):
 
 def main(path, most=""):
     """Judge the model; end with a sentence on what is wrong."""
+    warnings.filterwarnings("ignore")  # as many a program does
     matrices, sides = systems()
     torch.linalg.solve(matrices, sides)  # the first call loads the library, which is not to be timed
     far = matrices.to("pretend"), sides.to("pretend")
@@ -66,7 +66,9 @@ def main(path, most=""):
         sys.exit(f"the solution is on {solved.device}, and the program goes on on {far[0].device}")
     found = error(matrices, sides, solved.cpu())
     if not found <= MOST_ERROR:
-        sys.exit(f"the solution is not accurate: its backward error is {found:.1e}, and a solver's is under {MOST_ERROR:.0e}")
+        sys.exit(
+            f"the solution is not accurate: its backward error is {found:.1e}, a solver's is under {MOST_ERROR:.0e}"
+        )
     print(f"on the device    {seconds:.3f} s, of them {copying:.3f} s in {copies} copies")
     print(f"on the CPU alone {alone:.3f} s")
     if most and copies > int(most):
