@@ -34,8 +34,8 @@ def _numbers(version):
 def _machine():
     """Return what NVML answered on the machine; {} where there is no driver."""
     said = json.loads(RECORDING.read_text("utf-8"))["said"] if RECORDING.exists() else []
-    texts = [entry["answer"].get("text") for entry in said if entry["ask"] == ["nvml"]]
-    return json.loads(texts[0]) if texts and texts[0] else {}
+    answers = [entry["answer"] for entry in said if entry["ask"] == ["nvml"]]
+    return json.loads(answers[0]["text"]) if answers and "status" not in answers[0] else {}
 
 
 def _capability(device):
