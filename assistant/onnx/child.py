@@ -130,10 +130,11 @@ def _given(request: dict[str, Any], session: Any) -> dict[str, Any]:  # noqa: AN
 
 def _accepted(model: str, session: Any, wanted: set[str]) -> dict[str, Any]:  # noqa: ANN401
     """Return made-up inputs that the session runs on; raise its last error where it runs on none."""
-    from assistant.onnx.inputs import Inputs  # noqa: PLC0415 - likewise
+    from assistant.onnx.inputs import Inputs, traced_lengths  # noqa: PLC0415 - likewise
     from assistant.onnx.program import program  # noqa: PLC0415 - likewise
 
-    inputs = Inputs(program(_read(model, weights=True)))
+    whole = _read(model, weights=True)
+    inputs = Inputs(program(whole), lengths=traced_lengths(whole))
     failure: Exception = ValueError()
     for size in inputs.sizes():
         for draw in inputs.draws:

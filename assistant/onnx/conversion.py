@@ -49,7 +49,7 @@ WHY_KEPT: dict[str, Message] = {
     "crash": _("ONNX Runtime could not load this in FP16 on the CPU, or would crash"),
     "constant": _("it is computed from constants alone, once, before the model runs"),
     "difference": _("it subtracts FP32 numbers that may be large; rounded first, their difference would be lost"),
-    "dynamics": _("a logarithm tells faint parts of its result from loud ones, beside which rounding would lose them"),
+    "dynamics": _("a logarithm is taken of it, and rounding would lose its faint parts beside the loud ones"),
     "epsilon": _("its epsilon is zero in FP16"),
     "exact": _("an integer, a size, a threshold or a condition is computed from it"),
     "infinite": _("a value too large for FP16 would count as infinite"),

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib.resources import files
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import TensorProto, TypeProto, helper
+from onnx import ModelProto, TensorProto, TypeProto, helper
 
 from assistant.model.record import Record, from_plain
 from assistant.onnx.fp16_policy import OPERATORS
@@ -36,6 +36,8 @@ WIDE = 4.0  # how far wide inputs reach, where normally distributed ones have a 
 FARTHEST = 100_000  # a position that long texts come near to; FP16 counts to 2,048 and ends at 65,504
 LONG = 64  # an axis of so many numbers may be one of time
 FAINT = 2e-3  # noise beside tones (chosen: 54 dB below)
+# Examples in one run, each of at most so many numbers (chosen): one alone may be the lucky one that rounding spares.
+EXAMPLES, MOST_NUMBERS = 8, 4096
 STEPS = 1000  # of time in a diffusion model, and as good as any for another number that counts
 
 
@@ -57,10 +59,14 @@ INTEGERS = from_plain(tomllib.loads(_TABLE), _Integers, "integers.toml")
 
 
 class Size(NamedTuple):
-    """What to put in for sizes that are left open: for all of them, or for each input's last one and 1 for others."""
+    """What to put in for sizes that are left open: for all of them, or for each input's last one and 1 for others.
+
+    `batch` is how many examples there are, where that is open.
+    """
 
     length: int
     last: bool = False
+    batch: int = 1
 
 
 class Use(NamedTuple):
@@ -74,10 +80,16 @@ class Use(NamedTuple):
 class Inputs:
     """The inputs of a program: made up for one size after another until it runs on them.
 
-    `given` are sizes by the name of an input, None for those that are not given.
+    `given` are sizes by the name of an input, None for those that are not given; `lengths` are tried last.
     """
 
-    def __init__(self, program: Program, given: Mapping[str, Sequence[int | None]] | None = None) -> None:
+    def __init__(
+        self,
+        program: Program,
+        given: Mapping[str, Sequence[int | None]] | None = None,
+        lengths: Sequence[int] = (),
+    ) -> None:
+        self._lengths = (*SIZES, *_lengths(program), *lengths)
         self._program, self._infos, self._given = program, given_inputs(program.model.graph), given or {}
         values = program.main.values
         self._uses = {info.name: use for info in self._infos if (use := _use_as_integers(values.get(info.name)))}
@@ -106,8 +118,14 @@ class Inputs:
         left = [place for dims in self.dims.values() for place in self._open(dims)]
         if any(self._is_sound(name) for name in self.dims):
             yield Size(SOUND, last=True)
-        for length in dict.fromkeys((*SIZES, *_lengths(self._program))) if left else SIZES[:1]:
+        for length in dict.fromkeys(self._lengths) if left else SIZES[:1]:
             yield from (Size(length), Size(length, last=True))[: 1 + (min(left, default=-1) < -1)]
+
+    def several(self, size: Size) -> Size | None:
+        """Return `size` with several examples in a batch; None where it is not open, or one example is large."""
+        shapes = self.shapes(size).values()
+        small = all(math.prod(shape) <= MOST_NUMBERS for shape in shapes)
+        return size._replace(batch=EXAMPLES) if small and self._batch else None
 
     def _is_sound(self, name: str) -> bool:
         """Return whether an input is a row of numbers of any length."""
@@ -159,20 +177,26 @@ class Inputs:
         return {name: self._shape(dims, size) for name, dims in self.dims.items()}
 
     def _shape(self, dims: list[Dim], size: Size) -> list[int]:
-        shape, least = [dim if isinstance(dim, int) else 1 for dim in dims], self._solved[1]
+        shape = [dim if isinstance(dim, int) else size.batch if dim in self._batch else 1 for dim in dims]
+        least = self._solved[1]
         for axis in self._open(dims) if not size.last else [-1] * (-1 in self._open(dims)):
             shape[axis] = max(size.length, least.get(str(dims[axis]), 0))
         return shape
 
 
 def _tones(shape: list[int], random: np.random.Generator) -> NDArray[Any]:
-    """Make a tone with overtones, each half as loud as the one before, along the longest axis, and some noise."""
-    axis = int(np.argmax(shape))
-    time = np.arange(shape[axis]) * random.uniform(0.02, 0.1)
+    """Make a tone with overtones, each half as loud as the one before, and some noise.
+
+    It runs along the longest axis, or across the two longest where both are long, as in a picture.
+    """
+    axes = [int(axis) for axis in np.argsort(shape, kind="stable")[-2:] if shape[axis] >= LONG]
+    time = np.zeros([1] * len(shape))
+    for axis in axes:
+        steps = np.arange(shape[axis]).reshape([-1 if at == axis else 1 for at in range(len(shape))])
+        time = time + steps * random.uniform(0.02, 0.1)
     tone = sum(0.5**number * np.sin((number + 1) * time + random.uniform(0, math.tau)) for number in range(6))
-    along = np.asarray(tone).reshape([-1 if at == axis else 1 for at in range(len(shape))])
-    loudness = random.uniform(0.1, 1, [1 if at == axis else length for at, length in enumerate(shape)])
-    return np.asarray(along * loudness + FAINT * random.standard_normal(shape))
+    loudness = random.uniform(0.1, 1, [1 if at in axes else length for at, length in enumerate(shape)])
+    return np.asarray(tone * loudness + FAINT * random.standard_normal(shape))
 
 
 def _integers(  # noqa: PLR0911 - a case per kind of use
@@ -261,7 +285,21 @@ def _is_inverted(step: Step) -> bool:
     return step.op == "Sub" and constant_input(step, 0) == [1.0]
 
 
+def traced_lengths(model: ModelProto) -> list[int]:
+    """Return the lengths in the declared shapes of inner values that no weight has, the most frequent ones.
+
+    ONNX Runtime believes those shapes, and runs some exports of torch at the length alone at which they were traced.
+    """
+    weights = {length for tensor in model.graph.initializer for length in tensor.dims}
+    dims = (dim.dim_value for info in model.graph.value_info for dim in info.type.tensor_type.shape.dim)
+    return _most_frequent(length for length in dims if length not in weights)
+
+
 def _lengths(program: Program) -> list[int]:
     """Return the lengths that occur most often in the weights, smallest first."""
-    count = Counter(length for tensor in program.weights.values() for length in tensor.dims if length > 1)
+    return _most_frequent(length for tensor in program.weights.values() for length in tensor.dims)
+
+
+def _most_frequent(lengths: Iterable[int]) -> list[int]:
+    count = Counter(length for length in lengths if length > 1)
     return sorted(length for length, _times in count.most_common(MOST_LENGTHS))

@@ -119,6 +119,39 @@ def test_integers_are_drawn_by_what_they_are_for(written: Written) -> None:
     assert long["length"].max() < 10
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_a_step_is_never_zero(written: Written, seed: int) -> None:
+    """ONNX Runtime's process ends where an STFT moves on by nothing."""
+    model = written(
+        """g (float[1, 128, 1] x, int64 step, int64 length) => (float[a, b, c, d] y) {
+        y = STFT(x, step, , length)
+        }"""
+    )
+    inputs = Inputs(program(model))
+    given = inputs.make(next(iter(inputs.sizes())), "normal", seed)
+    assert given["step"] > 0
+    assert runs(model, given)
+
+
+def test_small_examples_come_several_at_once_and_large_ones_alone(written: Written) -> None:
+    """More is seen in one run; a picture is enough by itself."""
+    small = Inputs(program(written("g (float[n, 21] x) => (float[n, 21] y) { y = Relu(x) }")))
+    large = Inputs(program(written("g (float[n, 3, 224, 224] x) => (float[n, 3, 224, 224] y) { y = Relu(x) }")))
+    size = next(iter(small.sizes()))
+    several = small.several(size)
+    assert several
+    assert small.shapes(several)["x"][0] > 1
+    assert small.shapes(size)["x"] == [1, 21]
+    assert large.several(next(iter(large.sizes()))) is None
+
+
+def test_the_brightness_of_a_picture_changes_along_both_sides(written: Written) -> None:
+    """Neither its rows nor its columns are alike."""
+    picture = first(written("g (float[1, 1, 80, 96] x) => (float[1, 1, 80, 96] y) { y = Relu(x) }"), "tones")["x"]
+    assert picture[0, 0].std(axis=0).min() > 0.1
+    assert picture[0, 0].std(axis=1).min() > 0.1
+
+
 def rotary() -> ModelProto:
     """Make a block as language models have it: queries and keys are turned by their positions before they meet."""
     random, size = np.random.default_rng(0), 16
