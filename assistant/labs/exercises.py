@@ -9,19 +9,11 @@ import zipfile
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from msgspec import Struct
-
-from assistant.catalog import load_catalog
-from assistant.detect import detect
 from assistant.host.files import write_whole
-from assistant.host.recording import ReplayHost
 from assistant.i18n import Text, say
+from assistant.labs.builds import build_fault, compute_on_gpu, install_torch
+from assistant.labs.pretended import offer_device, solve, solve_fault
 from assistant.labs.scene import Outcome, Scene
-from assistant.machines import load
-from assistant.model.errors import AssistantError
-from assistant.model.plan import Backend
-from assistant.model.record import from_json
-from assistant.plan import make_plans
 
 
 class Exercise(NamedTuple):
@@ -106,53 +98,15 @@ def _import_runtime(scene: Scene) -> Outcome:
     return Outcome(0, "") if done.text.strip() == "True" else Outcome(1, done.text.strip().removesuffix("True"))
 
 
-class _Chosen(Struct):
-    """What decides in a plan that `assistant plan --json` printed."""
-
-    backend: Backend
-    variant: str
-    torch: str
-
-
-class _Answer(Struct):
-    choice: _Chosen | None = None
-
-
-def _plan_fault(scene: Scene, machine: str) -> Text:
-    """Compare the plan in answer.json with those that run on the machine as it stands."""
-    written = scene.read("answer.json")
-    if not written:
-        return say("There is no answer.json yet.")
-    try:
-        answer = from_json(written, _Answer, "answer.json").choice
-    except AssistantError as error:
-        return error.message
-    known = make_plans(detect(ReplayHost(load(machine))).machine, load_catalog()).plans
-    right = {(plan.variant, plan.torch) for plan in known if plan.backend is Backend.CUDA}
-    if answer is None or answer.backend is not Backend.CUDA:
-        return say("The plan in answer.json does not use the GPU.")
-    if (answer.variant, answer.torch) not in right:
-        return say(
-            "torch {torch} with {variant} does not run on that machine as it is.",
-            torch=answer.torch,
-            variant=answer.variant,
-        )
-    return ""
-
-
 def _break_solve(scene: Scene) -> None:
-    scene.write(
-        "model.py", "import torch\n\n\ndef solve(systems, sides):\n    return torch.linalg.solve(systems, sides)\n"
-    )
+    offer_device(scene, "mps")
+    scene.write("model.py", _MODEL.format(solved="torch.linalg.solve(systems, sides)"))
 
 
 def _break_silently(scene: Scene) -> None:
+    offer_device(scene, "directml")
     loop = "torch.stack([torch.linalg.solve(system, side) for system, side in zip(systems, sides)])"
-    scene.write("model.py", f"import torch\n\n\ndef solve(systems, sides):\n    return {loop}\n")
-
-
-def _on_device(scene: Scene, device: str) -> Outcome:
-    return scene.program("emulated_device.py", device, str(scene.folder / "model.py"), python=scene.torch)
+    scene.write("model.py", _MODEL.format(solved=loop))
 
 
 def _break_mirror(scene: Scene) -> None:
@@ -232,6 +186,8 @@ def _run_model(scene: Scene, name: str) -> Outcome:
 
 _OLD_DRIVER = "linux-ubuntu2404-rtx5070ti-driver570"
 _CPU_BUILD = "linux-ubuntu2404-rtx2080ti"
+_MODEL = "import torch\n\n\ndef solve(systems, sides):\n    return {solved}\n"
+_COPIES = "10"  # that silent-cpu allows: one call makes six
 
 SCENES = {
     "directml-on-linux": Exercise(_break_directml, _start_program, _directml_fault),
@@ -239,12 +195,14 @@ SCENES = {
     "two-onnxruntimes": Exercise(_break_runtimes, _ask_provider, _runtimes_fault),
     "numpy-abi": Exercise(_break_numpy, _import_runtime),
     "cpu-build": Exercise(
-        lambda scene: scene.venv(beside_torch=True),
-        lambda scene: scene.call(scene.python(), "-c", "import torch; torch.ones(2, device='cuda')"),
-        lambda scene: _plan_fault(scene, _CPU_BUILD),
+        lambda scene: install_torch(scene, _CPU_BUILD, extra="cpu"),
+        compute_on_gpu,
+        lambda scene: build_fault(scene, _CPU_BUILD),
     ),
-    "missing-solve": Exercise(_break_solve, lambda scene: _on_device(scene, "lacking")),
-    "silent-cpu": Exercise(_break_silently, lambda scene: _on_device(scene, "silent")),
+    "missing-solve": Exercise(_break_solve, solve, solve_fault),
+    "silent-cpu": Exercise(
+        _break_silently, lambda scene: solve(scene, _COPIES), lambda scene: solve_fault(scene, _COPIES)
+    ),
     "onnx-overflow": Exercise(
         _break_model,
         lambda scene: _run_model(scene, "naive.onnx"),
@@ -252,8 +210,8 @@ SCENES = {
     ),
     "wrong-hash": Exercise(_break_mirror, _install_demo, _mirror_fault),
     "driver-too-old": Exercise(
-        lambda _scene: None,
-        lambda scene: scene.program("old_driver.py", python=sys.executable),
-        lambda scene: _plan_fault(scene, _OLD_DRIVER),
+        lambda scene: install_torch(scene, _OLD_DRIVER),
+        compute_on_gpu,
+        lambda scene: build_fault(scene, _OLD_DRIVER),
     ),
 }

@@ -118,14 +118,14 @@ class Scene:
     def venv(self, name: str = "env", *, version: str = "", beside_torch: bool = False, seed: bool = False) -> None:
         """Make an environment, with another Python by `version`; `beside_torch` lets it see the packages of torch's."""
         base = version or (self.torch if beside_torch else sys.executable)
-        self._need(self.uv("venv", *(["--seed"] if seed else []), "--python", base, str(self.folder / name)))
+        self.need(self.uv("venv", *(["--seed"] if seed else []), "--python", base, str(self.folder / name)))
         if beside_torch:
             mine, other = (_run([python, "-c", _PURELIB]).last for python in (str(self.python(name)), self.torch))
             write_whole(Path(mine, "beside.pth"), other)
 
     def install(self, *requirements: str, name: str = "env") -> None:
         """Install into an environment of the scene; raise `WorkFailed` with uv's last words."""
-        self._need(self.uv("pip", "install", "--python", str(self.python(name)), *requirements))
+        self.need(self.uv("pip", "install", "--python", str(self.python(name)), *requirements))
 
     def uv(self, *arguments: str) -> Outcome:
         """Run uv."""
@@ -147,7 +147,7 @@ class Scene:
         """
         words = [self._filled(word) for word in shlex.split(command)]
         words, target = (words[:-2], words[-1]) if words[-2:-1] == [">"] else (words, "")
-        outcome = _run(self._argv(*words), {"PYTHONPATH": ""})
+        outcome = _run(self._argv(*words), {"PYTHONPATH": "", **self._sources()})
         if target and not outcome.status:
             self.write(target, outcome.text)
             return Outcome(0, say("Written to {file}.", file=target))
@@ -160,7 +160,8 @@ class Scene:
             program, arguments = "uv pip", arguments[1:]
         seeded = any((self.folder / "env").glob("[Ll]ib*/**/site-packages/pip"))
         if program == "pip" and seeded:
-            return [own, "-m", "pip", *arguments, *(["--yes"] if arguments[:1] == ("uninstall",) else [])]
+            alone = ["--isolated"] if self._sources() else []
+            return [own, "-m", "pip", *alone, *arguments, *(["--yes"] if arguments[:1] == ("uninstall",) else [])]
         tools = {"python": [own], "assistant": [sys.executable, "-m", "assistant"], "uv": uv}
         if program in {"pip", "uv pip"}:
             return [*uv, "pip", *arguments[:1], "--python", own, *arguments[1:]]
@@ -170,6 +171,14 @@ class Scene:
                 hint=_("A line begins with one of: {names}.", names="python, pip, uv, assistant"),
             )
         return [*tools[program], *arguments]
+
+    def _sources(self) -> dict[str, str]:
+        """Return what keeps the user's own indexes out, where the lab's environment is configured with some itself."""
+        if not any((self.folder / "env" / name).exists() for name in ("pip.conf", "pip.ini")):
+            return {}
+        unset = dict.fromkeys(("UV_DEFAULT_INDEX", "UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS"), "")
+        index = (self.folder / "pypi" / "simple").as_uri()
+        return {**unset, "UV_NO_CONFIG": "1", "UV_INDEX_URL": index, "PIP_CONFIG_FILE": ""}
 
     def bare(self, text: str) -> str:
         """Replace this machine's paths in what a program printed by short names."""
@@ -185,12 +194,15 @@ class Scene:
             "{work}": str(self.python("work")),
             "{upstream}": (self.folder / "upstream" / "simple").as_uri(),
         }
+        if (self.folder / "whl").exists():  # stand-ins for PyTorch's own indexes
+            places["https://download.pytorch.org/whl"] = (self.folder / "whl").as_uri()
         for name, value in places.items():
             text = text.replace(name, value)
         return text
 
     @staticmethod
-    def _need(outcome: Outcome) -> None:
+    def need(outcome: Outcome) -> None:
+        """Raise `WorkFailed` with a command's last words where it failed."""
         if outcome.status:
             raise WorkFailed(verbatim(outcome.last), hint=_("Fix that, then start the lab again."))
 

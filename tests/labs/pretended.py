@@ -63,6 +63,7 @@ WAYS = {
     "explained": explained,
     "in place": lambda: (torch.ones(3, device="pretend").add_(1) * 2).sum().item(),
     "listed": lambda: torch.tensor([1.0, 2.0], device="pretend").tolist(),
+    "made": lambda: [(torch.eye(3, device="pretend") @ torch.arange(3.0, device="pretend"))[2].item()],
     "shown": lambda: repr(torch.zeros(1, device="pretend")),
 }
 print(json.dumps({name: told(work) for name, work in WAYS.items()}))

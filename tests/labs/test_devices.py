@@ -70,6 +70,7 @@ def test_a_tensor_on_the_device_behaves_like_one(told):
     assert "two devices" in ways["mixed"]["says"]
     assert (ways["in place"]["given"], ways["in place"]["copies"]) == (12.0, 1)
     assert ways["listed"]["given"] == [1.0, 2.0]
+    assert ways["made"]["given"] == [2.0]
     assert ways["shown"]["given"] == "tensor([0.], device='pretend:0')"
 
 

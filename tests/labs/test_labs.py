@@ -18,7 +18,7 @@ from assistant.labs.exercises import SCENES
 from assistant.labs.lab import MIME
 from assistant.model.errors import BadInput
 
-PLAN = "assistant plan --replay linux-ubuntu2404-rtx2080ti --json {wish} > answer.json"
+REINSTALL = "pip install --force-reinstall torch --index-url https://download.pytorch.org/whl/cu126"
 GUESS = "def solve(systems, sides):\n    return sides / 24\n"
 KERNEL = "kernels/lab/kernel.json"
 # What a learner may try first; none of these mends anything.
@@ -27,12 +27,12 @@ WRONG = {
     "wrong-kernel": lambda lab: lab.write(KERNEL, lab.scene.read(KERNEL).replace('"lab"', '"work"')),
     "two-onnxruntimes": lambda lab: lab.run("pip uninstall onnxruntime"),
     "numpy-abi": lambda lab: lab.run("pip install --upgrade numpy"),
-    "cpu-build": lambda lab: lab.run(PLAN.format(wish="--backend cpu")),
+    "cpu-build": lambda lab: lab.run(REINSTALL),
     "missing-solve": lambda lab: lab.write("model.py", GUESS),
     "silent-cpu": lambda lab: lab.write("model.py", GUESS),
     "onnx-overflow": lambda lab: shutil.copy(lab.scene.folder / "naive.onnx", lab.scene.folder / "fixed.onnx"),
     "wrong-hash": lambda lab: lab.run(f"pip install --no-deps '{mirrored(lab)}'"),
-    "driver-too-old": lambda lab: lab.run(PLAN.format(wish="")),
+    "driver-too-old": lambda lab: lab.run(REINSTALL),
 }
 
 

@@ -34,6 +34,7 @@ DIRECTML_SAYS = (
     "The operator '{name}' is not currently supported on the DML backend and will fall back to run on the CPU. This "
     "may have performance implications."
 )
+FACTORIES = ("arange", "arange.start", "arange.start_step", "eye", "eye.m", "linspace", "logspace", "randperm")
 _silent = False
 _KEPT = []  # the kernels, which go when their library does
 
@@ -128,7 +129,7 @@ def _run(func, args, kwargs):
         return _compute(func, args, kwargs, tensors, lambda tensor: tensor)
     if not _silent:
         raise NotImplementedError(MPS_SAYS.format(name=name))
-    warnings.warn(DIRECTML_SAYS.format(name=name), stacklevel=2)
+    warnings.warn(DIRECTML_SAYS.format(name=name), stacklevel=3)
     return _compute(func, args, kwargs, tensors, torch.pretend.crossing)
 
 
@@ -140,6 +141,8 @@ def _compute(func, args, kwargs, tensors, fetch):
 
     def back(value):
         if isinstance(value, torch.Tensor):
+            if id(value) in known and known[id(value)].shape != value.shape:
+                raise RuntimeError("The pretended device cannot resize a tensor that is given as out=.")
             return known[id(value)] if id(value) in known else _Far(fetch(value))
         if isinstance(value, (bool, int, float, complex)):  # a value is read from the device
             torch.pretend.crossing(torch.tensor(value))
@@ -168,6 +171,10 @@ def _copy(func, args, kwargs):
 
 def _copy_from(source, target, *_):
     return _copy(torch.ops.aten.copy_.default, (target, source), {})
+
+
+def _made(func):
+    return lambda *args, device=None, **kwargs: _Far(func(*args, **kwargs))  # noqa: ARG005 - which is where it goes
 
 
 def _empty(size, dtype=None, **_):
@@ -199,4 +206,7 @@ def _register(*, silent):
     library.impl("_copy_from", _copy_from, "PrivateUse1")
     library.impl("empty.memory_format", _empty, "PrivateUse1")
     library.impl("empty_strided", _empty_strided, "PrivateUse1")
+    for name in FACTORIES:
+        operator, _, overload = name.partition(".")
+        library.impl(name, _made(getattr(getattr(torch.ops.aten, operator), overload or "default")), "PrivateUse1")
     _KEPT.append(library)
