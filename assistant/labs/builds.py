@@ -9,7 +9,8 @@ import assistant.machines
 from assistant.catalog import load_catalog
 from assistant.i18n import say
 from assistant.labs.scene import Outcome, Scene
-from assistant.labs.stand_ins import PLATFORM, add_to_index, torch_files, torch_indexes
+from assistant.labs.stand_ins import PLATFORM, torch_files, torch_indexes
+from assistant.labs.wheels import add_to_index
 
 _MACHINES = Path(assistant.machines.__file__).parent
 _INSTALLED = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from assistant.host.files import write_whole
 from assistant.i18n import _, say
 from assistant.labs.scene import PROGRAMS, RUNTIME, Outcome, Scene
-from assistant.labs.stand_ins import wheel
+from assistant.labs.wheels import wheel
 from assistant.model.errors import BadInput
 
 PLAYS = {"mps": "as_mps", "directml": "as_directml"}

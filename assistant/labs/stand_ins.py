@@ -1,68 +1,28 @@
-"""Small wheels with the real names and versions, in folders that installers read as package indexes.
+"""Wheels of torch's names and versions with a stand-in of a few kilobytes, which makes torch's own checks.
 
-The torch in them is a stand-in of a few kilobytes that makes torch's own checks: which build it is, whether the
-machine's driver is new enough for it, and whether it holds code for the card. What the builds hold is the catalogue's.
+These are which build it is, whether the machine's driver is new enough for it, and whether it holds code for the card.
+What the builds hold is the catalogue's.
 """
 
 from __future__ import annotations
 
-import hashlib
-import io
-import zipfile
-from base64 import urlsafe_b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from assistant.catalog import Catalog, TorchWheel, number
-from assistant.host.files import write_whole
+from assistant.labs.wheels import wheel
 
 PLATFORM = "linux_x86_64"
 OLDEST = (2, 7)  # the release line from which on the indexes hold torch
-_CODE = Path(__file__).with_name("programs") / "stand_in" / "torch"
+CODE = Path(__file__).with_name("programs")
 _SUMMARY = "A stand-in for torch in a lab: it checks build, driver and card as torch does, and computes nothing else"
-
-
-def wheel(name: str, version: str, files: Mapping[str, str], *, summary: str = "", entry_points: str = "") -> bytes:
-    """Return a wheel for any Python with these files; the same content gives the same bytes."""
-    about = f"{name.replace('-', '_')}-{version}.dist-info"
-    metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
-    contents = {
-        **files,
-        f"{about}/METADATA": metadata + (f"Summary: {summary}\n" if summary else ""),
-        f"{about}/WHEEL": "Wheel-Version: 1.0\nGenerator: lab\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-    }
-    if entry_points:
-        contents[f"{about}/entry_points.txt"] = entry_points
-    rows = [f"{path},sha256={_digest(text.encode())},{len(text.encode())}" for path, text in contents.items()]
-    contents[f"{about}/RECORD"] = "\n".join([*rows, f"{about}/RECORD,,", ""])
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        for path, text in contents.items():
-            archive.writestr(zipfile.ZipInfo(path), text)
-    return packed.getvalue()
-
-
-def _digest(content: bytes) -> str:
-    """Return a hash in the form of RECORD: https://packaging.python.org/specifications/recording-installed-packages/."""
-    return urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
-
-
-def add_to_index(index: Path, name: str, wheels: Mapping[str, bytes]) -> None:
-    """Write a project's wheels, by version, into an index and list them with their hashes."""
-    folder = index / name
-    folder.mkdir(parents=True, exist_ok=True)
-    links = []
-    for version, content in wheels.items():
-        file = f"{name.replace('-', '_')}-{version}-py3-none-any.whl"
-        write_whole(folder / file, content)
-        sha256 = hashlib.sha256(content).hexdigest()
-        links.append(f'<a href="{file.replace("+", "%2B")}#sha256={sha256}">{file}</a>')
-    write_whole(folder / "index.html", "\n".join(["<!DOCTYPE html>", *links, ""]))
 
 
 def torch_files(version: str, build: str, catalog: Catalog) -> dict[str, str]:
     """Return the stand-in's files by name for a version and the build that it is, such as "cu130" or "cpu"."""
-    files = {f"torch/{path.name}": path.read_text("utf-8") for path in sorted(_CODE.glob("*.py"))}
+    files = {
+        f"torch/{path.name}": path.read_text("utf-8") for path in sorted((CODE / "stand_in" / "torch").glob("*.py"))
+    }
     known = {one.variant: one for one in catalog.wheels(PLATFORM, None) if one.version == version.partition("+")[0]}
     held = known.get(build)
     driver = catalog.driver(build) if build.startswith("cu") else None
