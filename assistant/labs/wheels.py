@@ -12,7 +12,7 @@ from pathlib import Path
 from assistant.host.files import write_whole
 
 
-def wheel(  # noqa: PLR0913 - what a wheel may tell
+def wheel(
     name: str,
     version: str,
     files: Mapping[str, str],

@@ -14,8 +14,8 @@ import assistant.machines
 from assistant.catalog import load_catalog, number
 from assistant.detect import detect
 from assistant.host.recording import ReplayHost
-from assistant.labs.scene import PROGRAMS, RUNTIME
-from assistant.labs.stand_ins import OLDEST, PLATFORM, torch_files
+from assistant.labs.scene import RUNTIME
+from assistant.labs.stand_ins import CODE, OLDEST, PLATFORM, torch_files
 from assistant.machines import load, shipped
 from assistant.model.plan import Backend
 from assistant.plan import make_plans
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.process
 
 def run(python: str, *arguments: str | Path, **variables: str) -> str:
     """Run a Python that finds the device; answer what it prints."""
-    places = {"PYTHONPATH": f"{PROGRAMS}{':' if sys.platform != 'win32' else ';'}{RUNTIME}", "PYTHONWARNINGS": "ignore"}
+    places = {"PYTHONPATH": f"{CODE}{':' if sys.platform != 'win32' else ';'}{RUNTIME}", "PYTHONWARNINGS": "ignore"}
     done = subprocess.run(
         [python, *arguments], capture_output=True, text=True, check=False, env={**places, **variables}
     )
