@@ -9,7 +9,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from assistant.host.files import write_whole
+from assistant.host.files import write_temporary
 
 
 def wheel(
@@ -47,13 +47,13 @@ def _digest(content: bytes) -> str:
 
 
 def add_to_index(index: Path, name: str, wheels: Mapping[str, bytes]) -> None:
-    """Write a project's wheels, by version, into an index and list them with their hashes."""
+    """Write a project's wheels, by version, into an index, which each start of a lab makes anew, with their hashes."""
     folder = index / name
     folder.mkdir(parents=True, exist_ok=True)
     links = []
     for version, content in wheels.items():
         file = f"{name.replace('-', '_')}-{version}-py3-none-any.whl"
-        write_whole(folder / file, content)
+        write_temporary(folder / file, content)
         sha256 = hashlib.sha256(content).hexdigest()
         links.append(f'<a href="{file.replace("+", "%2B")}#sha256={sha256}">{file}</a>')
-    write_whole(folder / "index.html", "\n".join(["<!DOCTYPE html>", *links, ""]))
+    write_temporary(folder / "index.html", "\n".join(["<!DOCTYPE html>", *links, ""]))
