@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -188,13 +187,15 @@ class Scene:
         return interpreter(self.folder / name)
 
     def venv(self, name: str = "env", *, version: str = "", beside_torch: bool = False, seed: bool = False) -> None:
-        """Make an environment, with another Python by `version`; `beside_torch` lets it see the packages of torch's."""
+        """Make an environment, with another Python by `version`, and with a pip of its own by `seed`.
+
+        `beside_torch` lets it see the packages of torch's.
+        """
         base = version or self._base(self.torch if beside_torch else "")
-        pip = _bundled_pip() if seed else ""
-        seeds = ["--seed"] if seed and not pip else []
-        self.need(self.uv("venv", *seeds, "--python", base, str(self.folder / name)))
-        if pip:
-            self.install("--no-deps", pip, name=name)
+        target = str(self.folder / name)
+        # The pip that comes with a Python needs no network; Debian's Python comes without.
+        if not seed or self.call(base, "-m", "venv", target).status:
+            self.need(self.uv("venv", *(["--seed", "--clear"] if seed else []), "--python", base, target))
         if beside_torch:
             mine, other = (self.call(python, "-c", _PURELIB).last for python in (self.python(name), self.torch))
             self.write(str(Path(mine).relative_to(self.folder) / "beside.pth"), other)
@@ -334,13 +335,6 @@ class Scene:
 
     def _run(self, argv: list[str], variables: Mapping[str, str] | None = None) -> Outcome:
         return self._runner(argv, {**self.variables, **(variables or {})}, self.folder, LIMIT_SECONDS)
-
-
-def _bundled_pip() -> str:
-    """Return the wheel of pip that this Python brings, which needs no index; "" where a distribution took it out."""
-    found = find_spec("ensurepip")
-    folder = Path(found.origin or "").parent if found else Path()
-    return str(next(iter(sorted((folder / "_bundled").glob("pip-*.whl"))), ""))
 
 
 def _replaced(text: str, places: Mapping[str, str]) -> str:
