@@ -11,9 +11,10 @@
 # ///
 """Build the demo that runs in the browser alone, as a folder of files: `uv run docs/lite/build.py FOLDER`.
 
-It holds the gallery and the wizard on recorded machines, in JupyterLite, and onnx.html, which checks an ONNX model that
-is dropped there. All that the pages load is in the folder, so they work behind a firewall and without the internet.
-Pyodide's core comes from npm and the wheels from PyPI, each by its own client as the user has configured it.
+It holds the gallery and the wizard on recorded machines and the labs that install nothing, in JupyterLite, and
+onnx.html, which checks an ONNX model that is dropped there. All that the pages load is in the folder, so they work
+behind a firewall and without the internet. Pyodide's core comes from npm and the wheels from PyPI, each by its own
+client as the user has configured it.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -37,6 +39,7 @@ from packaging.utils import parse_wheel_filename
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 NOTEBOOKS = ("gallery.ipynb", "setup.ipynb")
+WITHOUT_SPEEDUPS = ("markupsafe", "pyyaml")
 CORE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
 # Whose wheels bring what JupyterLab loads for them; ours shows the guided notebook as a page that runs by itself.
 FRONT_ENDS = ("anywidget", "jupyterlab_widgets", "torch_setup_assistant")
@@ -56,7 +59,8 @@ def main() -> None:
         add_own_wheels(pyodide)
         fetch_wheels(pyodide, HERE / "requirements.txt")
         thin(next(pyodide.glob("jedi-*.whl")), keep=is_of_jedi)
-        fetch_without_speedups("markupsafe", pyodide)
+        for project in WITHOUT_SPEEDUPS:
+            fetch_without_speedups(project, pyodide)
         write_lock(pyodide / "pyodide-lock.json")
         write_settings(work)
         fetch_wheels(pyodide, HERE / "onnx" / "requirements.txt")
@@ -186,6 +190,9 @@ def build_site(work: Path, folder: Path) -> None:
     contents.mkdir()
     for name in NOTEBOOKS:
         shutil.copy(ROOT / "notebooks" / name, contents)
+    (contents / "labs").mkdir()
+    for notebook in labs():
+        shutil.copy(notebook, contents / "labs")
     front_ends = [str(next((work / "static/pyodide").glob(f"{name}-*.whl"))) for name in FRONT_ENDS]
     config = {
         "LiteBuildConfig": {
@@ -199,6 +206,14 @@ def build_site(work: Path, folder: Path) -> None:
     (work / "jupyter_lite_config.json").write_text(json.dumps(config), "utf-8")
     shutil.rmtree(folder, ignore_errors=True)
     run(sys.executable, "-m", "jupyterlite_core", "build", "--output-dir", folder, inside=work)
+
+
+def labs() -> Iterator[Path]:
+    """Yield the notebooks of the labs that can be played in a browser: those that install nothing."""
+    for notebook in sorted((ROOT / "notebooks" / "labs").glob("[0-9]*.ipynb")):
+        text = ROOT / "assistant" / "labs" / "library" / notebook.stem.partition("-")[2] / "lab.toml"
+        if "browser" in tomllib.loads(text.read_text("utf-8")).get("systems", ()):
+            yield notebook
 
 
 def add_page(folder: Path) -> None:

@@ -68,3 +68,24 @@ def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> Non
     assert done.returncode == 2
     assert "name a new folder" in done.stderr
     assert [file.name for file in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+@pytest.mark.heavy
+def test_a_lab_is_played_to_its_end_without_a_server(site_visitor: Page, site_address: str) -> None:
+    """Its program fails in the page, its cause is named, the assistant answers, and the mended file is right."""
+    open_notebook(site_visitor, site_address, "labs/11-render-group.ipynb")
+    mended = 'lab.write("compose.yaml", lab.read("compose.yaml") + "    group_add: [992]\\n")'
+    for code, answer in (
+        ("", "Unable to open /dev/kfd read-write: Permission denied"),
+        ('lab.predict("group-missing", "Permission denied")', "your evidence proves it"),
+        ('lab.run("assistant plan --replay linux-ubuntu2404-rx7900xt-no-render")', "PyTorch 2."),
+        (mended, "Written to compose.yaml"),
+        ("lab.check()", "Fixed: 10 of 10 points"),
+    ):
+        cell = site_visitor.locator(".jp-Notebook .jp-CodeCell").first
+        cell.locator(".cm-content").click()
+        if code:
+            site_visitor.keyboard.press("ControlOrMeta+A")
+            site_visitor.keyboard.insert_text(code)
+        site_visitor.keyboard.press("Control+Enter")
+        expect(cell.get_by_text(answer).first).to_be_visible()
