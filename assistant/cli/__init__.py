@@ -19,7 +19,7 @@ from assistant.i18n import FOLDER, LANGUAGES, STARTED_AS, _, as_typed, say, sent
 from assistant.model.errors import AssistantError, Cancelled, WorkFailed
 from assistant.model.visible import visible
 
-__all__ = ["main", "run"]
+__all__ = ["main"]
 
 # Each command lives in a module that is imported only when the command is used: `assistant detect` needs no installer.
 COMMANDS = {
@@ -101,14 +101,13 @@ def main() -> None:
     """Run a command; every failure ends in one sentence, a next step and an exit code."""
     settle_streams()
     heed_requests_to_end()
-    code = run()
+    code = _run()
     for number in REQUESTS_TO_END:  # while Python tidies up they would change the exit code
         signal.signal(number, signal.SIG_IGN)
     sys.exit(code)
 
 
-def run() -> int:
-    """Run the command that `sys.argv` names; return its exit code."""
+def _run() -> int:
     show_options()
     gettext.bindtextdomain("assistant", FOLDER)  # click's own sentences are in our catalogue
     gettext.textdomain("assistant")

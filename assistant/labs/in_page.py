@@ -6,12 +6,14 @@ import contextlib
 import io
 import os
 import runpy
+import signal
 import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
+from assistant.host.interrupts import REQUESTS_TO_END
 from assistant.i18n import _
 from assistant.model.errors import BadInput
 
@@ -23,7 +25,7 @@ def run_in_page(argv: Sequence[str], variables: Mapping[str, str], folder: Path)
     """
     printed = io.StringIO()
     with _as_started(argv, variables, folder), contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
-        status = _status(argv[1:])
+        status = _status(argv[1:], printed)
     return status, printed.getvalue().rstrip("\n")
 
 
@@ -31,6 +33,7 @@ def run_in_page(argv: Sequence[str], variables: Mapping[str, str], folder: Path)
 def _as_started(argv: Sequence[str], variables: Mapping[str, str], folder: Path) -> Iterator[None]:
     """Be in the folder, with the arguments, variables and module path of a process; at the end be as before."""
     before = Path.cwd(), dict(os.environ), sys.argv, sys.path[:], sys.stdin, set(sys.modules)
+    signals = {number: signal.getsignal(number) for number in REQUESTS_TO_END}  # the assistant's commands change them
     os.chdir(folder)
     os.environ.update(variables)
     places = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
@@ -41,6 +44,8 @@ def _as_started(argv: Sequence[str], variables: Mapping[str, str], folder: Path)
         yield
     finally:
         place, environment, sys.argv, sys.path[:], sys.stdin, modules = before
+        for number, handler in signals.items():
+            signal.signal(number, handler)
         os.chdir(place)
         os.environ.clear()
         os.environ.update(environment)
@@ -49,31 +54,27 @@ def _as_started(argv: Sequence[str], variables: Mapping[str, str], folder: Path)
                 del sys.modules[name]
 
 
-def _status(arguments: Sequence[str]) -> int:
+def _status(arguments: Sequence[str], printed: io.StringIO) -> int:
     try:
-        return _run(*arguments)
+        _run(*arguments)
     except SystemExit as end:
         if end.code is not None and not isinstance(end.code, int):
-            print(end.code, file=sys.stderr)  # noqa: T201 - as Python does at its end
+            printed.write(f"{end.code}\n")  # as Python does at its end
             return 1
         return end.code or 0
     except BadInput:
         raise
     except BaseException as error:  # noqa: BLE001 - a program may fail in any way, and its traceback is what is learnt from
-        traceback.print_exception(error.with_traceback(_of_program(error.__traceback__)))
+        traceback.print_exception(error.with_traceback(_of_program(error.__traceback__)), file=printed)
         return 1
+    return 0
 
 
-def _run(first: str, *rest: str) -> int:
-    """Do what Python does with these arguments; return an exit status."""
+def _run(first: str, *rest: str) -> None:
+    """Do what Python does with these arguments."""
     if first == "-c":
         sys.argv = ["-c", *rest[1:]]
         exec(compile(rest[0], "<string>", "exec"), {"__name__": "__main__"})  # noqa: S102 - the learner's own line
-    elif (first, *rest[:1]) == ("-m", "assistant"):
-        from assistant.cli import run  # noqa: PLC0415 - the commands are imported when one is typed
-
-        sys.argv = ["assistant", *rest[1:]]
-        return run()
     elif first == "-m" and rest[0] in {"uv", "pip", "venv"}:
         raise BadInput(
             _("{program} cannot run in a browser: nothing can be installed there.", program=rest[0]),
@@ -85,7 +86,6 @@ def _run(first: str, *rest: str) -> int:
     else:
         sys.argv = [first, *rest]
         runpy.run_path(first, run_name="__main__")
-    return 0
 
 
 def _of_program(trace: TracebackType | None) -> TracebackType | None:

@@ -65,7 +65,7 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
     def run(*arguments: str | Path) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["assistant", *map(str, arguments)])
         capsys.readouterr()
-        code = cli.run()
+        code = cli._run()
         out, complaint = capsys.readouterr()
         assert "Traceback" not in out + complaint
         assert "itself failed" not in complaint
