@@ -72,3 +72,7 @@ def _scores(notebook: NotebookNode) -> Iterator[Score]:
                 score = from_plain(output.get("data", {}).get(MIME), Score, MIME)
                 if score.lab in texts():
                     yield score
+
+
+def grade_notebook(path, *, trusted=False):
+    return grades_of(path.name, read_plain(path, NOTEBOOK_BYTES))

@@ -182,3 +182,11 @@ class Lab:
     def _shown(self, text: str) -> Answer:
         lines = self.scene.bare(text).splitlines()[-SHOWN_LINES:]
         return Answer("\n".join(["```text", *lines, "```"]))
+
+
+def check_keys(keys):
+    for key in keys:
+        if key not in texts():
+            names = ", ".join(texts())
+            raise BadInput(_("There is no lab named {name}.", name=key), hint=_("Choose one of: {names}.", names=names))
+    return tuple(dict.fromkeys(keys)) or tuple(texts())

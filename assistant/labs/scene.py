@@ -47,6 +47,9 @@ def environment_with_torch() -> str:
     Where another lab makes it just now, it is waited for. Raises `WorkFailed` with the installer's last words when it
     cannot be made.
     """
+    from assistant.labs.shared import shared
+    if at := shared():
+        return at.torch
     last = Store().environment()
     if last and Path(last.python).exists():
         return last.python
@@ -129,7 +132,11 @@ class Scene:
 
     def uv(self, *arguments: str) -> Outcome:
         """Run uv."""
-        return _run([sys.executable, "-m", "uv", *arguments])
+        done = _run([sys.executable, "-m", "uv", *arguments])
+        from assistant.labs.shared import shared
+        at = shared()
+        if at: at.shorten(self.folder)
+        return done
 
     def program(self, name: str, *arguments: str, python: str | Path = "") -> Outcome:
         """Run one of the labs' programs in the scene's environment, or with another python."""
@@ -148,6 +155,9 @@ class Scene:
         words = [self._filled(word) for word in shlex.split(command)]
         words, target = (words[:-2], words[-1]) if words[-2:-1] == [">"] else (words, "")
         outcome = _run(self._argv(*words), {"PYTHONPATH": ""})
+        from assistant.labs.shared import shared
+        at = shared()
+        if at: at.shorten(self.folder)
         if target and not outcome.status:
             self.write(target, outcome.text)
             return Outcome(0, say("Written to {file}.", file=target))
@@ -197,6 +207,9 @@ class Scene:
 
 def _run(argv: list[str], environment: Mapping[str, str] | None = None, limit: float = LIMIT_SECONDS) -> Outcome:
     lines: list[str] = []
+    from assistant.labs.shared import shared
+    at = shared()
+    environment = {**(at.variables() if at else {}), **(environment or {})}
     # Windows does not delete a file while a program has loaded another hard link to it, such as this very Python from
     # uv's cache: https://github.com/astral-sh/uv/issues/7918
     settings = {**PLAIN, "UV_LINK_MODE": "copy"} if sys.platform == "win32" else PLAIN

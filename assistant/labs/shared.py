@@ -1,0 +1,106 @@
+"""What all learners of a machine share: one environment with torch and one folder of wheels, both read-only.
+
+A learner's labs have environments of their own, but hardly a byte in them. uv takes packages out of a cache that was
+filled beforehand, and links to its files. It also writes into its cache, so each learner has one, in which the folder
+of unpacked wheels leads to the shared one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from assistant.host.folders import user_cache
+from assistant.host.live import LiveHost
+from assistant.i18n import _
+from assistant.install import interpreter
+from assistant.model.errors import BadInput
+
+VARIABLE = "ASSISTANT_LABS_SHARED"
+TORCH, WHEELS, INDEX, CACHE, SHORT, STAMP = "torch", "wheels", "simple", "uv", "d", "stamp"
+UNPACKED = "archive-v"  # begins the name of uv's folder of unpacked wheels, such as `archive-v0`
+
+
+class Shared(NamedTuple):
+    """A folder that `labs prepare` has made."""
+
+    folder: Path
+
+    @property
+    def torch(self) -> str:
+        """The Python of the environment with torch."""
+        return str(interpreter(self.folder / TORCH))
+
+    @property
+    def index(self) -> str:
+        """The address of the folder of wheels."""
+        return (self.folder / INDEX).as_uri()
+
+    def variables(self) -> dict[str, str]:
+        """Return what makes uv and pip take packages from here, and Python leave no compiled files beside links."""
+        return {
+            "UV_CACHE_DIR": str(self.cache()),
+            "UV_LINK_MODE": "symlink",
+            "UV_INDEX": self.index,  # the user's own indexes are asked for what this one does not hold
+            "PIP_INDEX_URL": self.index,
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+
+    def cache(self) -> Path:
+        """Return this user's own cache of uv, made when the shared folder is new to them."""
+        place = user_cache() / "labs-uv" / (self.folder / STAMP).read_text(encoding="ascii").strip()
+        if not place.exists():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            with TemporaryDirectory(dir=place.parent, prefix=".") as part, suppress(OSError):
+                _lead(self.folder / CACHE, Path(part, "uv"))
+                Path(part, "uv").rename(place)  # fails where another lab of this user was faster
+        return place
+
+    def shorten(self, environment: Path) -> None:
+        """Let the links in an environment lead here by short names, which take no room of their own on the disk.
+
+        ext4 keeps a name of up to 59 bytes with the link itself, and gives a longer one a block of 4 KiB:
+        https://www.kernel.org/doc/html/latest/filesystems/ext4/ifork.html
+        """
+        cache = self.cache()
+        for folder, _folders, files in os.walk(environment):
+            for path in (Path(folder, file) for file in files):
+                target = path.readlink() if path.is_symlink() else path
+                if target.is_relative_to(cache):
+                    path.unlink()
+                    path.symlink_to(self.folder / SHORT / short_name(target.parent.relative_to(cache)) / target.name)
+
+
+def shared() -> Shared | None:
+    """Return the folder that the variable names, None where it is not set; raise `BadInput` for any other folder."""
+    named = LiveHost().variable(VARIABLE).text
+    if not named:
+        return None
+    if not Path(named, STAMP).is_file():
+        raise BadInput(
+            _("{name} names {folder}, which holds nothing for the labs.", name=VARIABLE, folder=named),
+            hint=_("Make it with: {command}", command="assistant labs prepare --shared DIR"),
+        )
+    return Shared(Path(named))
+
+
+def short_name(folder: Path) -> str:
+    """Return the short name of one of the cache's folders."""
+    return hashlib.sha256(folder.as_posix().encode()).hexdigest()[:8]
+
+
+def _lead(source: Path, target: Path) -> None:
+    """Copy a cache of uv, apart from the unpacked wheels, to which the copy leads."""
+    target.mkdir()
+    for place in source.iterdir():
+        if place.name.startswith(UNPACKED):
+            (target / place.name).symlink_to(place)
+        elif place.is_dir():
+            shutil.copytree(place, target / place.name, symlinks=True)
+        else:
+            shutil.copyfile(place, target / place.name)
