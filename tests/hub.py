@@ -1,4 +1,4 @@
-"""A JupyterHub on loopback: each account has a server, a home and a kernel of its own, as far as one system user goes."""
+"""A JupyterHub on loopback: each account has a server, a home and a kernel of its own."""
 
 from __future__ import annotations
 
@@ -54,7 +54,11 @@ class Hub:
             self._client.post(f"{self._address}/hub/api/users/{name}").raise_for_status()
             self._client.post(f"{self._address}/hub/api/users/{name}/server").raise_for_status()
         for name in names:
-            wait(lambda name=name: self._client.get(f"{self._address}/hub/api/users/{name}").json()["servers"][""]["ready"])
+            wait(
+                lambda name=name: self._client.get(f"{self._address}/hub/api/users/{name}").json()["servers"][""][
+                    "ready"
+                ]
+            )
 
     def of(self, name: str, method: str, path: str, **more: Any) -> Any:
         """Ask an account's server for something, as its JupyterLab does; answer what it says."""
@@ -76,7 +80,13 @@ class Hub:
         socket = await websocket_connect(HTTPRequest(channels, headers=self._login), max_message_size=1 << 26)
         for cell in cells:
             request = uuid.uuid4().hex
-            header = {"msg_id": request, "msg_type": "execute_request", "session": request, "username": "", "version": "5.3"}
+            header = {
+                "msg_id": request,
+                "msg_type": "execute_request",
+                "session": request,
+                "username": "",
+                "version": "5.3",
+            }
             content = {"code": "".join(cell["source"]), "silent": False, "store_history": True, "user_expressions": {}}
             message = {"header": header, "parent_header": {}, "metadata": {}, "content": content, "channel": "shell"}
             await socket.write_message(json.dumps(message))
@@ -125,7 +135,9 @@ def hub(folder: Path, programs: Path, environment: dict[str, str]) -> Iterator[H
     (folder / "jupyterhub_config.py").write_text(settings, encoding="utf-8")
     with (folder / "hub.log").open("w") as log:
         command = [programs / "jupyterhub", "-f", "jupyterhub_config.py"]
-        process = subprocess.Popen(command, cwd=folder, env={**os.environ, "PATH": path}, stdout=log, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(
+            command, cwd=folder, env={**os.environ, "PATH": path}, stdout=log, stderr=subprocess.STDOUT
+        )
     try:
         running = Hub(address, token)
         wait(lambda: httpx.get(f"{address}/hub/health").status_code == 200)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from assistant.cli.terminal import echo, echo_json, json_option
-from assistant.i18n import _, say
+from assistant.i18n import _, render, say
 from assistant.model.errors import BadInput
 
 if TYPE_CHECKING:
@@ -83,28 +83,41 @@ def check(
 
 @labs.command()
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--labs", "keys", multiple=True, metavar="KEY", help="A lab of the course; name each. All by default.")
-@click.option("--roster", type=click.Path(path_type=Path), metavar="CSV", help="The learners: id, last_name, first_name, email.")
-@click.option("--exchange", type=click.Path(path_type=Path), metavar="DIR", help="The folder through which learners hand in.")
+@click.option(
+    "--labs",
+    "keys",
+    multiple=True,
+    metavar="KEY",
+    help="A lab of the course; name each one that you want. Default: all.",
+)
+@click.option(
+    "--roster", type=click.Path(path_type=Path), metavar="CSV", help="The learners: id, last_name, first_name, email."
+)
+@click.option(
+    "--exchange", type=click.Path(path_type=Path), metavar="DIR", help="The folder through which learners hand in."
+)
 def course(folder: Path, keys: tuple[str, ...], roster: Path | None, exchange: Path | None) -> None:
     """Write a course for nbgrader into a new folder."""
     from assistant.host.extras import require  # noqa: PLC0415 - the list of labs needs no extra
     from assistant.labs.course.writing import write_course  # noqa: PLC0415 - likewise
 
     require("course" if roster else "lab")
-    written = write_course(folder, keys, roster=roster, exchange=exchange)
-    echo(say("A course of {count} labs is in {folder}; its README.md says how to go on.", count=len(written), folder=folder))
+    write_course(folder, keys, roster=roster, exchange=exchange)
+    echo(say("The course is in {folder}; its README.md says how to go on.", folder=folder))
 
 
 @labs.command()
-@click.option("--shared", type=click.Path(path_type=Path), metavar="DIR", required=True, help="A new folder that all learners can read.")
-def prepare(shared: Path) -> None:
+@click.option(
+    "--shared", type=click.Path(path_type=Path), metavar="DIR", required=True, help="A new folder that all can read."
+)
+@click.option("--labs", "keys", multiple=True, metavar="KEY", help="A lab that will be played. Default: all.")
+def prepare(shared: Path, keys: tuple[str, ...]) -> None:
     """Make one environment and one folder of wheels for all learners of a machine."""
-    from assistant.labs.prepare import prepare as make  # noqa: PLC0415 - the list of labs needs no installer
+    from assistant.labs import prepare as room  # noqa: PLC0415 - the list of labs needs no installer
     from assistant.labs.shared import VARIABLE  # noqa: PLC0415 - likewise
 
-    made = make(shared)
-    echo(say("All labs use it where this variable is set: {setting}", setting=f"{VARIABLE}={made.folder}"))
+    made = room.prepare(shared, keys, lambda text: echo(render(text), err=True))
+    echo(say("Labs use it wherever this variable is set: {setting}", setting=f"{VARIABLE}={made.folder}"))
 
 
 def _draw(found: Sequence[Grade]) -> None:

@@ -31,14 +31,15 @@ class Grade(Record, frozen=True):
 
 def grade(folder: Path) -> list[Grade]:
     """Grade every notebook below a folder, by the last check of each lab; raise `BadInput` for no folder."""
-    found: list[Grade] = []
-    for path in notebooks(folder):
-        name = str(path.relative_to(folder))
-        try:
-            found += grades_of(name, read_plain(path, NOTEBOOK_BYTES, follow=True))
-        except OSError as error:
-            found.append(Grade(notebook=name, fault=say("It is not a notebook: {reason}.", reason=error.strerror)))
-    return found
+    return [row for path in notebooks(folder) for row in grade_notebook(path, str(path.relative_to(folder)))]
+
+
+def grade_notebook(path: Path, name: str) -> list[Grade]:
+    """Grade one notebook, which the rows call `name`."""
+    try:
+        return grades_of(name, read_plain(path, NOTEBOOK_BYTES, follow=True))
+    except OSError as error:
+        return [Grade(notebook=name, fault=say("It is not a notebook: {reason}.", reason=error.strerror))]
 
 
 def notebooks(folder: Path) -> list[Path]:
@@ -72,7 +73,3 @@ def _scores(notebook: NotebookNode) -> Iterator[Score]:
                 score = from_plain(output.get("data", {}).get(MIME), Score, MIME)
                 if score.lab in texts():
                     yield score
-
-
-def grade_notebook(path, *, trusted=False):
-    return grades_of(path.name, read_plain(path, NOTEBOOK_BYTES))

@@ -55,6 +55,14 @@ def texts() -> dict[str, Text]:
     return {text.key: text for text in from_plain(raw, _Labs, "labs.toml").lab}
 
 
+def text_of(key: str) -> Text:
+    """Return the texts of one lab; raise `BadInput` for an unknown key."""
+    if key not in texts():
+        names = ", ".join(texts())
+        raise BadInput(_("There is no lab named {name}.", name=key), hint=_("Choose one of: {names}.", names=names))
+    return texts()[key]
+
+
 class Score(Record, frozen=True):
     """A learner's result in one lab so far."""
 
@@ -95,10 +103,7 @@ class Lab:
     def __init__(self, key: str, folder: Path | str | None = None, *, torch: str = "", language: str = "") -> None:
         if language:
             use_language(language)
-        if key not in texts():
-            names = ", ".join(texts())
-            raise BadInput(_("There is no lab named {name}.", name=key), hint=_("Choose one of: {names}.", names=names))
-        self.text, self._exercise = texts()[key], SCENES[key]
+        self.text, self._exercise = text_of(key), SCENES[key]
         place = folder or user_cache() / "labs" / key
         self.scene = Scene(Path(place), torch)
 
@@ -182,11 +187,3 @@ class Lab:
     def _shown(self, text: str) -> Answer:
         lines = self.scene.bare(text).splitlines()[-SHOWN_LINES:]
         return Answer("\n".join(["```text", *lines, "```"]))
-
-
-def check_keys(keys):
-    for key in keys:
-        if key not in texts():
-            names = ", ".join(texts())
-            raise BadInput(_("There is no lab named {name}.", name=key), hint=_("Choose one of: {names}.", names=names))
-    return tuple(dict.fromkeys(keys)) or tuple(texts())

@@ -1,4 +1,8 @@
-"""`assistant labs prepare`: makes the folder that all learners of a machine share."""
+"""`assistant labs prepare`: makes the folder that all learners of a machine share.
+
+Which wheels the labs need stands in no list: each lab is played here once, and what its environments then hold is
+downloaded.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +11,18 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
-from urllib.parse import quote
 
 from packaging.utils import parse_wheel_filename
 
 from assistant.host.files import read_plain, write_whole
-from assistant.i18n import _, verbatim
+from assistant.i18n import Text, _, verbatim
 from assistant.install import interpreter
-from assistant.labs.scene import _install_torch, _run
+from assistant.labs.lab import Lab, text_of, texts
+from assistant.labs.scene import Outcome, install_torch, run_program
 from assistant.labs.shared import CACHE, INDEX, SHORT, STAMP, TORCH, UNPACKED, WHEELS, Shared, short_name
 from assistant.model.errors import BadInput, WorkFailed, unwritable
 
@@ -27,48 +31,74 @@ LIMIT_SECONDS = 1800.0  # of one step; chosen: large wheels over a slow line
 _CPYTHON = re.compile(r"cp3(\d+)$")
 
 
-class Wanted(NamedTuple):
-    """Packages that a lab installs together; `python` is the version that they are for, "" for this one."""
+class Packages(NamedTuple):
+    """What an environment holds, as pins; `python` is its version, such as "3.11"."""
 
-    requirements: tuple[str, ...]
-    python: str = ""
-    alone: bool = False
+    pins: tuple[str, ...]
+    python: str
 
 
-def prepare(folder: Path, wanted: Iterable[Wanted]) -> Shared:
-    """Make the shared folder, read-only for all but its owner, and return it.
+def prepare(folder: Path, labs: Sequence[str] = (), tell: Callable[[Text], None] = lambda _text: None) -> Shared:
+    """Make the folder for these labs (all if none is named), read-only for all but its owner, and return it.
 
-    Raises `BadInput` for a folder that holds something, `WorkFailed` with the last words of the step that failed.
+    Raises `BadInput` for an unknown lab or a folder that holds something, `WorkFailed` with the last words of the step
+    that failed.
     """
+    keys = tuple(text_of(key).key for key in labs) or tuple(texts())
     folder = folder.absolute()
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise BadInput(_("{folder} holds something already.", folder=folder), hint=_("Name a new or empty folder."))
-    result = Shared(folder)
+    made = Shared(folder)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / WHEELS).mkdir()
-        _install_torch(folder, folder / TORCH)
-        _download(folder / WHEELS, wanted)
+        (folder / WHEELS).mkdir(parents=True)
+        tell(_("Making the environment with torch."))
+        with TemporaryDirectory() as notes:
+            install_torch(Path(notes), folder / TORCH)
+        wanted = {found for key in keys for found in _played(key, made.torch, tell)}
+        tell(_("Downloading the wheels."))
+        _download(folder / WHEELS, sorted(wanted))
         _write_index(folder)
-        _fill_cache(result)
+        _fill_cache(made)
         _name_shortly(folder)
         write_whole(folder / STAMP, _stamp(folder))
         _close(folder)
     except OSError as error:
         raise unwritable(folder, error) from error
-    return result
+    return made
 
 
-def _download(wheels: Path, wanted: Iterable[Wanted]) -> None:
-    """Let pip, as this user has configured it, download what the labs install."""
+def _played(key: str, torch: str, tell: Callable[[Text], None]) -> Iterator[Packages]:
+    """Play a lab in a folder of its own; yield what its environments hold when it is broken, and when it is mended."""
+    tell(_("Playing the lab {name}.", name=key))
+    with TemporaryDirectory() as place:
+        lab = Lab(key, Path(place, "lab"), torch=torch)
+        for step in (lab.start, lab.solve):
+            step()
+            yield from _held(Path(place))
+
+
+def _held(folder: Path) -> Iterator[Packages]:
+    """Yield what the environments below a folder hold."""
+    for settings in folder.rglob("pyvenv.cfg"):
+        python = str(interpreter(settings.parent))
+        pins = [line for line in _uv("pip", "freeze", "--python", python).text.splitlines() if "==" in line]
+        version = _do(python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])").last
+        yield Packages(tuple(pins), version)
+
+
+def _download(wheels: Path, wanted: Sequence[Packages]) -> None:
+    """Let pip, as this user has configured it, download what the labs install; what a lab makes itself is nowhere."""
     with TemporaryDirectory() as place:
         _uv("venv", "--seed", place)
         pip = [str(interpreter(Path(place))), "-m", "pip", "--disable-pip-version-check"]
-        for one in wanted:
-            version = ["--python-version", one.python] if one.python else []
-            alone = ["--no-deps"] if one.alone else []
-            command = ["download", "--only-binary", ":all:", "--dest", str(wheels)]
-            _do(*pip, *command, *version, *alone, *one.requirements)
+        known: set[tuple[str, str]] = set()
+        for pins, python in wanted:
+            chosen = ["--python-version", python, "--only-binary", ":all:", "--no-deps", "--dest", str(wheels)]
+            new = [pin for pin in pins if (pin, python) not in known]
+            known.update((pin, python) for pin in new)
+            if new and run_program([*pip, "download", *chosen, *new], {}, LIMIT_SECONDS).status:
+                for pin in new:
+                    run_program([*pip, "download", *chosen, pin], {}, LIMIT_SECONDS)
 
 
 def _write_index(folder: Path) -> None:
@@ -76,7 +106,7 @@ def _write_index(folder: Path) -> None:
     links: dict[str, list[str]] = {}
     for wheel in sorted((folder / WHEELS).glob("*.whl")):
         digest = hashlib.sha256(read_plain(wheel, WHEEL_BYTES)).hexdigest()
-        place = f"../../{WHEELS}/{quote(wheel.name)}#sha256={digest}"
+        place = f"../../{WHEELS}/{wheel.name}#sha256={digest}"
         links.setdefault(parse_wheel_filename(wheel.name)[0], []).append(f'<a href="{place}">{wheel.name}</a><br>\n')
     for name, lines in links.items():
         (folder / INDEX / name).mkdir(parents=True)
@@ -109,14 +139,13 @@ def _close(folder: Path) -> None:
 
     uv copies the file RECORD with its rights and then adds to the copy: the owner keeps the right to write it.
     """
-    for place, folders, files in os.walk(folder):
-        shared_files = Path(place).relative_to(folder).parts[:1] != (CACHE,) or UNPACKED in place
-        for name in (*folders, *files):
-            path = Path(place, name)
-            if not path.is_symlink():
-                kept = 0o555 if shared_files and name in files and name != "RECORD" else 0o755
-                path.chmod(stat.S_IMODE(path.stat().st_mode) & kept | (0o555 if path.is_dir() else 0o444))
     folder.chmod(0o755)
+    for place, folders, files in os.walk(folder):
+        for path in (Path(place, name) for name in (*folders, *files)):
+            if not path.is_symlink():
+                runs = path.is_dir() or path.stat().st_mode & stat.S_IXUSR
+                is_kept = path.is_dir() or path.name == "RECORD" or (CACHE in path.parts and UNPACKED not in str(path))
+                path.chmod((0o555 if runs else 0o444) | (stat.S_IWUSR if is_kept else 0))
 
 
 def _stamp(folder: Path) -> str:
@@ -125,11 +154,12 @@ def _stamp(folder: Path) -> str:
     return hashlib.sha256(" ".join([str(folder), *names]).encode()).hexdigest()[:16]
 
 
-def _uv(*arguments: str, **variables: str) -> None:
-    _do(sys.executable, "-m", "uv", *arguments, **variables)
+def _uv(*arguments: str, **variables: str) -> Outcome:
+    return _do(sys.executable, "-m", "uv", *arguments, **variables)
 
 
-def _do(*argv: str, **variables: str) -> None:
-    done = _run(list(argv), variables, LIMIT_SECONDS)
+def _do(*argv: str, **variables: str) -> Outcome:
+    done = run_program(list(argv), variables, LIMIT_SECONDS)
     if done.status:
         raise WorkFailed(verbatim(done.last), hint=_("Fix that, remove what is in the folder, and try again."))
+    return done

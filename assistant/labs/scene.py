@@ -16,6 +16,7 @@ from assistant.host.lock import Lock
 from assistant.host.process import stream
 from assistant.i18n import STARTED_AS, _, say, verbatim
 from assistant.install import interpreter
+from assistant.labs.shared import shared
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.session.store import Store
 
@@ -44,12 +45,11 @@ class Outcome(NamedTuple):
 def environment_with_torch() -> str:
     """Return the Python of the last setup, else of a CPU environment that is made in the assistant's cache folder.
 
-    Where another lab makes it just now, it is waited for. Raises `WorkFailed` with the installer's last words when it
-    cannot be made.
+    A folder that all learners share has one. Where another lab makes it just now, it is waited for. Raises `WorkFailed`
+    with the installer's last words when it cannot be made.
     """
-    from assistant.labs.shared import shared
-    if at := shared():
-        return at.torch
+    if place := shared():
+        return place.torch
     last = Store().environment()
     if last and Path(last.python).exists():
         return last.python
@@ -61,16 +61,17 @@ def environment_with_torch() -> str:
         time.sleep(WAIT_SECONDS)
     try:
         if not python.exists():
-            _install_torch(own, target)
+            install_torch(own, target)
     finally:
         lock.release()
     return str(python)
 
 
-def _install_torch(own: Path, target: Path) -> None:
+def install_torch(own: Path, target: Path) -> None:
+    """Make a CPU environment with torch; `own` is for the installer's notes. Raises `WorkFailed` with its words."""
     places = {"XDG_STATE_HOME": str(own / "state"), "JUPYTER_DATA_DIR": str(own / "jupyter")}
     command = [sys.executable, "-m", "assistant", "install", "--backend", "cpu", "--yes", "--target", str(target)]
-    done = _run(command, places, 900.0)
+    done = run_program(command, places, 900.0)
     if done.status:
         raise WorkFailed(verbatim(done.last), hint=_("Fix that, then start the lab again."))
 
@@ -123,7 +124,9 @@ class Scene:
         base = version or (self.torch if beside_torch else sys.executable)
         self._need(self.uv("venv", *(["--seed"] if seed else []), "--python", base, str(self.folder / name)))
         if beside_torch:
-            mine, other = (_run([python, "-c", _PURELIB]).last for python in (str(self.python(name)), self.torch))
+            mine, other = (
+                run_program([python, "-c", _PURELIB]).last for python in (str(self.python(name)), self.torch)
+            )
             write_whole(Path(mine, "beside.pth"), other)
 
     def install(self, *requirements: str, name: str = "env") -> None:
@@ -132,11 +135,7 @@ class Scene:
 
     def uv(self, *arguments: str) -> Outcome:
         """Run uv."""
-        done = _run([sys.executable, "-m", "uv", *arguments])
-        from assistant.labs.shared import shared
-        at = shared()
-        if at: at.shorten(self.folder)
-        return done
+        return self._linked(run_program([sys.executable, "-m", "uv", *arguments]))
 
     def program(self, name: str, *arguments: str, python: str | Path = "") -> Outcome:
         """Run one of the labs' programs in the scene's environment, or with another python."""
@@ -145,7 +144,7 @@ class Scene:
     def call(self, *argv: str | Path) -> Outcome:
         """Run a program that finds the scene's kernels and the files of assistant/runtime; warnings are left out."""
         places = {"JUPYTER_PATH": str(self.folder), "PYTHONPATH": str(RUNTIME), "PYTHONWARNINGS": "ignore"}
-        return _run([str(part) for part in argv], places)
+        return run_program([str(part) for part in argv], places)
 
     def run(self, command: str) -> Outcome:
         """Run a line as the learner types it: python, pip, uv or assistant first, `> FILE` last where it is wanted.
@@ -154,10 +153,7 @@ class Scene:
         """
         words = [self._filled(word) for word in shlex.split(command)]
         words, target = (words[:-2], words[-1]) if words[-2:-1] == [">"] else (words, "")
-        outcome = _run(self._argv(*words), {"PYTHONPATH": ""})
-        from assistant.labs.shared import shared
-        at = shared()
-        if at: at.shorten(self.folder)
+        outcome = self._linked(run_program(self._argv(*words), {"PYTHONPATH": ""}))
         if target and not outcome.status:
             self.write(target, outcome.text)
             return Outcome(0, say("Written to {file}.", file=target))
@@ -180,6 +176,12 @@ class Scene:
                 hint=_("A line begins with one of: {names}.", names="python, pip, uv, assistant"),
             )
         return [*tools[program], *arguments]
+
+    def _linked(self, outcome: Outcome) -> Outcome:
+        """Shorten what an installer has linked to in the folder that learners share."""
+        if place := shared():
+            place.shorten(self.folder)
+        return outcome
 
     def bare(self, text: str) -> str:
         """Replace this machine's paths in what a program printed by short names."""
@@ -205,14 +207,14 @@ class Scene:
             raise WorkFailed(verbatim(outcome.last), hint=_("Fix that, then start the lab again."))
 
 
-def _run(argv: list[str], environment: Mapping[str, str] | None = None, limit: float = LIMIT_SECONDS) -> Outcome:
+def run_program(argv: list[str], environment: Mapping[str, str] | None = None, limit: float = LIMIT_SECONDS) -> Outcome:
+    """Run a program with the labs' own settings, for at most `limit` seconds; the status is 124 past them."""
     lines: list[str] = []
-    from assistant.labs.shared import shared
-    at = shared()
-    environment = {**(at.variables() if at else {}), **(environment or {})}
     # Windows does not delete a file while a program has loaded another hard link to it, such as this very Python from
     # uv's cache: https://github.com/astral-sh/uv/issues/7918
     settings = {**PLAIN, "UV_LINK_MODE": "copy"} if sys.platform == "win32" else PLAIN
+    place = shared()
+    settings = {**settings, **place.variables()} if place else settings
     try:
         status = stream(argv, lines.append, environment={**settings, **(environment or {})}, limit=limit)
     except TimeoutError:

@@ -11,9 +11,9 @@ import hashlib
 import os
 import shutil
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
 
 from assistant.host.folders import user_cache
 from assistant.host.live import LiveHost
@@ -26,7 +26,8 @@ TORCH, WHEELS, INDEX, CACHE, SHORT, STAMP = "torch", "wheels", "simple", "uv", "
 UNPACKED = "archive-v"  # begins the name of uv's folder of unpacked wheels, such as `archive-v0`
 
 
-class Shared(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Shared:
     """A folder that `labs prepare` has made."""
 
     folder: Path

@@ -1,8 +1,8 @@
 """How nbgrader collects and grades the labs: its settings name these classes, and it imports them.
 
 nbgrader grades a notebook by running its cells with the teacher's rights, and then reads what the locked cell printed.
-Here no cell is run. The journal that the learner's last check left in the notebook is replayed instead, every command
-of it confined, as `assistant labs check` does; the points go where nbgrader looks for them.
+Here no cell is run: each notebook is graded by the function that `assistant labs check` calls, and the points go where
+nbgrader looks for them.
 """
 
 from __future__ import annotations
@@ -11,46 +11,45 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from nbformat.v4 import new_output
+from nbformat import NotebookNode
 from nbgrader.exchange.default import ExchangeCollect
 from nbgrader.preprocessors import NbGraderPreprocessor
 from nbgrader.utils import ignore_patterns, is_grade
-from traitlets import Bool
 
 from assistant.i18n import say
 from assistant.labs.course.writing import lab_of
 from assistant.labs.grade import Grade, grade_notebook
 
 
-class ReplayJournal(NbGraderPreprocessor):  # type: ignore[misc]  # the library has no types
+class GradeLabs(NbGraderPreprocessor):  # type: ignore[misc]  # the library has no types
     """Put the points of each lab below its locked cell, in place of running the notebook."""
 
-    trusted = Bool(
-        default_value=False,
-        help="Replay without a sandbox: what learners typed can then do anything that you can.",
-    ).tag(config=True)
-
-    def preprocess(self, notebook: Any, resources: Any) -> tuple[Any, Any]:  # noqa: ANN401 - nbformat has no types
+    def preprocess(self, notebook: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:  # noqa: ANN401 - nbconvert's
         """Grade the notebook as it was handed in: nbgrader has cleared the outputs of this copy."""
         handed_in = resources["nbgrader"]
         course = self.parent.parent.coursedir
         folder = course.format_path(course.submitted_directory, handed_in["student"], handed_in["assignment"])
         path = Path(folder, f"{handed_in['notebook']}.ipynb")
-        grades = {grade.lab: grade for grade in grade_notebook(path, trusted=self.trusted)}
+        grades = {grade.lab: grade for grade in grade_notebook(path, path.name)}
         for cell in notebook.cells:
             if cell.cell_type == "code":
                 cell.outputs = _shown(grades.get(lab_of(cell))) if is_grade(cell) else []
         return notebook, resources
 
 
-def _shown(grade: Grade | None) -> list[Any]:
+def _shown(grade: Grade | None) -> list[NotebookNode]:
     """Return the outputs of a locked cell: why, then the points, which nbgrader takes from a cell's result alone."""
-    why = say("It contains no check of a lab.") if grade is None else grade.fault or say("Mended." if grade.solved else "Not mended yet.")
-    points = grade.points if grade else 0
-    return [
-        new_output("display_data", {"text/plain": why}),
-        new_output("execute_result", {"text/plain": str(points)}, execution_count=1),
-    ]
+    result = say("Mended.") if grade and grade.solved else say("Not mended yet.")
+    why = grade.fault or result if grade else say("It contains no check of this lab.")
+    points = str(grade.points if grade else 0)
+    told = {"output_type": "display_data", "data": {"text/plain": why}, "metadata": {}}
+    result_of_cell = {
+        "output_type": "execute_result",
+        "data": {"text/plain": points},
+        "metadata": {},
+        "execution_count": 1,
+    }
+    return [NotebookNode(told), NotebookNode(result_of_cell)]  # type: ignore[no-untyped-call]
 
 
 class CollectFiles(ExchangeCollect):  # type: ignore[misc]  # the library has no types

@@ -15,8 +15,7 @@ from assistant.host.files import read_plain, write_whole
 from assistant.host.live import LiveHost
 from assistant.host.process import stream
 from assistant.i18n import _, verbatim
-from assistant.labs.lab import POINTS, check_keys
-from assistant.labs.notebook import notebook_of
+from assistant.labs.lab import POINTS, text_of, texts
 from assistant.model.errors import BadInput, WorkFailed, unreadable, unwritable
 from assistant.parsers.decode import text_pieces
 
@@ -29,13 +28,15 @@ _ROSTER_BYTES = 16 << 20
 _IMPORT_SECONDS = 300.0
 
 
-def write_course(folder: Path, labs: Sequence[str], *, roster: Path | None = None, exchange: Path | None = None) -> tuple[str, ...]:
+def write_course(
+    folder: Path, labs: Sequence[str], *, roster: Path | None = None, exchange: Path | None = None
+) -> tuple[str, ...]:
     """Write a course of these labs (all if none is named) into a new or empty folder; return the labs' keys.
 
     The course is named after the folder. Raises `BadInput` for an unknown lab, a folder that holds something, a name
     or a roster that nbgrader cannot take, and `WorkFailed` where the folder cannot be written.
     """
-    keys = check_keys(labs)
+    keys = tuple(dict.fromkeys(text_of(key).key for key in labs)) or tuple(texts())
     learners = read_roster(roster) if roster else ()
     name = folder.absolute().name
     if not _NAME.fullmatch(name):
@@ -44,9 +45,7 @@ def write_course(folder: Path, labs: Sequence[str], *, roster: Path | None = Non
             hint=_("Name a folder with letters, digits, “.”, “_” and “-” alone."),
         )
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise BadInput(
-            _("{folder} holds something already.", folder=folder), hint=_("Name a new or empty folder.")
-        )
+        raise BadInput(_("{folder} holds something already.", folder=folder), hint=_("Name a new or empty folder."))
     try:
         for file, text in _files(keys, name, exchange, learners):
             (folder / file).parent.mkdir(parents=True, exist_ok=True)
@@ -68,7 +67,8 @@ def source_notebook(key: str) -> str:
     """Return the notebook of a lab for nbgrader's `source`: its check is a locked cell worth the lab's points."""
     import nbformat  # noqa: PLC0415 - the list of labs needs none of the notebooks' libraries
 
-    notebook = notebook_of(key)
+    (path,) = _notebooks().glob(f"[0-9]*-{key}.ipynb")
+    notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
     (check,) = (cell for cell in notebook.cells if cell.source == "lab.check()")
     check.metadata["nbgrader"] = {
         "schema_version": 3,
@@ -79,8 +79,15 @@ def source_notebook(key: str) -> str:
         "solution": False,
         "task": False,
     }
-    text: str = nbformat.writes(notebook)
+    text: str = nbformat.writes(notebook)  # type: ignore[no-untyped-call]
     return f"{text}\n"
+
+
+def _notebooks() -> Path:
+    """Return the folder of the labs' notebooks: inside the package in an installed wheel, beside it in a checkout."""
+    package = Path(__file__).parents[2]
+    inside = package / "notebooks" / "labs"
+    return inside if inside.is_dir() else package.parent / "notebooks" / "labs"
 
 
 def read_roster(path: Path) -> tuple[dict[str, str], ...]:
@@ -95,7 +102,9 @@ def read_roster(path: Path) -> tuple[dict[str, str], ...]:
     if "id" not in (table.fieldnames or ()) or not ids:
         raise BadInput(
             _("{file} names no learners.", file=path),
-            hint=_("Its first line names the columns: {columns}; only the first must be there.", columns=", ".join(COLUMNS)),
+            hint=_(
+                "Its first line names the columns: {columns}; only the first must be there.", columns=", ".join(COLUMNS)
+            ),
         )
     odd = next((one for one in ids if not _NAME.fullmatch(one) or ids.count(one) > 1), None)
     if odd is not None:
@@ -108,12 +117,21 @@ def read_roster(path: Path) -> tuple[dict[str, str], ...]:
     return learners
 
 
-def _files(keys: Sequence[str], course: str, exchange: Path | None, learners: Sequence[dict[str, str]]) -> Iterator[tuple[str, str]]:
+def _files(
+    keys: Sequence[str], course: str, exchange: Path | None, learners: Sequence[dict[str, str]]
+) -> Iterator[tuple[str, str]]:
     """Yield the name and the text of each of a course's files."""
-    place = f"c.Exchange.root = {str(exchange.absolute())!r}" if exchange else '# c.Exchange.root = "/srv/nbgrader/exchange"'
+    place = (
+        f"c.Exchange.root = {str(exchange.absolute())!r}"
+        if exchange
+        else '# c.Exchange.root = "/srv/nbgrader/exchange"'
+    )
     settings = (HERE / "nbgrader_config.py.txt").read_text(encoding="utf-8")
     yield "nbgrader_config.py", settings.replace("{course}", repr(course)).replace("{exchange}", place)
-    yield "README.md", (HERE / "README.md").read_text(encoding="utf-8").replace("{course}", course).replace("{lab}", keys[0])
+    yield (
+        "README.md",
+        (HERE / "README.md").read_text(encoding="utf-8").replace("{course}", course).replace("{lab}", keys[0]),
+    )
     for key in keys:
         yield f"source/{key}/{key}.ipynb", source_notebook(key)
     if learners:
@@ -128,10 +146,14 @@ def _enrol(folder: Path, course: str) -> None:
     """Put the roster into the gradebook by nbgrader's own command."""
     lines: list[str] = []
     places = [f"--CourseDirectory.course_id={course}", f"--CourseDirectory.root={folder.absolute()}"]
-    command = [sys.executable, "-m", "nbgrader", "db", "student", "import", folder / ROSTER, *places]
+    command = [sys.executable, "-m", "nbgrader", "db", "student", "import", str(folder / ROSTER), *places]
     programs = f"{Path(sys.executable).parent}{os.pathsep}{LiveHost().variable('PATH').text}"  # it starts `alembic`
     if stream(command, lines.append, environment={"PATH": programs}, limit=_IMPORT_SECONDS):
         raise WorkFailed(
             _("nbgrader does not take the roster: {reason}.", reason=verbatim(lines[-1].rstrip(".") if lines else "")),
-            hint=_("Mend that, then type in {folder}: {command}", folder=folder, command=f"nbgrader db student import {ROSTER}"),
+            hint=_(
+                "Mend that, then type in {folder}: {command}",
+                folder=folder,
+                command=f"nbgrader db student import {ROSTER}",
+            ),
         )
