@@ -1,5 +1,7 @@
 """Settings of the documentation: `sphinx-build -W docs site` builds it, with reference pages generated from the data.
 
+In Chinese it is built beside that: `sphinx-build -W -D language=zh_CN docs site/zh_CN`, with the sentences in
+docs/locale.
 `sphinx-build -b linkcheck docs site` checks every external address, the sources of tables and rules among them.
 """
 
@@ -14,9 +16,19 @@ project = "PyTorch setup assistant"
 copyright = "the authors of the PyTorch setup assistant"  # noqa: A001 - Sphinx's own name
 extensions = ["myst_parser", "written_reference"]
 exclude_patterns = ["reference/written/README.md"]
+language = "en"
+languages = {"en": "English", "zh_CN": "简体中文"}  # the first is at the root of the site, others in a folder each
+locale_dirs = ["locale"]
+gettext_compact = False  # a file of sentences for each page
+gettext_location = False  # lines that move would change files in which nothing else has
+gettext_last_translator = gettext_language_team = ""
+templates_path = ["templates"]
 html_theme = "alabaster"
+html_sidebars = {"**": ["about.html", "languages.html", "searchfield.html", "navigation.html"]}
+html_context = {"languages": languages}
 html_theme_options = {"description": "Which PyTorch fits your machine, and why.", "page_width": "70rem"}
 myst_heading_anchors = 3
 nitpicky = True
+smartquotes = False  # it would make a dash of the two hyphens of an option
 linkcheck_anchors = False  # many pages make them by script
 linkcheck_timeout = 15

@@ -9,7 +9,7 @@ from rich.text import Text
 from assistant.cli.console import console
 from assistant.cli.draw import draw_check, draw_remedy
 from assistant.cli.table import draw_rows
-from assistant.i18n import as_typed, ngettext, render, say
+from assistant.i18n import as_typed, ngettext, render
 from assistant.onnx.answers import (
     HEADINGS_OF_BLOCKS,
     HEADINGS_OF_TARGETS,
@@ -17,6 +17,7 @@ from assistant.onnx.answers import (
     Checked,
     Summary,
     Survey,
+    notes_on_targets,
     rows_of_blocks,
     rows_of_targets,
 )
@@ -28,14 +29,8 @@ def draw_survey(answer: Survey) -> None:
     """Print a row for each target, what is not taken and why, and what mends that."""
     rows = zip(answer.targets, rows_of_targets(answer), strict=True)
     draw_rows(HEADINGS_OF_TARGETS, ((Text(render(first), style=_style(one)), *rest) for one, (first, *rest) in rows))
-    if not all(one.types_told for one in answer.targets):
-        console.print(
-            Text(say("* Its table tells no types; a type that it does not take falls to the CPU, too."), style="dim")
-        )
-    text = say(
-        "By published tables; a target may still fail to compile what it claims, which `assistant onnx try` tells."
-    )
-    console.print(Text(as_typed(text), style="dim"))
+    for note in notes_on_targets(answer):
+        console.print(Text(as_typed(render(note)), style="dim"))
     blocks = rows_of_blocks(answer)
     if blocks:
         console.print()

@@ -87,7 +87,7 @@ def check(
         _show(answer, "draw_check", answer, as_json=as_json)
     else:
         request = _request("survey", model, targets=ordered(_machine()), language=language(), **options)
-        survey, on_directml = isolated.survey(request, bounds)
+        survey, on_directml, _picture = isolated.survey(request, bounds)
         _show(replace(on_directml, targets=survey.targets), "draw_survey", survey, as_json=as_json)
 
 

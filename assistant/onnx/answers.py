@@ -94,6 +94,15 @@ def rows_of_targets(answer: Survey) -> list[tuple[Text, ...]]:
     ]
 
 
+def notes_on_targets(answer: Survey) -> list[Text]:
+    """Return what is to be said below that table."""
+    stars = _("* Its table tells no types; a type that it does not take falls to the CPU, too.")
+    tables = _(
+        "By published tables; a target may still fail to compile what it claims, which `assistant onnx try` tells."
+    )
+    return [tables] if all(one.types_told for one in answer.targets) else [stars, tables]
+
+
 def rows_of_blocks(answer: Survey) -> list[tuple[Text, ...]]:
     """Return a table's rows: what is not taken, by operator, where not, and the first reason; the most nodes first."""
     found: dict[str, list[tuple[str, Blocked]]] = {}

@@ -26,8 +26,10 @@ from assistant.onnx.value_ranges import LARGEST, ROUNDED_AWAY
 # Real values may be so much larger than those of made-up inputs, or of given ones (chosen).
 MARGINS: dict[Draw, float] = {"normal": 8.0, "wide": 1.5, "long": 1.5, "tones": 2.0}
 GIVEN_MARGIN = 2.0
-# How often each is drawn (chosen): rounding that shows in one result of four shows in one of three draws at least.
+# How often each is drawn, where a run is given and makes at most so many numbers (chosen): rounding shows in some
+# results and not in others, and one run on a long sound or a large picture has many.
 REPEATS: dict[Draw, int] = {"normal": 3, "tones": 3}
+MOST_REPEATED = 200_000
 FADED = 2.0**-17  # a value whose largest number is below has lost more than its last two digits in FP16
 MOST_PROBED = 30_000  # values: the time in which ONNX Runtime opens a model grows with their square (measured)
 IN_MEMORY = 1_500_000_000  # bytes of a model that may be handed over in one piece; protobuf ends at 2 GB
@@ -77,32 +79,53 @@ def measure(program: Program, inputs: Inputs, samples: Sequence[Feeds] = ()) -> 
         return Measured(obstacle="size")
     with contextlib.suppress(Exception):  # the runtime's own errors share no base
         gauged.open()
-        for offered in [[(sample, GIVEN_MARGIN, CLOSE) for sample in samples]] if samples else _made(inputs):
+        for offered in [[_Sample(sample, GIVEN_MARGIN, CLOSE) for sample in samples]] if samples else _made(inputs):
             with contextlib.suppress(Exception):  # the next ones may do
                 return _measured(gauged, offered)
     return Measured(obstacle="run")
 
 
-def _made(inputs: Inputs) -> Iterator[list[tuple[Feeds, float, float]]]:
-    """Yield made-up inputs for one size after another, each with its margin and by how much a result may differ."""
+class _Sample(NamedTuple):
+    """Inputs, how many times as large real ones may make a value, and by how much a result may differ.
+
+    One that is drawn `again` may be left out.
+    """
+
+    given: Feeds
+    margin: float
+    limit: float
+    again: bool = False
+
+
+def _made(inputs: Inputs) -> Iterator[list[_Sample]]:
+    """Yield made-up inputs for one size after another."""
     for size in inputs.sizes():
         for one in filter(None, (inputs.several(size), size)):
             # Where no axis is long enough for tones, they are the normal draw once more, so they start elsewhere.
-            drawn = [
-                (draw, inputs.make(one, draw, 2 * seed + (draw == "tones")))
+            yield [
+                _Sample(
+                    inputs.make(one, draw, 2 * time + (draw == "tones")),
+                    MARGINS[draw],
+                    CLOSE_WIDE if draw == "wide" else CLOSE,
+                    again=time > 0,
+                )
+                for time in range(max(REPEATS.values()))
                 for draw in inputs.draws
-                for seed in range(REPEATS.get(draw, 1))
+                if time < REPEATS.get(draw, 1)
             ]
-            yield [(given, MARGINS[draw], CLOSE_WIDE if draw == "wide" else CLOSE) for draw, given in drawn]
 
 
-def _measured(gauged: _Gauged, offered: list[tuple[Feeds, float, float]]) -> Measured:
-    measured = Measured(ran=True)
-    for given, margin, limit in offered:
-        results, numbers = gauged.run(given)
+def _measured(gauged: _Gauged, offered: list[_Sample]) -> Measured:
+    measured, held = Measured(ran=True), 0
+    for sample in offered:
+        if sample.again and held > MOST_REPEATED:
+            continue
+        results, numbers = gauged.run(sample.given)
         for row, number in zip(gauged.rows, numbers, strict=True):
-            row.judge(number, margin, measured)
-        measured.runs.append(Run(given, results, limit))
+            row.judge(number, sample.margin, measured)
+        measured.runs.append(Run(sample.given, results, sample.limit))
+        arrays = [one for one in (*sample.given.values(), *results) if isinstance(one, np.ndarray)]
+        held = max(held, sum(array.size for array in arrays))
     first = measured.runs[0]
     if gauged.size > PROVED:
         measured.runs, measured.obstacle = [], "size"

@@ -45,12 +45,12 @@ def check_all(request: Request, bounds: Limits) -> tuple[Checked, ...]:
     return _worked(request, bounds, None).several
 
 
-def survey(request: Request, bounds: Limits) -> tuple[Survey, Checked]:
-    """Sum up what every target takes of a model; return it with DirectML's answer. Raises as `check_all` does."""
-    answer = _worked(request, bounds, None)
+def survey(request: Request, bounds: Limits, *, cancel: CancelToken | None = None) -> tuple[Survey, Checked, str]:
+    """Sum up what every target takes of a model; return it with what `check` returns. Raises as that does."""
+    answer = _worked(request, bounds, cancel)
     if answer.survey is None or answer.checked is None:
         raise TypeError(request.work)
-    return answer.survey, answer.checked
+    return answer.survey, answer.checked, answer.picture
 
 
 def convert(request: Request, bounds: Limits, *, cancel: CancelToken | None = None) -> Conversion:

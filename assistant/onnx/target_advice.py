@@ -79,13 +79,13 @@ def _words(exam: Examination) -> Iterator[Found]:
         for limit in limits(exam.provider, op):
             if limit.words:
                 text = _("A limit of {target} that is not checked here, {op}: {words}.")
-                text = text.format(target=target(exam.provider).title, op=op, words=limit.words)
+                text = text.format(target=target(exam.provider).title, op=op, words=_(limit.words))
                 yield finding(Severity.INFO, "unchecked-limit", text, exam.ops(op))
 
 
 def _rests_on(exam: Examination) -> Iterator[Found]:
     known = table(exam.provider)
-    parts = (exam.provider, known.holds_for, known.as_of)
+    parts = (target(exam.provider).title, known.holds_for, known.as_of)
     text = _("This rests on the table of {name} for {release}, {date}.")
     yield finding(Severity.INFO, "table", text.format(name=parts[0], release=parts[1], date=parts[2]), gain=-2)
     if target(exam.provider).compiles:

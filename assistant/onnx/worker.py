@@ -128,12 +128,14 @@ def _check(request: Request) -> Answer:
 def _survey(request: Request) -> Answer:
     from assistant.onnx.check import checked, examinations  # noqa: PLC0415 - imports onnx and NumPy
     from assistant.onnx.conversion import read_samples  # noqa: PLC0415 - likewise
+    from assistant.onnx.picture import draw  # noqa: PLC0415 - likewise
     from assistant.onnx.survey import summed_up  # noqa: PLC0415 - likewise
 
     samples = read_samples(request.inputs) if request.inputs else []
     exams = list(examinations(request.model, request.targets, samples=samples))
-    on_directml = next(exam for exam in exams if exam.provider == "dml")
-    return Answer(survey=summed_up(exams), checked=checked(on_directml))
+    one = next(exam for exam in exams if exam.provider == request.provider)
+    picture = draw(one) if request.picture else ""
+    return Answer(survey=summed_up(exams), checked=checked(one), picture=picture)
 
 
 def _convert(request: Request) -> Answer:

@@ -112,10 +112,10 @@ class Add(Record, frozen=True):
 
 
 class Examine(Record, frozen=True):
-    """Name an ONNX model for `Task.ONNX` to check, to convert to `output` and to try."""
+    """Name an ONNX model for `Task.ONNX` to check, to convert into `folder` and to try."""
 
     model: str
-    output: str
+    folder: str
 
 
 class Pick(Record, frozen=True):

@@ -345,7 +345,7 @@ _WISHES: dict[type[Action], Change] = {
     Pick: errands.picked,
     Mend: lambda state, mend: replace(state, way=mend.way),
     Add: lambda state, wish: replace(state, adding=Adding(requirements=wish.requirements)),
-    Examine: lambda state, wish: replace(state, onnx=Examined(model=wish.model, output=wish.output)),
+    Examine: lambda state, wish: replace(state, onnx=Examined(model=wish.model, folder=wish.folder)),
     Resume: lambda _, resume: resume.state,
     Simulate: lambda state, wish: state if wish.machine == state.machine else _other_machine(state, wish.machine),
     SetFact: lambda state, fact: _stale(_with_fact(state, fact), Step.DETECT, itself=True),

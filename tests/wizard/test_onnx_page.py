@@ -27,9 +27,9 @@ pytestmark = pytest.mark.process
 MINUTES = 180.0
 
 
-def opened(runner: Runner) -> SetupWizard:
+def opened(runner: Runner, machine: str = "linux-debian12-cpu-container") -> SetupWizard:
     """Show what may be wrong with a machine that was detected."""
-    host = ReplayHost(load("linux-debian12-cpu-container"))
+    host = ReplayHost(load(machine))
     session = Session(host, InlineRunner(), sources=Sources(host, offline=True))
     session.begin(Task.DETECT)
     shown = SetupWizard(Session(host, runner, state=session.state))
@@ -82,6 +82,19 @@ def test_an_uploaded_model_is_checked_converted_and_tried(wizard: SetupWizard) -
     for words in ("data:image/svg+xml", "too large for FP16", "It runs and agrees", 'download="net.dml.onnx"'):
         assert words in page.result.value
     assert state.status(Step.DIAGNOSE).phase is Phase.READY  # nothing was diagnosed
+
+
+def test_a_machine_with_an_nvidia_gpu_is_told_of_cuda_first() -> None:
+    """Its own target heads the table, is checked node by node, and is what the model is converted for."""
+    wizard = opened(InlineRunner(), "linux-ubuntu2404-rtx2080ti")
+    page = page_of(wizard)
+    give(page, "net.onnx", "squares leave the range")
+    page.go.click()
+    shown = page.result.value
+    for words in ("Check for CUDA", 'download="net.cuda.onnx"', "It runs and agrees"):
+        assert words in shown
+    assert shown.index("CUDA") < shown.index("DirectML")
+    wizard.close()
 
 
 def test_each_part_is_shown_when_it_is_there_and_cancel_ends_the_rest() -> None:

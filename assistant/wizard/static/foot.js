@@ -75,12 +75,19 @@ function render({ model, el }) {
     row.append(button);
     return button;
   };
+  const timers = new Map();
+  const settle = (button) => {
+    button.classList.add("ptsa-settling");
+    clearTimeout(timers.get(button));
+    timers.set(button, setTimeout(() => button.classList.remove("ptsa-settling"), SETTLE_MS));
+  };
   // The nodes stay while their words change, and so does the focus.
   const draw = () => {
     const shown = new Set(model.get("buttons").map(([name]) => name));
     for (const [name, node] of Object.entries(nodes)) node.hidden = !shown.has(name);
     for (const [name, words, able] of model.get("buttons")) {
       nodes[name] ??= added(name);
+      if (![words, ""].includes(nodes[name].textContent)) settle(nodes[name]);
       nodes[name].textContent = words;
       nodes[name].disabled = !able;
     }
@@ -94,15 +101,10 @@ function render({ model, el }) {
     draw_bar(bar, model);
     draw_time(time, model);
   };
-  let timer = 0;
   model.on("change:buttons change:note", draw);
   model.on("change:progress change:words", progress);
   model.on("msg:custom", (message) => message.view === view && hand_on(el, model, message));
-  model.on("change:offer", () => {
-    foot.classList.add("ptsa-settling");
-    clearTimeout(timer);
-    timer = setTimeout(() => foot.classList.remove("ptsa-settling"), SETTLE_MS);
-  });
+  model.on("change:offer", () => nodes.main && settle(nodes.main));
   draw();
   progress();
   const ticking = setInterval(() => model.get("progress").running && (draw_bar(bar, model), draw_time(time, model)), 1000);
