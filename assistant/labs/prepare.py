@@ -21,8 +21,9 @@ from packaging.utils import parse_wheel_filename
 from assistant.host.files import read_plain, write_whole
 from assistant.i18n import Text, _, verbatim
 from assistant.install import interpreter
-from assistant.labs.lab import Lab, text_of, texts
-from assistant.labs.scene import Outcome, install_torch, run_program
+from assistant.labs.definition import WAYS, Definition, lab_at, labs
+from assistant.labs.play import Play
+from assistant.labs.scene import Outcome, install_torch, package_sources, run_here
 from assistant.labs.shared import CACHE, INDEX, SHORT, STAMP, TORCH, UNPACKED, WHEELS, Shared, short_name
 from assistant.model.errors import BadInput, WorkFailed, unwritable
 
@@ -38,13 +39,13 @@ class Packages(NamedTuple):
     python: str
 
 
-def prepare(folder: Path, labs: Sequence[str] = (), tell: Callable[[Text], None] = lambda _text: None) -> Shared:
+def prepare(folder: Path, keys: Sequence[str] = (), tell: Callable[[Text], None] = lambda _text: None) -> Shared:
     """Make the folder for these labs (all if none is named), read-only for all but its owner, and return it.
 
     Raises `BadInput` for an unknown lab or a folder that holds something, `WorkFailed` with the last words of the step
     that failed.
     """
-    keys = tuple(text_of(key).key for key in labs) or tuple(texts())
+    wanted = [lab_at(key) for key in keys] or list(labs().values())
     folder = folder.absolute()
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise BadInput(_("{folder} holds something already.", folder=folder), hint=_("Name a new or empty folder."))
@@ -54,9 +55,9 @@ def prepare(folder: Path, labs: Sequence[str] = (), tell: Callable[[Text], None]
         tell(_("Making the environment with torch."))
         with TemporaryDirectory() as notes:
             install_torch(Path(notes), folder / TORCH)
-        wanted = {found for key in keys for found in _played(key, made.torch, tell)}
+        held = {found for lab in wanted for found in _played(lab, made.torch, tell)}
         tell(_("Downloading the wheels."))
-        _download(folder / WHEELS, sorted(wanted))
+        _download(folder / WHEELS, sorted(held))
         _write_index(folder)
         _fill_cache(made)
         _name_shortly(folder)
@@ -67,13 +68,17 @@ def prepare(folder: Path, labs: Sequence[str] = (), tell: Callable[[Text], None]
     return made
 
 
-def _played(key: str, torch: str, tell: Callable[[Text], None]) -> Iterator[Packages]:
-    """Play a lab in a folder of its own; yield what its environments hold when it is broken, and when it is mended."""
-    tell(_("Playing the lab {name}.", name=key))
+def _played(lab: Definition, torch: str, tell: Callable[[Text], None]) -> Iterator[Packages]:
+    """Play a lab; yield what its environments hold when it is broken, and after each of its right ways."""
+    tell(_("Playing the lab {name}.", name=lab.key))
     with TemporaryDirectory() as place:
-        lab = Lab(key, Path(place, "lab"), torch=torch)
-        for step in (lab.start, lab.solve):
-            step()
+        play = Play(lab, Path(place, "lab"), torch=torch, sources=package_sources())
+        play.start()
+        yield from _held(Path(place))
+        for way in lab.ways.right if (lab.folder / WAYS).exists() else ():
+            play.start()
+            for line in lab.filled_way(way).lines:
+                play.scene.do(line)
             yield from _held(Path(place))
 
 
@@ -96,9 +101,9 @@ def _download(wheels: Path, wanted: Sequence[Packages]) -> None:
             chosen = ["--python-version", python, "--only-binary", ":all:", "--no-deps", "--dest", str(wheels)]
             new = [pin for pin in pins if (pin, python) not in known]
             known.update((pin, python) for pin in new)
-            if new and run_program([*pip, "download", *chosen, *new], {}, LIMIT_SECONDS).status:
+            if new and _run(*pip, "download", *chosen, *new).status:
                 for pin in new:
-                    run_program([*pip, "download", *chosen, pin], {}, LIMIT_SECONDS)
+                    _run(*pip, "download", *chosen, pin)
 
 
 def _write_index(folder: Path) -> None:
@@ -159,7 +164,11 @@ def _uv(*arguments: str, **variables: str) -> Outcome:
 
 
 def _do(*argv: str, **variables: str) -> Outcome:
-    done = run_program(list(argv), variables, LIMIT_SECONDS)
+    done = _run(*argv, **variables)
     if done.status:
         raise WorkFailed(verbatim(done.last), hint=_("Fix that, remove what is in the folder, and try again."))
     return done
+
+
+def _run(*argv: str, **variables: str) -> Outcome:
+    return run_here(list(argv), {**package_sources(), **variables}, Path.cwd(), LIMIT_SECONDS)

@@ -15,28 +15,31 @@ from assistant.host.files import read_plain, write_whole
 from assistant.host.live import LiveHost
 from assistant.host.process import stream
 from assistant.i18n import _, verbatim
-from assistant.labs.lab import POINTS, text_of, texts
+from assistant.labs.definition import lab_at, labs
+from assistant.labs.journal import POINTS
+from assistant.labs.notebook import CHECK, notebook_of, text_of
 from assistant.model.errors import BadInput, WorkFailed, unreadable, unwritable
 from assistant.parsers.decode import text_pieces
 
 HERE = Path(__file__).parent
 ROSTER = "roster.csv"
 COLUMNS = ("id", "last_name", "first_name", "email")  # as nbgrader's gradebook names them
-CHECK = "check-"  # begins the name of a locked cell; the lab's key follows
+NAMED = "check-"  # begins the name of a locked cell; the lab's key follows
+LOCKED = {"schema_version": 3, "grade": True, "locked": True, "solution": False, "task": False}
 _NAME = re.compile(r"[\w.-]+")  # of a course or a learner: a part of paths, of which nbgrader joins some with "+"
 _ROSTER_BYTES = 16 << 20
 _IMPORT_SECONDS = 300.0
 
 
 def write_course(
-    folder: Path, labs: Sequence[str], *, roster: Path | None = None, exchange: Path | None = None
+    folder: Path, names: Sequence[str], *, roster: Path | None = None, exchange: Path | None = None
 ) -> tuple[str, ...]:
     """Write a course of these labs (all if none is named) into a new or empty folder; return the labs' keys.
 
     The course is named after the folder. Raises `BadInput` for an unknown lab, a folder that holds something, a name
     or a roster that nbgrader cannot take, and `WorkFailed` where the folder cannot be written.
     """
-    keys = tuple(dict.fromkeys(text_of(key).key for key in labs)) or tuple(texts())
+    keys = tuple(dict.fromkeys(lab_at(name).key for name in names)) or tuple(labs())
     learners = read_roster(roster) if roster else ()
     name = folder.absolute().name
     if not _NAME.fullmatch(name):
@@ -60,34 +63,21 @@ def write_course(
 def lab_of(cell: Any) -> str:  # noqa: ANN401 - nbformat has no types
     """Return the lab that a locked cell checks; "" for any other cell."""
     name: str = cell.metadata.get("nbgrader", {}).get("grade_id", "")
-    return name.removeprefix(CHECK) if name.startswith(CHECK) else ""
+    return name.removeprefix(NAMED) if name.startswith(NAMED) else ""
 
 
 def source_notebook(key: str) -> str:
-    """Return the notebook of a lab for nbgrader's `source`: its check is a locked cell worth the lab's points."""
-    import nbformat  # noqa: PLC0415 - the list of labs needs none of the notebooks' libraries
+    """Return the notebook of a lab for nbgrader's `source`: its check is a locked cell worth the lab's points.
 
-    (path,) = _notebooks().glob(f"[0-9]*-{key}.ipynb")
-    notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
-    (check,) = (cell for cell in notebook.cells if cell.source == "lab.check()")
-    check.metadata["nbgrader"] = {
-        "schema_version": 3,
-        "grade": True,
-        "grade_id": f"{CHECK}{key}",
-        "points": POINTS,
-        "locked": True,
-        "solution": False,
-        "task": False,
-    }
-    text: str = nbformat.writes(notebook)  # type: ignore[no-untyped-call]
-    return f"{text}\n"
-
-
-def _notebooks() -> Path:
-    """Return the folder of the labs' notebooks: inside the package in an installed wheel, beside it in a checkout."""
-    package = Path(__file__).parents[2]
-    inside = package / "notebooks" / "labs"
-    return inside if inside.is_dir() else package.parent / "notebooks" / "labs"
+    On JupyterHub the account's name, by which the notebook is handed in, draws the variant of the lab.
+    """
+    notebook = notebook_of(key)
+    for cell in notebook.cells:
+        if cell.source == CHECK:
+            cell.metadata["nbgrader"] = {**LOCKED, "grade_id": f"{NAMED}{key}", "points": POINTS}
+        if cell.cell_type == "code" and 'learner=""' in cell.source:
+            cell.source = "import os\n" + cell.source.replace('""', 'os.environ.get("JUPYTERHUB_USER", "")')
+    return text_of(notebook)
 
 
 def read_roster(path: Path) -> tuple[dict[str, str], ...]:
