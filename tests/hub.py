@@ -32,7 +32,7 @@ c.Authenticator.allow_all = True
 c.JupyterHub.spawner_class = "simple"
 c.SimpleLocalProcessSpawner.home_dir_template = {homes!r} + "/{{username}}"
 c.Spawner.args = ["--allow-root"]
-c.Spawner.environment = {environment!r}
+{more}
 c.ConfigurableHTTPProxy.command = [{proxy!r}]
 c.ConfigurableHTTPProxy.api_url = "http://127.0.0.1:{proxy_port}"
 c.JupyterHub.services = [{{"name": "test", "api_token": {token!r}}}]
@@ -117,8 +117,8 @@ def wait(ready: Any) -> None:
 
 
 @contextmanager
-def hub(folder: Path, programs: Path, environment: dict[str, str]) -> Iterator[Hub]:
-    """Run a hub, by the programs of an environment with JupyterHub, until the test is done with it."""
+def hub(folder: Path, programs: Path, more: str) -> Iterator[Hub]:
+    """Run a hub with `more` settings, by an environment's programs, until the test is done with it."""
     token, ports = secrets.token_hex(16), [_free() for _ in range(3)]
     address = f"http://127.0.0.1:{ports[0]}"
     (folder / "homes").mkdir(parents=True)
@@ -130,7 +130,7 @@ def hub(folder: Path, programs: Path, environment: dict[str, str]) -> Iterator[H
         token=token,
         homes=str(folder / "homes"),
         proxy=str(fetch_proxy(folder, path)),
-        environment=environment,
+        more=more,
     )
     (folder / "jupyterhub_config.py").write_text(settings, encoding="utf-8")
     with (folder / "hub.log").open("w") as log:
