@@ -179,7 +179,7 @@ def notebooks(folder: Path, answers: Path | None) -> None:
 def course(folder: Path, keys: tuple[str, ...], roster: Path | None, exchange: Path | None) -> None:
     """Write a course for nbgrader into a new folder."""
     from assistant.host.extras import require  # noqa: PLC0415 - the list of labs needs no extra
-    from assistant.labs.course.writing import write_course  # noqa: PLC0415 - likewise
+    from assistant.labs import write_course  # noqa: PLC0415 - likewise
 
     require("course" if roster else "lab")
     write_course(folder, keys, roster=roster, exchange=exchange)
@@ -193,11 +193,10 @@ def course(folder: Path, keys: tuple[str, ...], roster: Path | None, exchange: P
 @click.option("--labs", "keys", multiple=True, metavar="KEY", help="A lab that will be played. Default: all.")
 def prepare(shared: Path, keys: tuple[str, ...]) -> None:
     """Make one environment and one folder of wheels for all learners of a machine."""
-    from assistant.labs import prepare as room  # noqa: PLC0415 - the list of labs needs no installer
-    from assistant.labs.shared import VARIABLE  # noqa: PLC0415 - likewise
+    from assistant.labs import prepare as make  # noqa: PLC0415 - `--help` needs no installer
 
-    made = room.prepare(shared, keys, lambda text: echo(render(text), err=True))
-    echo(say("Labs use it wherever this variable is set: {setting}", setting=f"{VARIABLE}={made.folder}"))
+    made = make(shared, keys, lambda text: echo(render(text), err=True))
+    echo(say("Labs use it wherever this variable is set: {setting}", setting=made.setting))
 
 
 def _table(found: Sequence[Grade]) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Protocol, TypeVar
 
+from assistant.host.files import read_plain, write_whole
 from assistant.host.folders import user_cache
 from assistant.host.live import LiveHost
 from assistant.i18n import _
@@ -57,6 +58,11 @@ class Shared:
         return str(interpreter(self.folder / TORCH))
 
     @property
+    def setting(self) -> str:
+        """The variable that makes labs use the folder, with its value."""
+        return f"{VARIABLE}={self.folder}"
+
+    @property
     def index(self) -> str:
         """The address of the folder of wheels."""
         return (self.folder / INDEX).as_uri()
@@ -80,7 +86,7 @@ class Shared:
             elif place.is_dir():
                 shutil.copytree(place, cache / place.name, symlinks=True)
             else:
-                shutil.copyfile(place, cache / place.name)
+                write_whole(cache / place.name, read_plain(place))
         return cache
 
     def sparing(self, run: _Run[_E]) -> _Run[_E]:

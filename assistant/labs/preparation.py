@@ -25,7 +25,7 @@ from assistant.labs.definition import WAYS, Definition, lab_at, labs
 from assistant.labs.play import Play
 from assistant.labs.scene import Outcome, install_torch, package_sources, run_here
 from assistant.labs.shared import CACHE, INDEX, SHORT, STAMP, TORCH, UNPACKED, WHEELS, Shared, short_name
-from assistant.model.errors import BadInput, WorkFailed, unwritable
+from assistant.model.errors import AssistantError, BadInput, WorkFailed, unwritable
 
 WHEEL_BYTES = 4 << 30
 LIMIT_SECONDS = 1800.0  # of one step; chosen: large wheels over a slow line
@@ -55,7 +55,12 @@ def prepare(folder: Path, keys: Sequence[str] = (), tell: Callable[[Text], None]
         tell(_("Making the environment with torch."))
         with TemporaryDirectory() as notes:
             install_torch(Path(notes), folder / TORCH)
-        held = {found for lab in wanted for found in _played(lab, made.torch, tell)}
+        held: set[Packages] = set()
+        for lab in wanted:
+            try:
+                held.update(_played(lab, made.torch, tell))
+            except AssistantError as error:  # it cannot be played here
+                tell(error.message)
         tell(_("Downloading the wheels."))
         _download(folder / WHEELS, sorted(held))
         _write_index(folder)
@@ -75,7 +80,15 @@ def _played(lab: Definition, torch: str, tell: Callable[[Text], None]) -> Iterat
         play = Play(lab, Path(place, "lab"), torch=torch, sources=package_sources())
         play.start()
         yield from _held(Path(place))
-        for way in lab.ways.right if (lab.folder / WAYS).exists() else ():
+        if not (lab.folder / WAYS).exists():
+            tell(
+                _(
+                    "The ways of the lab {name} are not at hand: what only they install will come from the network.",
+                    name=lab.key,
+                )
+            )
+            return
+        for way in lab.ways.right:
             play.start()
             for line in lab.filled_way(way).lines:
                 play.scene.do(line)
