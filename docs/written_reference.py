@@ -240,7 +240,8 @@ def labs() -> Iterator[str]:
     yield f"# {say('Labs')}\n\n{_head(say('Lab'), say('Minutes'), say('Where'), say('Story'))}"
     for key, definition in all_labs().items():
         text = definition.text()
-        yield f"| `{key}`: {_prose(text.title)} | {text.minutes} | {_plain(needs_of(text))} | {_prose(text.story)} |"
+        where = _prose(needs_of(text))
+        yield f"| `{key}`: {_prose(text.title)} | {text.minutes} | {where} | {_prose(text.story)} |"
 
 
 def _head(*names: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assistant.labs.authoring import new_lab, schema
+from assistant.labs.authoring import new_lab
 from assistant.labs.course.writing import write_course
 from assistant.labs.definition import LabText, broken_labs, lab_at, labs
 from assistant.labs.grade import Grade, grade
@@ -33,7 +33,6 @@ __all__ = [
     "notebook_of",
     "prepare",
     "prove",
-    "schema",
     "try_lab",
     "write_course",
     "write_notebooks",
