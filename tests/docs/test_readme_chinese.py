@@ -12,7 +12,7 @@ SPAN, LINK = re.compile(r"`[^`\n]+`"), re.compile(r"\]\(([^)\s]+)\)")
 
 
 def sections(path: Path) -> list[tuple[str, str, str]]:
-    """Split a README by its headings: the level of each, its words, and what stands below; the introduction is first."""
+    """Split a README by its headings: the level and words of each, and what stands below; the introduction is first."""
     parts = re.split(r"^(#{1,6}) (.*)\n", path.read_text("utf-8"), flags=re.MULTILINE)
     return list(zip(parts[1::3], parts[2::3], parts[3::3], strict=True))
 
