@@ -31,6 +31,13 @@ def rules(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any,
             yield 0, None, text, []
 
 
+def comments(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
+    """Yield each comment of a template, which is one line."""
+    for line in file.read().decode().splitlines():
+        if line.startswith("# "):
+            yield 0, None, line.removeprefix("# "), []
+
+
 def labs(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
     """Yield each lab's texts for its learner."""
     for lab in tomllib.loads(file.read().decode())["lab"]:

@@ -44,7 +44,17 @@ ELSEWHERE = {
     "python3 start.py recipes list": "tests/cli/test_cli_recipes.py",
     "python3 start.py install --for ultralytics": "tests/plan/test_recipes.py",
     "python3 start.py fit --parameters 8B --bits 4": "tests/cli/test_cli_recipes.py",
-    "assistant detect --record linux-mine.json": "tests/cli/test_cli_commands.py",
+    **dict.fromkeys(
+        (
+            "assistant detect --replay linux-ubuntu2404-rtx4090 --record classroom-pc.json",
+            "assistant machines test classroom-pc.json",
+            "assistant rules new vpn-cuts-downloads",
+            "assistant rules test vpn-cuts-downloads.toml",
+            "assistant diagnose vpn.log --rules vpn-cuts-downloads.toml",
+            "assistant doctor --replay linux-ubuntu2404-rtx4090 --rules vpn-cuts-downloads.toml",
+        ),
+        "tests/docs/test_worked_examples.py",
+    ),
     "assistant envs --all": "tests/session/test_environments.py",
     "assistant envs --check ~/webui/venv": "tests/session/test_environments.py",
     "assistant envs --mend ~/webui/venv": "tests/session/test_environments.py",
