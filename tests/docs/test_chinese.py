@@ -16,7 +16,7 @@ SENTENCES = ROOT / "docs" / "locale" / "zh_CN" / "LC_MESSAGES"
 # Names, numbers and links are for everybody: the changelog is written for those who read the code, in English.
 IN_ENGLISH = {"changelog"}
 TO_COME = {  # pages whose Chinese is still to be written; the list may only shrink
-    "contributing", "labs", "how-to/cpu", "how-to/cuda", "how-to/directml", "how-to/mps", "how-to/rocm", "how-to/xpu",
+    "how-to/cpu", "how-to/cuda", "how-to/directml", "how-to/mps", "how-to/rocm", "how-to/xpu",
 }  # fmt: skip
 CODE = re.compile(r"`[^`]+`|\]\([^)]+\)")
 
