@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 project = "PyTorch setup assistant"
 copyright = "the authors of the PyTorch setup assistant"  # noqa: A001 - Sphinx's own name
-extensions = ["myst_parser", "written_reference"]
+extensions = ["myst_parser", "printed", "written_reference"]
 exclude_patterns = ["reference/written/README.md"]
 language = "en"
 languages = {"en": "English", "zh_CN": "简体中文"}  # the first is at the root of the site, others in a folder each

@@ -19,9 +19,6 @@ GENERATED = ROOT / "docs" / "written_reference.py"
 SENTENCES = ROOT / "docs" / "locale" / "zh_CN" / "LC_MESSAGES"
 # The changelog is written for those who read the code; its page says in Chinese that the entries stay in English.
 IN_ENGLISH = {"changelog"}
-TO_COME = {  # pages whose Chinese is still to be written; the list may only shrink
-    "how-to/cpu", "how-to/cuda", "how-to/directml", "how-to/mps", "how-to/rocm", "how-to/xpu",
-}  # fmt: skip
 CODE = re.compile(r"`[^`]+`|\]\([^)]+\)")
 
 
@@ -50,7 +47,7 @@ def read(path: Path) -> Catalog:
 @pytest.mark.process
 def test_every_sentence_of_the_pages_is_translated(pages: dict[str, Catalog]) -> None:
     """What stands in a page stands in its file of sentences, with Chinese beside it, and nothing else does."""
-    wanted = pages.keys() - IN_ENGLISH - TO_COME
+    wanted = pages.keys() - IN_ENGLISH
     assert len(wanted) > 10
     for name in wanted:
         known = read(SENTENCES / f"{name}.po")
@@ -96,7 +93,7 @@ def test_each_page_leads_to_itself_in_the_other_language(tmp_path: Path) -> None
 def english(page: Path) -> list[str]:
     """List the headings and paragraphs of a Chinese page that are in English; names, code and sources are no words."""
     site = next(folder for folder in page.parents if folder.name == "zh_CN")
-    if page.relative_to(site).with_suffix("").as_posix() in IN_ENGLISH | TO_COME:
+    if page.relative_to(site).with_suffix("").as_posix() in IN_ENGLISH:
         return []
     text = re.sub(r"<(pre|code|script|style)\b.*?</\1>", "", page.read_text("utf-8"), flags=re.DOTALL)
     blocks = re.findall(r"<(p|li|td|th|h1|h2|h3|title)\b[^>]*>(.*?)</\1>", text, re.DOTALL)

@@ -170,7 +170,8 @@ def test_links_into_the_project_lead_somewhere(path):
         if "://" not in link:
             target = (path.parent / unquote(name)).resolve() if name else path
             assert target.exists() or target.parent == written, link
-            assert not heading or heading in anchors(target.read_text("utf-8")), link
+            if heading and target.parent != written:  # the build looks into what it writes
+                assert heading in anchors(target.read_text("utf-8")), link
     for named in re.findall(r"`((?:assistant|notebooks|docs|tests)/[\w./-]+)`", prose):
         assert (ROOT / named).exists(), named
 
