@@ -21,7 +21,8 @@ from assistant.diagnose import as_remedy, load_rules, remedies_for
 from assistant.diagnose.rules import PLACEHOLDER, Rule
 from assistant.export import FORMATS
 from assistant.i18n import _, render, say, use_language
-from assistant.labs import texts
+from assistant.labs import labs as all_labs
+from assistant.labs import needs_of
 from assistant.machines import label, load, shipped
 from assistant.model.machine import Machine
 from assistant.model.shell import shell_of
@@ -240,9 +241,11 @@ def formats() -> Iterator[str]:
 
 def labs() -> Iterator[str]:
     """Yield the page of labs; hints and answers stay in the notebooks."""
-    yield "# " + say("Labs") + "\n\n" + _head(say("Lab"), say("Story"))
-    for text in texts().values():
-        yield f"| `{text.key}`: {_prose(say(text.title))} | {_prose(say(text.story))} |"
+    yield "# " + say("Labs") + "\n\n" + _head(say("Lab"), say("Minutes"), say("Where"), say("Story"))
+    for key, definition in all_labs().items():
+        text = definition.text()
+        where = _prose(needs_of(text))
+        yield f"| `{key}`: {_prose(text.title)} | {text.minutes} | {where} | {_prose(text.story)} |"
 
 
 def _head(*names: str) -> str:

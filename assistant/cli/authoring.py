@@ -76,14 +76,21 @@ def _answer(context: click.Context, found: tuple[Message, ...], good: Message, *
     context.exit(1 if found else 0)
 
 
+LAB = "lab"  # its record is the labs' own
+
+
 @click.command()
 @click.argument("name")
 def schema(name: str) -> None:
     """Print the JSON Schema of a kind of file, for editors and checkers."""
-    from assistant.session.schemas import NAMES  # noqa: PLC0415 - the others need none
-    from assistant.session.schemas import schema as schema_of  # noqa: PLC0415 - likewise
+    from assistant.session.schemas import NAMES, described, kind  # noqa: PLC0415 - the others need none
 
+    if name == LAB:
+        from assistant.labs import LabText  # noqa: PLC0415 - likewise
+
+        echo_json(described(LabText))
+        return
     if name not in NAMES:
-        hint = _("Choose one of: {names}.", names=", ".join(NAMES))
+        hint = _("Choose one of: {names}.", names=", ".join([LAB, *NAMES]))
         raise BadInput(_("There is no kind of file named {name}.", name=name), hint=hint)
-    echo_json(schema_of(name))
+    echo_json(described(kind(name)))

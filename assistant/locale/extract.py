@@ -1,4 +1,4 @@
-"""Extractors for Babel: the sentences of commands and of data files (rules, machines, labs, catalogue)."""
+"""Extractors for Babel: the sentences of commands and of data files (rules, machines, catalogue)."""
 
 from __future__ import annotations
 
@@ -36,13 +36,6 @@ def comments(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[A
     for line in file.read().decode().splitlines():
         if line.startswith("# "):
             yield 0, None, line.removeprefix("# "), []
-
-
-def labs(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
-    """Yield each lab's texts for its learner."""
-    for lab in tomllib.loads(file.read().decode())["lab"]:
-        for text in (lab["title"], lab["story"], *lab["hints"], lab["explanation"]):
-            yield 0, None, text, []
 
 
 def labels(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above

@@ -71,5 +71,10 @@ def kind(name: str) -> type[Record]:
 
 def schema(name: str) -> dict[str, Any]:
     """Return the JSON Schema (2020-12) of a kind of file."""
-    made = msgspec.json.schema(kind(name), schema_hook=lambda _kind: {"description": "any value"})
+    return described(kind(name))
+
+
+def described(record: type[Record]) -> dict[str, Any]:
+    """Return the JSON Schema (2020-12) of a record."""
+    made = msgspec.json.schema(record, schema_hook=lambda _kind: {"description": "any value"})
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made}
