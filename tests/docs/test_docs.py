@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted(path for path in (ROOT / "docs").rglob("*.md") if "written" not in path.parts)
 NOTEBOOKS = sorted((ROOT / "notebooks").rglob("*.ipynb"))
 ADDRESS = r"https?://[^\s;,)>]+"
-TEXTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *PAGES]
+TEXTS = [ROOT / "README.md", ROOT / "README.zh-CN.md", ROOT / "CHANGELOG.md", *PAGES]
 COURSE = "tests/labs/test_course.py"
 # What another test runs, or this run is; each is named with the file that does it.
 ELSEWHERE = {
