@@ -48,6 +48,10 @@ class Hub:
         self._address, self._login = address, {"Authorization": f"token {token}"}
         self._client = httpx.Client(headers=self._login, timeout=120.0)
 
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._client.close()
+
     def start(self, *names: str) -> None:
         """Log accounts in and start their servers, side by side."""
         for name in names:
@@ -72,7 +76,11 @@ class Hub:
         session = self.of(name, "POST", "api/sessions", json=wanted)
         channels = f"ws{self._address[4:]}/user/{name}/api/kernels/{session['kernel']['id']}/channels"
         code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
-        IOLoop(make_current=False).run_sync(lambda: self._run(channels, code), timeout=CELL_SECONDS)
+        loop = IOLoop(make_current=False)
+        try:
+            loop.run_sync(lambda: self._run(channels, code), timeout=CELL_SECONDS)
+        finally:
+            loop.close(all_fds=True)
         self.of(name, "PUT", f"api/contents/{path}", json={"type": "notebook", "content": notebook})
         self.of(name, "DELETE", f"api/sessions/{session['id']}")
 
@@ -142,6 +150,7 @@ def hub(folder: Path, programs: Path, more: str) -> Iterator[Hub]:
         running = Hub(address, token)
         wait(lambda: httpx.get(f"{address}/hub/health").status_code == 200)
         yield running
+        running.close()
     finally:
         process.terminate()
         process.wait(60)
