@@ -1,0 +1,43 @@
+"""A package that took torch back to an older release, and left the companion that wants the newer one."""
+
+from assistant.labs.scene import Outcome, Scene
+from assistant.labs.wheels import installed_as, wheel
+
+
+def breaks(scene: Scene) -> None:
+    """Make the wheels, install the newest pair, then a program that wants the release before."""
+    for name, version, needs in _packages(scene):
+        file, content = wheel(name, version, _files(name, version), needs)
+        scene.write(f"wheels/{file}", content)
+    scene.venv()
+    own = ("--no-index", "--find-links", str(scene.folder / "wheels"))
+    scene.install(*own, "torch", "torchvision")
+    scene.install(*own, "--no-deps", f"torch=={scene.values['old']}", "lab-detector")
+
+
+def symptom(scene: Scene) -> Outcome:
+    """Ask whether all that is installed fits together."""
+    return scene.uv("pip", "check", "--python", str(scene.python()))
+
+
+def fault(scene: Scene) -> str:
+    """Want the three packages, one of the releases that there are of each, and nothing that does not fit."""
+    found = {name for name, version, _ in _packages(scene) if installed_as(scene, name, _files(name, version))}
+    lacking = {name for name, *_ in _packages(scene)} - found
+    return scene.wrong("lacking", name=min(lacking)) if lacking else scene.fails(symptom(scene))
+
+
+def _packages(scene: Scene) -> list[tuple[str, str, list[str]]]:
+    """Return each package with its version and what it wants."""
+    first, first_vision, second, second_vision = (scene.values[name] for name in ("old", "old_vision", "new", "new_vision"))
+    return [
+        ("torch", first, []),
+        ("torch", second, []),
+        ("torchvision", first_vision, [f"torch=={first}"]),
+        ("torchvision", second_vision, [f"torch=={second}"]),
+        ("lab-detector", "1.0", [f"torch=={first}", "torchvision"]),
+    ]
+
+
+def _files(name: str, version: str) -> dict[str, str]:
+    return {f"{name.replace('-', '_')}/__init__.py": f'__version__ = "{version}"\n'}
