@@ -20,7 +20,8 @@ from assistant.cli import cli
 from assistant.diagnose.rules import load_rules
 from assistant.export import FORMATS
 from assistant.i18n import use_language
-from assistant.labs import texts
+from assistant.labs import labs as all_labs
+from assistant.labs import needs_of
 from assistant.machines import load, shipped
 from assistant.session.support import outcomes
 from assistant.views import plan_title, recipe_rows
@@ -190,9 +191,11 @@ def formats() -> Iterator[str]:
 
 def labs() -> Iterator[str]:
     """Yield the page of labs; hints and answers stay in the notebooks."""
-    yield "# Labs\n\n| Lab | Story |\n|---|---|"
-    for text in texts().values():
-        yield f"| `{text.key}`: {_plain(text.title)} | {_plain(text.story)} |"
+    yield "# Labs\n\n| Lab | Minutes | Where | Story |\n|---|---|---|---|"
+    for key, definition in all_labs().items():
+        text = definition.text()
+        where = _plain(needs_of(text))
+        yield f"| `{key}`: {_plain(text.title)} | {text.minutes} | {where} | {_plain(text.story)} |"
 
 
 def _plain(text: str) -> str:

@@ -63,7 +63,6 @@ def test_layers():
 # What may be imported past a room's face all the same.
 BESIDE_THE_FACE = {
     "assistant.catalog.": "it is a library of tables, each with a module of its own, and most commands need one or two",
-    "assistant.labs.rerun.": "it alone starts kernels, and nothing else of the labs should wait for their library",
 }
 
 
@@ -165,7 +164,8 @@ PRINTERS = (
     "cli/console.py",
     "cli/terminal.py",
     "install/programs/",
-    "labs/programs/",
+    "labs/library/",
+    "labs/template/",
     "onnx/child.py",
     "runtime/",
     "start.py",
@@ -260,8 +260,8 @@ WRITERS = {
     "host/download.py": "it adds to what an earlier try fetched; the whole file is put in place by host/files.py",
     "start.py": "it has nothing but the standard library",
     "verify/child.py": "it runs in another environment, and asks the kernel to count anew",
-    "labs/programs/": "they run in other environments",
-    "labs/rerun.py": "it copies a learner's files into a folder that is thrown away",
+    "labs/library/": "they run in other environments",
+    "labs/template/": "it runs in another process",
 }
 
 
@@ -358,7 +358,7 @@ MODULES_OF = {"nvidia-ml-py": "pynvml", "protobuf": "google", "pyyaml": "yaml"}
 # What a person or an environment other than the assistant's own brings, and is imported only where it is found.
 ELSEWHERE = {"torch", "torch_directml", "onnxruntime", "babel"}
 # Programs for other environments, files that users copy, and what the translations are made with.
-NOT_OURS = ("install/programs/", "labs/programs/", "runtime/", "locale/")
+NOT_OURS = ("install/programs/", "labs/library/", "labs/template/", "runtime/", "locale/")
 # Rooms whose modules only run where an extra is installed; a module of any other room may import the core alone.
 EXTRA_OF_ROOM = {"onnx/": "onnx", "wizard/": "lab", "labs/": "lab"}
 # Where the core asks first whether the package is there, and does without it otherwise.

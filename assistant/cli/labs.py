@@ -1,19 +1,22 @@
-"""`assistant labs`: the list of labs, and the grades of a folder of learners' notebooks."""
+"""`assistant labs`: the list of labs, the grades of a folder of learners' notebooks, and tools for authors."""
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
 
 from assistant.cli.terminal import echo, echo_json, json_option
-from assistant.i18n import _, say
+from assistant.i18n import _, render, say, sentences
 from assistant.model.errors import BadInput
 
 if TYPE_CHECKING:
-    from assistant.labs import Grade  # `--help` needs no notebook library
+    from assistant.labs import Grade, LabText  # `--help` needs no notebook library
 
 
 @click.group()
@@ -24,66 +27,171 @@ def labs() -> None:
 @labs.command("list")
 @json_option
 def list_labs(*, as_json: bool) -> None:
-    """List the labs."""
-    from assistant.labs import texts  # noqa: PLC0415 - `--help` needs no notebook library
+    """List the labs: how long each takes, and what it needs."""
+    from assistant.labs import broken_labs, labs, needs_of  # noqa: PLC0415 - `--help` needs no notebook library
 
+    for error in broken_labs():
+        echo(render(sentences([error.message, error.hint])), err=True)
     if as_json:
-        echo_json(tuple(texts().values()))
+        echo_json([_shown(key, definition.text()) for key, definition in labs().items()])
         return
-    for text in texts().values():
-        echo(f"{text.key:20} {say(text.title)}")
+    for key, definition in labs().items():
+        text = definition.text()
+        minutes = say("{count} min", count=text.minutes)
+        echo("  ".join(filter(None, [f"{key:20}", f"{minutes:8}", text.title, needs_of(text)])))
+
+
+def _shown(key: str, text: LabText) -> dict[str, object]:
+    """Return what a learner may see of a lab before it is solved."""
+    shown = ("title", "minutes", "objectives", "story", "files", "systems", "python", "needs")
+    return {"key": key, **{name: getattr(text, name) for name in shown}}
 
 
 @labs.command()
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option("--run", is_flag=True, help="Run a copy of each notebook first; otherwise its saved outputs are trusted.")
-@click.option("--network", is_flag=True, help="Let the notebooks reach the network: some labs install packages.")
 @click.option(
-    "--limit", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="How long one notebook may run."
+    "--run", is_flag=True, help="Do again what each journal says, each command in a sandbox; else it is believed."
+)
+@click.option("--network", is_flag=True, help="Let the commands reach the network: some labs install packages.")
+@click.option("--index", metavar="URL|DIR", default="", help="Take packages from this index alone.")
+@click.option(
+    "--limit", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="How long one lab may take."
 )
 @click.option(
     "--i-trust-these", "trusted", is_flag=True, help="Run them without a sandbox: they can do anything that you can."
 )
+@click.option("--csv", "as_csv", is_flag=True, help="Print a table with a row for each learner and lab.")
 @json_option
 @click.pass_context
-def check(
+def check(  # noqa: PLR0913 - one for each option
     context: click.Context,
     folder: Path,
+    index: str,
     limit: float | None,
     *,
     run: bool,
     network: bool,
     trusted: bool,
+    as_csv: bool,
     as_json: bool,
 ) -> None:
     """Grade a folder of learners' notebooks."""
     from assistant.host.extras import require  # noqa: PLC0415 - the list of labs needs no extra
-    from assistant.labs import grade  # noqa: PLC0415 - likewise
+    from assistant.labs import Rules, grade, prove  # noqa: PLC0415 - likewise
 
     require("lab")
-    if run:
-        from assistant.labs.rerun import rerun  # noqa: PLC0415 - likewise
-
-        found = list(rerun(folder, trusted=trusted, network=network, seconds=limit))
-    else:
-        found = grade(folder)
-    if as_json:
-        echo_json(tuple(found))
-    elif found:
-        _draw(found)
-    else:
+    rules = Rules(trusted=trusted, network=network, source=index)
+    found = list(prove(folder, rules._replace(seconds=limit or rules.seconds))) if run else grade(folder)
+    if not found and not as_json:
         raise BadInput(
             _("There is no notebook in {folder}.", folder=folder),
             hint=_("Name the folder that holds the notebooks."),
         )
-    if run and not network and not all(row.solved for row in found):
+    if as_json:
+        echo_json(tuple(found))
+    elif as_csv:
+        echo(_table(found).rstrip())
+    else:
+        _draw(found)
+    solved = all(row.solved for row in found)
+    if run and not (network or index) and not solved:
         echo(say("Labs that install packages cannot be solved without the network; allow it with --network."), err=True)
-    context.exit(0 if found and all(row.solved for row in found) else 1)
+    if not run:
+        echo(say("These points are claimed, not proved; prove them with --run."), err=True)
+    context.exit(0 if found and solved else 1)
+
+
+@labs.command()
+@click.argument("key")
+@click.argument("folder", type=click.Path(path_type=Path), default=".")
+def new(key: str, folder: Path) -> None:
+    """Write a lab of your own that works, to be changed into another."""
+    from assistant.labs import new_lab  # noqa: PLC0415 - `--help` needs no notebook library
+
+    place = new_lab(key, folder)
+    command = f"assistant labs test {place}"
+    echo(say("The lab is in {folder}. Change its files, and try it: {command}", folder=place, command=command))
+
+
+@labs.command("test")
+@click.argument("places", metavar="FOLDER|KEY…", nargs=-1, required=True)
+@click.option("--torch", metavar="PYTHON", default="", help="A Python that has torch; else one is found or made.")
+@json_option
+@click.pass_context
+def test_labs(context: click.Context, places: tuple[str, ...], torch: str, *, as_json: bool) -> None:
+    """Try labs: each breaks, refuses its wrong ways, takes its right ones, in two languages."""
+    from assistant.labs import lab_at, try_lab  # noqa: PLC0415 - `--help` needs no notebook library
+
+    found = []
+    for place in places:
+        definition = lab_at(place)
+        with TemporaryDirectory(prefix="labs-", ignore_cleanup_errors=True) as folder:
+            trial = try_lab(definition, Path(folder), torch=torch)
+        found.append(trial)
+        if not as_json:
+            count = len(trial.faults)
+            echo(say("{key}: {count} faults, {seconds:.0f} s", key=trial.key, count=count, seconds=trial.seconds))
+            for fault in trial.faults:
+                echo(f"- {render(fault)}")
+    if as_json:
+        echo_json(tuple(found))
+    context.exit(1 if any(trial.faults for trial in found) else 0)
+
+
+@labs.command()
+def schema() -> None:
+    """Print the JSON schema of a lab's lab.toml."""
+    from assistant.labs import schema as made  # noqa: PLC0415 - `--help` needs no notebook library
+
+    echo_json(made())
+
+
+@labs.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option(
+    "--answers", type=click.Path(path_type=Path), metavar="FILE", help="Also write the answers, for teachers."
+)
+def notebooks(folder: Path, answers: Path | None) -> None:
+    """Write the labs' notebooks into a folder."""
+    from assistant.host.extras import require  # noqa: PLC0415 - the list of labs needs no extra
+    from assistant.labs import write_notebooks  # noqa: PLC0415 - likewise
+
+    require("lab")
+    for path in write_notebooks(folder, answers):
+        echo(str(path))
+
+
+def _table(found: Sequence[Grade]) -> str:
+    columns = ("learner", "lab", "points", "solved", "proved", "hints", "misses", "aids", "minutes")
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow([*columns, "remarks", "notebook"])
+    for row in found:
+        plain = [getattr(row, name) for name in columns]
+        writer.writerow([*map(_cell, plain), _cell(_remarks(row)), _cell(row.notebook)])
+    return table.getvalue()
+
+
+def _cell(value: object) -> object:
+    """Return what a spreadsheet takes for a text, never for a formula."""
+    return f"'{value}" if isinstance(value, str) and value[:1] in {"=", "+", "-", "@", "\t"} else value
+
+
+def _remarks(row: Grade) -> str:
+    return render(sentences(filter(None, [row.fault, *row.doubts])))
 
 
 def _draw(found: Sequence[Grade]) -> None:
     from assistant.cli.table import draw_rows  # noqa: PLC0415 - --json need not load the drawing library
 
-    solved = {True: say("mended"), False: say("not mended")}
-    rows = [(row.notebook, row.lab, row.fault or solved[row.solved], str(row.points)) for row in found]
-    draw_rows((say("Notebook"), say("Lab"), say("Result"), say("Points")), rows)
+    words = {
+        (True, True): say("fixed"),
+        (True, False): say("claimed"),
+        (False, True): say("not fixed"),
+        (False, False): say("not fixed"),
+    }
+    rows = [
+        (row.learner, row.lab, "\n".join(filter(None, [words[row.solved, row.proved], _remarks(row)])), str(row.points))
+        for row in found
+    ]
+    draw_rows((say("Learner"), say("Lab"), say("Result"), say("Points")), rows)

@@ -36,7 +36,7 @@ def originals() -> Path:
 
 
 def put_copies(folder: Path) -> dict[str, str]:
-    """Put every notebook into a folder; answer the newest copy of each by its name, such as "labs/answers.ipynb".
+    """Put every notebook into a folder; answer the newest copy of each by its name, such as "setup.ipynb".
 
     A copy that its user has not changed is renewed. One that was changed stays, and an original that is newer than it
     goes beside it under another name. Raises `WorkFailed` for a folder that cannot be written.

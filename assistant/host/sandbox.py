@@ -14,7 +14,7 @@ import sys
 import sysconfig
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -34,6 +34,16 @@ sys.path += [place for place in job["paths"] if place not in sys.path]
 from assistant.host.confined import keep_to
 keep_to(job["limits"])
 runpy.run_module(job["module"], run_name="__main__", alter_sys=True)
+"""
+# The same for any program, which takes this one's place.
+BOOT_PROGRAM = """import sys
+sys.path[:] = [place for place in sys.path if place]
+import json, os
+job = json.loads(sys.argv[1])
+sys.path += [place for place in job["paths"] if place not in sys.path]
+from assistant.host.confined import keep_to
+keep_to(job["limits"])
+os.execvpe(job["argv"][0], job["argv"], {**os.environ, **job["variables"]})
 """
 # Where programs lie, which language is spoken, what Windows and the loader of libraries need: no variable of these
 # holds a secret. Whatever else is set stays behind.
@@ -63,6 +73,7 @@ GROUP_MEMORY = "/sys/fs/cgroup/memory.max"  # a container's share, where it has 
 THREADS = 16  # of a process: the system counts them, not processes
 THREAD_BYTES = 128 << 20  # an arena of glibc's malloc (64 MB), a stack, and buffers of a BLAS
 KEPT_LINES = 200
+MOST_LINES = 20_000
 LONGEST_LINE = 1 << 16
 FIRST_LOOK_SECONDS = 0.2  # most children have ended by then
 PAUSES = 9  # of ten parts of the time, one is spent on looking
@@ -106,10 +117,14 @@ class Outcome(NamedTuple):
 
 
 class Bubble(NamedTuple):
-    """What strangers' code may see besides the system's programs: `places` to read, and the network or not."""
+    """What strangers' code may see besides the system's programs: `places` to read, and the network or not.
+
+    In `shared` it may write: only for programs that run no stranger's code.
+    """
 
     places: tuple[Path, ...] = ()
     network: bool = False
+    shared: tuple[Path, ...] = ()
 
 
 def confine(  # noqa: PLR0913 - each is a condition of its own
@@ -129,26 +144,69 @@ def confine(  # noqa: PLR0913 - each is a condition of its own
     else, which `obstacle` must have found possible. Raises `Cancelled` when asked to stop and `WorkFailed` when the
     Python cannot be started.
     """
-    bounds = limits.of_system() | ({"NPROC": limits.processes * THREADS} if bubble else {})
-    job = {"paths": own_paths(python), "limits": bounds, "module": module}
+    job = {"paths": own_paths(python), "limits": _bounds(limits, bubble), "module": module}
     argv = [python, "-X", "utf8", "-c", BOOT, json.dumps(job)]
     environment = clean_environment(folder, network=bubble is not None and bubble.network)
-    watch, lines = _Watch(limits), deque[str](maxlen=KEPT_LINES)
+    shut = [*_bubblewrap(bubble, folder, work), *argv] if bubble else argv
+    lines = deque[str](maxlen=KEPT_LINES)
+    code, reached = _ended(
+        shut, limits, lines, Isolation(environment, work or folder, LONGEST_LINE, _never), stdin, cancel
+    )
+    return Outcome(code, tuple(lines), reached)
+
+
+def shut_in(
+    argv: Sequence[str],
+    limits: Limits,
+    folder: Path,
+    *,
+    bubble: Bubble | None,
+    work: Path,
+    variables: Mapping[str, str],
+) -> Outcome:
+    """Run any program as `confine` does a module of ours, with more variables; return all lines up to `MOST_LINES`."""
+    job = {"paths": own_paths(), "limits": _bounds(limits, bubble), "argv": list(argv), "variables": dict(variables)}
+    command = [sys.executable, "-c", BOOT_PROGRAM, json.dumps(job)]
+    environment = clean_environment(folder, network=bubble is not None and bubble.network)
+    shut = [*_bubblewrap(bubble, folder, work), *command] if bubble else command
+    lines = deque[str](maxlen=MOST_LINES)
+    code, reached = _ended(shut, limits, lines, Isolation(environment, work, LONGEST_LINE, _never))
+    return Outcome(code, tuple(lines), reached)
+
+
+def _never(_pid: int) -> bool:
+    return False
+
+
+def _bounds(limits: Limits, bubble: Bubble | None) -> dict[str, int]:
+    return limits.of_system() | ({"NPROC": limits.processes * THREADS} if bubble else {})
+
+
+def _ended(
+    argv: Sequence[str],
+    limits: Limits,
+    lines: deque[str],
+    isolation: Isolation,
+    stdin: str = "",
+    cancel: CancelToken | None = None,
+) -> tuple[int, str]:
+    """Run a child and watch it; return its status and the limit that it reached."""
+    watch = _Watch(limits)
     try:
         code = stream(
-            [*(_bubblewrap(bubble, folder, work) if bubble else ()), *argv],
+            argv,
             lines.append,
             cancel=cancel,
             limit=limits.seconds,
             stdin=stdin,
-            isolation=Isolation(environment, work or folder, LONGEST_LINE, watch),
+            isolation=isolation._replace(enough=watch),
         )
     except TimeoutError:
-        return Outcome(-1, tuple(lines), "time")
+        return -1, "time"
     finally:
         watch.end()
     short = code and any("MemoryError" in line or "bad_alloc" in line for line in lines)
-    return Outcome(code, tuple(lines), watch.reached or ("memory" if short else ""))
+    return code, watch.reached or ("memory" if short else "")
 
 
 def own_paths(python: str = sys.executable) -> list[str]:
@@ -268,6 +326,8 @@ def _bubblewrap(bubble: Bubble, folder: Path, work: Path | None) -> list[str]:
     visible = {*map(Path, seen), *_own_places(), *bubble.places}
     for place in sorted(one for one in visible if not visible.intersection(one.parents)):
         argv += ["--ro-bind-try", str(place), str(place)]
+    for place in bubble.shared:
+        argv += ["--bind", str(place), str(place)]
     argv += ["--bind", str(folder), str(folder), "--remount-ro", "/dev", "--remount-ro", "/"]
     return [*argv, "--chdir", str(work or folder), "--"]
 

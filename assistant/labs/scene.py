@@ -2,31 +2,45 @@
 
 from __future__ import annotations
 
-import os
+import json
+import platform
 import shlex
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from assistant.host.files import discard_folder, write_whole
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+from assistant.host.files import discard_folder, read_plain, write_whole
 from assistant.host.folders import user_cache
+from assistant.host.live import LiveHost
 from assistant.host.lock import Lock
-from assistant.host.process import stream
+from assistant.host.process import Isolation, stream
+from assistant.host.sandbox import LONGEST_LINE
+from assistant.host.telemetry import for_child
 from assistant.i18n import STARTED_AS, _, say, verbatim
-from assistant.install import interpreter
+from assistant.install import Sources, interpreter
+from assistant.labs.installed import altered
+from assistant.labs.variants import put_in
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.session.store import Store
 
-PROGRAMS = Path(__file__).with_name("programs")
 RUNTIME = Path(__file__).parents[1] / "runtime"
 MARKER = ".lab"  # only a folder that holds it is ever removed
+FILE_BYTES = 8 << 20  # of a file that is read as text
 WAIT_SECONDS = 0.5  # chosen: between looks at an environment that another process makes
 LIMIT_SECONDS = 180.0  # of one command; chosen: a few small wheels over a slow line
 # Jupyter's kernels force colours, which hide words; and a lab's own line takes `assistant`, however this was started.
-PLAIN = {"NO_COLOR": "1", "FORCE_COLOR": "", "CLICOLOR_FORCE": "0", STARTED_AS: ""}
+# uv's hard links would lead into its cache, which what is edited in a lab would spoil for all environments; and Windows
+# does not delete a file while a program has loaded another link to it: https://github.com/astral-sh/uv/issues/7918
+PLAIN = {"NO_COLOR": "1", "FORCE_COLOR": "", "CLICOLOR_FORCE": "0", STARTED_AS: "", "UV_LINK_MODE": "copy"}
 _PURELIB = "import sysconfig; print(sysconfig.get_path('purelib'))"
+_INDEXES = {"-i", "--index-url", "--extra-index-url", "--default-index", "--index"}
+_LOOKS_AT_ENVIRONMENT = ("doctor", "verify")
 
 
 class Outcome(NamedTuple):
@@ -39,6 +53,21 @@ class Outcome(NamedTuple):
     def last(self) -> str:
         """The last line that is not blank."""
         return next((line for line in reversed(self.text.splitlines()) if line.strip()), "")
+
+
+# Runs a command with these variables in a folder, for so many seconds.
+Runner = Callable[[list[str], Mapping[str, str], Path, float], Outcome]
+
+
+def run_here(argv: list[str], variables: Mapping[str, str], folder: Path, limit: float) -> Outcome:
+    """Run a command as this user; past its limit it ends with 124."""
+    lines: list[str] = []
+    apart = Isolation(for_child({**PLAIN, **variables}), folder, LONGEST_LINE, lambda _pid: False)
+    try:
+        status = stream(argv, lines.append, limit=limit, isolation=apart)
+    except TimeoutError:
+        return Outcome(124, "\n".join([*lines, say("Not finished after {seconds:.0f} s.", seconds=limit)]))
+    return Outcome(status, "\n".join(lines))
 
 
 def environment_with_torch() -> str:
@@ -67,23 +96,57 @@ def environment_with_torch() -> str:
 def _install_torch(own: Path, target: Path) -> None:
     places = {"XDG_STATE_HOME": str(own / "state"), "JUPYTER_DATA_DIR": str(own / "jupyter")}
     command = [sys.executable, "-m", "assistant", "install", "--backend", "cpu", "--yes", "--target", str(target)]
-    done = _run(command, places, 900.0)
+    done = run_here(command, places, Path.cwd(), 900.0)
     if done.status:
         raise WorkFailed(verbatim(done.last), hint=_("Fix that, then start the lab again."))
 
 
-class Scene:
-    """The folder of one lab; `torch` is the Python of an environment with torch, made when needed."""
+@cache
+def package_sources() -> dict[str, str]:
+    """Return the variables by which uv takes packages from where this user's pip does: mirror, proxy, certificates."""
+    return {name: value for name, value in Sources(LiveHost()).environment.items() if name != "PYTHONSAFEPATH"}
 
-    def __init__(self, folder: Path, torch: str = "") -> None:
-        self.folder = folder
-        self._torch = torch
+
+class Scene:
+    """The folder of one lab: `library` is the lab's own folder, `values` are those of its variant.
+
+    `faults` are the lab's sentences, `variables` are there for all commands, `names` stand for what else a learner may
+    type, `pythons` limits the Python of the lab's environments. `torch` is the Python of an environment with torch,
+    made when needed. Commands run by `runner`.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        library: Path,
+        values: Mapping[str, str] | None = None,
+        *,
+        torch: str = "",
+        find_torch: Callable[[], str] = environment_with_torch,
+        runner: Runner = run_here,
+    ) -> None:
+        self.folder, self.library = folder.resolve(), library
+        self.values: Mapping[str, str] = values or {}
+        self.faults: Mapping[str, str] = {}
+        self.variables: Mapping[str, str] = {}
+        self.names: Mapping[str, str] = {}
+        self.pythons = ""
+        self._torch, self._find_torch, self._runner = torch, find_torch, runner
 
     @property
     def torch(self) -> str:
         """The Python with torch whose packages a lab's environment may see."""
-        self._torch = self._torch or environment_with_torch()
+        self._torch = self._torch or self._find_torch()
         return self._torch
+
+    def wrong(self, fault: str, **params: object) -> str:
+        """Return one of the lab's own sentences about what is wrong, with its placeholders filled."""
+        return put_in(self.faults[fault], {name: str(value) for name, value in params.items()})
+
+    @staticmethod
+    def fails(outcome: Outcome) -> str:
+        """Return that a program still fails, "" where it succeeds."""
+        return say("The program still fails: {reason}", reason=outcome.last) if outcome.status else ""
 
     def clear(self) -> None:
         """Empty the folder; raise `BadInput` for one that is not a lab's."""
@@ -97,19 +160,27 @@ class Scene:
         self.folder.mkdir(parents=True)
         self.write(MARKER, "")
 
-    def write(self, name: str, text: str) -> Path:
-        """Write a file of the scene; raise `BadInput` for a name that leads out of it."""
-        path = (self.folder / name).resolve()
-        if not path.is_relative_to(self.folder.resolve()):
-            raise BadInput(_("{file} is not in the lab's folder.", file=name), hint=_("Name a file inside it."))
+    def write(self, name: str, text: str | bytes) -> Path:
+        """Write a file of the scene, whole; raise `BadInput` for a name that leads out of it."""
+        path = self._inside(name)
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, self._filled(text))
+        write_whole(path, self.filled(text) if isinstance(text, str) else text)
         return path
 
     def read(self, name: str) -> str:
-        """Read a file of the scene; "" where there is none."""
-        path = self.folder / name
-        return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+        """Read a file of the scene; "" where there is none. Raises `BadInput` for a name that leads out of it."""
+        path = self._inside(name)
+        try:
+            return read_plain(path, FILE_BYTES).decode("utf-8", errors="replace")
+        except OSError:
+            return ""
+
+    def _inside(self, name: str) -> Path:
+        """Return where a file of the scene lies; links that lead out of the folder are not followed."""
+        path = (self.folder / self.filled(name)).resolve()
+        if not path.is_relative_to(self.folder):
+            raise BadInput(_("{file} is not in the lab's folder.", file=name), hint=_("Name a file inside it."))
+        return path
 
     def python(self, name: str = "env") -> Path:
         """Return the interpreter of one of the scene's environments."""
@@ -117,47 +188,98 @@ class Scene:
 
     def venv(self, name: str = "env", *, version: str = "", beside_torch: bool = False, seed: bool = False) -> None:
         """Make an environment, with another Python by `version`; `beside_torch` lets it see the packages of torch's."""
-        base = version or (self.torch if beside_torch else sys.executable)
-        self._need(self.uv("venv", *(["--seed"] if seed else []), "--python", base, str(self.folder / name)))
+        base = version or self._base(self.torch if beside_torch else "")
+        self.need(self.uv("venv", *(["--seed"] if seed else []), "--python", base, str(self.folder / name)))
         if beside_torch:
-            mine, other = (_run([python, "-c", _PURELIB]).last for python in (str(self.python(name)), self.torch))
-            write_whole(Path(mine, "beside.pth"), other)
+            mine, other = (self.call(python, "-c", _PURELIB).last for python in (self.python(name), self.torch))
+            self.write(str(Path(mine).relative_to(self.folder) / "beside.pth"), other)
+
+    def _base(self, given: str) -> str:
+        """Return a Python that the lab can be played on; raise `BadInput` where there is none."""
+        for python in (given,) if given else (sys.executable, self.pythons):
+            if python and Version(self._version_of(python) or "0") in SpecifierSet(self.pythons, prereleases=True):
+                return python
+        raise BadInput(
+            _("This lab needs Python {versions}, and there is none here.", versions=self.pythons),
+            hint=_("Install such a Python, or choose another lab."),
+        )
+
+    def _version_of(self, python: str) -> str:
+        """Return the version of a Python by its path, or of one at hand by a specifier; "" for none."""
+        if python == sys.executable:
+            return platform.python_version()
+        if not Path(python).is_absolute():
+            found = self.uv("python", "find", "--no-python-downloads", "--no-project", "--system", python)
+            return self._version_of(found.last) if not found.status else ""
+        return self.call(python, "-c", "import platform; print(platform.python_version())").last
 
     def install(self, *requirements: str, name: str = "env") -> None:
         """Install into an environment of the scene; raise `WorkFailed` with uv's last words."""
-        self._need(self.uv("pip", "install", "--python", str(self.python(name)), *requirements))
+        self.need(self.uv("pip", "install", "--python", str(self.python(name)), *requirements))
 
     def uv(self, *arguments: str) -> Outcome:
-        """Run uv."""
-        return _run([sys.executable, "-m", "uv", *arguments])
+        """Run uv, which takes packages from where this user's pip does."""
+        return self._run([sys.executable, "-m", "uv", *arguments])
 
     def program(self, name: str, *arguments: str, python: str | Path = "") -> Outcome:
-        """Run one of the labs' programs in the scene's environment, or with another python."""
-        return self.call(python or self.python(), str(PROGRAMS / name), *arguments)
+        """Run a program that lies beside scene.py, in the scene's environment or with another Python."""
+        return self.call(python or self.python(), str(self.library / name), *arguments)
 
     def call(self, *argv: str | Path) -> Outcome:
-        """Run a program that finds the scene's kernels and the files of assistant/runtime; warnings are left out."""
+        """Run a program in the scene's folder; it finds its kernels and assistant/runtime, and warnings are off."""
         places = {"JUPYTER_PATH": str(self.folder), "PYTHONPATH": str(RUNTIME), "PYTHONWARNINGS": "ignore"}
-        return _run([str(part) for part in argv], places)
+        return self._run([str(part) for part in argv], places)
+
+    def altered(self, package: str, name: str = "env") -> bool:
+        """Return whether a package is not installed as its own list of files says, or something lies beside it."""
+        return altered(self.folder / name, package)
+
+    def do(self, line: str) -> Outcome:
+        """Do one line of a way: a command, or `FILE <<< text`, which writes a file."""
+        name, marker, text = line.partition(" <<< ")
+        if not marker:
+            return self.run(line)
+        self.write(name, text)
+        return Outcome(0, "")
 
     def run(self, command: str) -> Outcome:
         """Run a line as the learner types it: python, pip, uv or assistant first, `> FILE` last where it is wanted.
 
-        No shell takes part. Raises `BadInput` for any other program.
+        No shell takes part. Raises `BadInput` for any other program, and for quotation marks that do not match.
         """
-        words = [self._filled(word) for word in shlex.split(command)]
+        try:
+            words = [self.filled(word) for word in shlex.split(command)]
+        except ValueError:
+            raise BadInput(
+                _("A quotation mark of this line has no partner: {line}", line=command),
+                hint=_("Close it, or put quotation marks of the other kind around it."),
+            ) from None
         words, target = (words[:-2], words[-1]) if words[-2:-1] == [">"] else (words, "")
-        outcome = _run(self._argv(*words), {"PYTHONPATH": ""})
+        outcome = self._run(self._argv(*self._addressed(words)), {"PYTHONPATH": ""})
         if target and not outcome.status:
             self.write(target, outcome.text)
             return Outcome(0, say("Written to {file}.", file=target))
         return outcome
 
+    def _addressed(self, words: Sequence[str]) -> Iterator[str]:
+        """Give an index that is a folder of the lab by its address: pip fails at a relative one beside another index.
+
+        `_AuthIndex` in pip/_internal/network/auth.py compares the paths of all indexes.
+        """
+        for before, word in zip(["", *words], words, strict=False):
+            option, sign, value = word.partition("=")
+            named = word if before in _INDEXES else value if sign and option in _INDEXES else ""
+            folder = self.folder / named
+            yield word.replace(named, folder.as_uri()) if named and folder.is_dir() else word
+
     def _argv(self, program: str = "", *arguments: str) -> list[str]:
         """Point a line at the scene's environment: uv would take the one that this Python runs in."""
-        own, uv = str(self.python()), [sys.executable, "-m", "uv"]
+        there = self.python().exists()
+        own, uv = str(self.python() if there else sys.executable), [sys.executable, "-m", "uv"]
         if program == "uv" and arguments[:1] == ("pip",):
             program, arguments = "uv pip", arguments[1:]
+        if program in {"pip", "uv pip"} and not there:
+            raise BadInput(_("This lab has no environment to install into."), hint=_("Look at its files."))
         seeded = any((self.folder / "env").glob("[Ll]ib*/**/site-packages/pip"))
         if program == "pip" and seeded:
             return [own, "-m", "pip", *arguments, *(["--yes"] if arguments[:1] == ("uninstall",) else [])]
@@ -169,39 +291,47 @@ class Scene:
                 _("{program} is not a program that labs can run.", program=program or '""'),
                 hint=_("A line begins with one of: {names}.", names="python, pip, uv, assistant"),
             )
+        looks = program == "assistant" and arguments[:1] and arguments[0] in _LOOKS_AT_ENVIRONMENT
+        if looks and there and not {"--target", "--replay"} & set(arguments):
+            arguments = (*arguments, "--target", str(self.folder / "env"))
         return [*tools[program], *arguments]
 
     def bare(self, text: str) -> str:
-        """Replace this machine's paths in what a program printed by short names."""
-        known = {self.folder: "lab", PROGRAMS: "programs", Path(self._torch or self.folder).parents[1]: "torch"}
-        for path, name in known.items():
-            text = text.replace(str(path), name)
+        """Replace this machine's paths in what a program printed by what can be typed in the lab's folder."""
+        places = {f"{self.folder.as_uri()}/": "", f"{self.folder}/": "", f"{self.folder}\\": "", str(self.folder): "."}
+        places |= {f"{self.library}/": "", f"{self.library}\\": "", **self._long_names()}
+        for path, name in places.items():
+            text = text.replace(path, name)
         return text
 
-    def _filled(self, text: str) -> str:
-        """Fill in a text's placeholders: the scene's folder, the python of `work`, the address of `upstream`."""
-        places = {
-            "{lab}": str(self.folder),
-            "{work}": str(self.python("work")),
-            "{upstream}": (self.folder / "upstream" / "simple").as_uri(),
-        }
-        for name, value in places.items():
-            text = text.replace(name, value)
+    def portable(self, text: str) -> str:
+        """Replace this machine's paths in what a learner wrote by placeholders, which `filled` replaces anywhere."""
+        for path, name in self._long_names().items():
+            for written in (path, json.dumps(path)[1:-1]):
+                text = text.replace(written, name)
         return text
+
+    def filled(self, text: str) -> str:
+        """Fill in a text's placeholders, such as `{lab}` for the scene's folder, and the names that scene.py gives."""
+        places = {name: path for path, name in self._long_names().items()}
+        return _replaced(text, {"{work}": str(self.python("work")), **places, **self.names})
+
+    def _long_names(self) -> dict[str, str]:
+        """Name the places that differ from machine to machine, the longest first."""
+        places = {self.folder.as_uri(): "{lab_address}", str(self.folder): "{lab}"}
+        return places | ({str(Path(self._torch).parents[1]): "{torch}"} if self._torch else {})
 
     @staticmethod
-    def _need(outcome: Outcome) -> None:
+    def need(outcome: Outcome) -> None:
+        """Raise `WorkFailed` with a command's last words where it failed."""
         if outcome.status:
             raise WorkFailed(verbatim(outcome.last), hint=_("Fix that, then start the lab again."))
 
+    def _run(self, argv: list[str], variables: Mapping[str, str] | None = None) -> Outcome:
+        return self._runner(argv, {**self.variables, **(variables or {})}, self.folder, LIMIT_SECONDS)
 
-def _run(argv: list[str], environment: Mapping[str, str] | None = None, limit: float = LIMIT_SECONDS) -> Outcome:
-    lines: list[str] = []
-    # Windows does not delete a file while a program has loaded another hard link to it, such as this very Python from
-    # uv's cache: https://github.com/astral-sh/uv/issues/7918
-    settings = {**PLAIN, "UV_LINK_MODE": "copy"} if sys.platform == "win32" else PLAIN
-    try:
-        status = stream(argv, lines.append, environment={**settings, **(environment or {})}, limit=limit)
-    except TimeoutError:
-        return Outcome(124, "\n".join([*lines, say("Not finished after {seconds:.0f} s.", seconds=limit)]))
-    return Outcome(status, os.linesep.join(lines).replace(os.linesep, "\n"))
+
+def _replaced(text: str, places: Mapping[str, str]) -> str:
+    for name, value in places.items():
+        text = text.replace(name, value)
+    return text

@@ -1,4 +1,4 @@
-"""Extractors for Babel: the sentences of commands and of data files (rules, machines, labs, catalogue)."""
+"""Extractors for Babel: the sentences of commands and of data files (rules, machines, catalogue)."""
 
 from __future__ import annotations
 
@@ -28,13 +28,6 @@ def rules(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any,
         asks = [rule["asks"][key] for key in ("started", "asks", "unnamed")] if "asks" in rule else []
         general = filter(None, [rule.get("general")])
         for text in (rule["title"], rule["cause"], *general, *asks, *(way["text"] for way in rule["remedy"])):
-            yield 0, None, text, []
-
-
-def labs(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
-    """Yield each lab's texts for its learner."""
-    for lab in tomllib.loads(file.read().decode())["lab"]:
-        for text in (lab["title"], lab["story"], *lab["hints"], lab["explanation"]):
             yield 0, None, text, []
 
 

@@ -52,7 +52,7 @@ def started(
     [
         ("jupyterlab", "lab", ("lab",)),
         ("jupyterlab", "lab", ("lab", "--app")),
-        ("nbclient", "lab", ("labs", "check", ".")),
+        ("nbformat", "lab", ("labs", "check", ".")),
         ("onnx", "onnx", ("onnx", "check", "model.onnx")),
     ],
 )

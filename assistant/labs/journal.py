@@ -1,0 +1,180 @@
+"""What a learner did in a lab, in order, and the points that follow from it.
+
+The journal lies beside the lab's folder and only grows: starting over adds a line. Points are worked out from it each
+time, so nothing keeps a score that could be changed alone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from itertools import pairwise
+from pathlib import Path
+
+from assistant.host.files import append_private, read_plain
+from assistant.i18n import Message, _
+from assistant.labs.definition import LabText
+from assistant.model.errors import AssistantError
+from assistant.model.record import Record, from_json, to_json
+
+POINTS, HINT_COST, MISS_COST, AID_COST, GUESS_COST = 10, 2, 1, 1, 1
+MOST_MISSES = 5  # that cost points
+JOURNAL_BYTES = 16 << 20
+ENTRIES = 5000
+CLOCK_SECONDS = 2.0  # by which a clock may be set back while a learner works
+
+
+class Kind(StrEnum):
+    """What was done."""
+
+    START = "start"
+    RUN = "run"
+    WRITE = "write"
+    HINT = "hint"
+    AID = "aid"
+    PREDICT = "predict"
+    CHECK = "check"
+    RESET = "reset"
+
+
+DEEDS = {Kind.RUN, Kind.WRITE}
+BEGINS = {Kind.START, Kind.RESET}
+
+
+class Entry(Record, frozen=True):
+    """One line: when (Unix time), what, and on what.
+
+    `content` is the learner's name of a start, the line of a run, the file of a write, the cause of a prediction, and
+    the fault that a check found ("" for none); `text` is what was written, or the evidence of a prediction.
+    """
+
+    time: float
+    kind: Kind
+    content: str = ""
+    text: str = ""
+
+
+class Score(Record, frozen=True):
+    """What follows from a journal: `hints`, `misses` and `aids` cost points, as does a first cause that is wrong."""
+
+    solved: bool = False
+    hints: int = 0
+    misses: int = 0
+    aids: int = 0
+    guessed: bool = False
+    minutes: int = 0
+
+    @property
+    def points(self) -> int:
+        """From 10 down to 1 for a solved lab, 0 for another."""
+        lost = HINT_COST * self.hints + MISS_COST * self.misses + AID_COST * self.aids + GUESS_COST * self.guessed
+        return max(1, POINTS - lost) if self.solved else 0
+
+
+class Journal:
+    """The journal of a lab in its file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def add(self, kind: Kind, content: str = "", text: str = "") -> None:
+        """Append what was just done. Raises `OSError`."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        entry = Entry(time=round(time.time(), 3), kind=kind, content=content, text=text)
+        append_private(self.path, f"{to_json(entry)}\n")
+
+    def entries(self) -> tuple[Entry, ...]:
+        """Read what was done; a line that was cut off, as by a full disk, is left out."""
+        return tuple(self._read())
+
+    def _read(self) -> Iterator[Entry]:
+        try:
+            lines = read_plain(self.path, JOURNAL_BYTES).decode(errors="replace").splitlines()
+        except OSError:
+            return
+        for line in lines:
+            try:
+                yield from_json(line, Entry, self.path.name)
+            except AssistantError:
+                continue
+
+
+def score_of(text: LabText, entries: Sequence[Entry], *, solved: bool | None = None) -> Score:
+    """Work out the score up to the first check that found nothing wrong; `solved` says what a grader found.
+
+    The first check that fails costs nothing, nor does one that follows no deed.
+    """
+    done = next((at for at, entry in enumerate(entries) if _solves(entry)), None)
+    before = entries[:done] if done is not None else entries
+    kinds = [entry.kind for entry in before]
+    misses = sum(failed for failed in _failures(before)) - 1
+    first = next((entry for entry in before if entry.kind is Kind.PREDICT), None)
+    end = entries[done] if done is not None else (entries[-1] if entries else None)
+    return Score(
+        solved=done is not None if solved is None else solved,
+        hints=min(kinds.count(Kind.HINT), len(text.hints)),
+        misses=min(max(0, misses), MOST_MISSES),
+        aids=min(kinds.count(Kind.AID), 1),
+        guessed=first is None or not is_right(text, first.content, first.text),
+        minutes=max(0, round((end.time - entries[0].time) / 60)) if end else 0,
+    )
+
+
+def is_right(text: LabText, cause: str, evidence: str) -> bool:
+    """Return whether a learner's cause is the right one, and the evidence holds a piece that proves it."""
+    return cause == text.cause and proves(text, evidence)
+
+
+def proves(text: LabText, evidence: str) -> bool:
+    """Return whether words of the failing program's output prove the right cause."""
+    said = " ".join(evidence.lower().split())
+    return any(" ".join(piece.lower().split()) in said for piece in text.evidence)
+
+
+def doubts(entries: Sequence[Entry]) -> tuple[Message, ...]:
+    """Return what no honest journal shows."""
+    found = []
+    times = [entry.time for entry in entries]
+    if any(later < earlier - CLOCK_SECONDS for earlier, later in pairwise(times)):
+        found.append(_("Its times run backwards."))
+    done = next((at for at, entry in enumerate(entries) if _solves(entry)), None)
+    if done is not None and not _deeds(attempt(entries, done)):
+        found.append(_("A check found everything right although nothing had been done."))
+    if entries and entries[0].kind not in BEGINS:
+        found.append(_("Its beginning is missing."))
+    return tuple(found)
+
+
+def attempt(entries: Sequence[Entry], end: int | None = None) -> Sequence[Entry]:
+    """Return what was done from the last start before an entry, or of all, on."""
+    part = entries if end is None else entries[:end]
+    begun = max((at for at, entry in enumerate(part) if entry.kind in BEGINS), default=0)
+    return part[begun:]
+
+
+def solving(entries: Sequence[Entry]) -> Sequence[Entry]:
+    """Return the attempt that the journal says was right, else the last one."""
+    done = next((at for at, entry in enumerate(entries) if _solves(entry)), None)
+    return attempt(entries, done)
+
+
+def _solves(entry: Entry) -> bool:
+    return entry.kind is Kind.CHECK and not entry.content
+
+
+def _deeds(entries: Sequence[Entry]) -> bool:
+    return any(entry.kind in DEEDS for entry in entries)
+
+
+def _failures(entries: Sequence[Entry]) -> Iterator[bool]:
+    """Yield for each failing check whether something had been done since the start or the check before."""
+    acted = False
+    for entry in entries:
+        if entry.kind is Kind.CHECK:
+            yield acted
+            acted = False
+        elif entry.kind in DEEDS:
+            acted = True
+        elif entry.kind in BEGINS:
+            acted = False

@@ -1,0 +1,162 @@
+"""The labs' notebooks, made from their folders: one for each lab, and one with all answers for teachers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from assistant.host.files import write_whole
+from assistant.i18n import LANGUAGES, in_language, say
+from assistant.labs.definition import Definition, labs
+from assistant.model.errors import unwritable
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
+CHECK = "lab.check()"
+_LEARNERS = """import torch_setup_assistant  # names the file that is in the way, if you have an assistant.py
+from assistant.labs import Lab
+
+lab = Lab("{key}", learner="")
+lab.start()"""
+_YOURS = """# {yours}
+# lab.run("…")   lab.read("…")   lab.write("…", "…")   lab.symptom()   lab.hint()   lab.diagnose()"""
+_TEACHERS = """import torch_setup_assistant  # names the file that is in the way, if you have an assistant.py
+from assistant.labs import Lab
+
+
+def apply(key, lines):
+    \"\"\"Start a lab, do the lines of a way, and check.\"\"\"
+    lab = Lab(key)
+    lab.start()
+    for line in lines:
+        name, writes, text = line.partition(" <<< ")
+        lab.write(name, text) if writes else lab.run(line)
+    return lab.check()"""
+
+
+def notebook_of(key: str) -> NotebookNode:
+    """Return the notebook of a lab, not executed; run from top to bottom it costs no point."""
+    definition = labs()[key]
+    cells = [
+        ("markdown", _both(partial(_opening, definition))),
+        ("code", _LEARNERS.format(key=key)),
+        ("markdown", _both(_prediction)),
+        ("code", '# lab.predict("…", "…")'),
+        ("markdown", _both(_tools)),
+        ("code", _YOURS.format(yours=" ".join(_in_each(lambda: say("Your lines go here."))))),
+        ("code", CHECK),
+    ]
+    return _notebook(cells)
+
+
+def answers() -> NotebookNode:
+    """Return the notebook of all right ways, for teachers; raises `BadInput` where a lab's ways are not at hand."""
+    about = _both(
+        lambda: "\n\n".join(
+            [
+                f"# {say('The answers of the labs')}",
+                say("For teachers: each cell starts a lab, does one of its right ways, and checks it."),
+            ]
+        )
+    )
+    cells = [("markdown", about), ("code", _TEACHERS)]
+    for key, definition in labs().items():
+        cells.append(("markdown", f"## {' · '.join(_in_each(partial(_title, definition)))}"))
+        for way in definition.ways.right:
+            lines = "".join(f"        {line!r},\n" for line in definition.filled_way(way).lines)
+            cells.append(("code", f'apply(\n    "{key}",\n    [\n{lines}    ],\n)'))
+    return _notebook(cells)
+
+
+def write_notebooks(folder: Path, answers_to: Path | None = None) -> tuple[Path, ...]:
+    """Write the notebooks of all labs into a folder, numbered in teaching order, and the answers where wanted.
+
+    Raises `WorkFailed` where one cannot be written.
+    """
+    written = {folder / name: notebook_of(key) for name, key in names().items()}
+    if answers_to:
+        written[answers_to] = answers()
+    for path, notebook in written.items():
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, text_of(notebook))
+        except OSError as error:
+            raise unwritable(path, error) from error
+    return tuple(written)
+
+
+def names() -> dict[str, str]:
+    """Return the labs by the names of their notebooks."""
+    return {f"{number:02}-{key}.ipynb": key for number, key in enumerate(labs(), 1)}
+
+
+def text_of(notebook: NotebookNode) -> str:
+    """Return a notebook as the text of its file."""
+    import nbformat  # noqa: PLC0415 - the list of labs needs none of the notebooks' libraries
+
+    return f"{nbformat.writes(notebook)}\n"  # type: ignore[no-untyped-call]
+
+
+def _notebook(cells: list[tuple[str, str]]) -> NotebookNode:
+    from nbformat import v4  # noqa: PLC0415 - the list of labs needs none of the notebooks' libraries
+
+    made = []
+    for number, (kind, source) in enumerate(cells):
+        make = v4.new_markdown_cell if kind == "markdown" else v4.new_code_cell
+        tags = {"tags": ["nbval-ignore-output"]} if kind == "code" else {}
+        made.append(make(source, id=f"cell-{number}", metadata=tags))  # type: ignore[no-untyped-call]
+    kernel = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+    metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
+    notebook: NotebookNode = v4.new_notebook(cells=made, metadata=metadata)  # type: ignore[no-untyped-call]
+    return notebook
+
+
+def _title(definition: Definition) -> str:
+    return definition.text().title
+
+
+def _opening(definition: Definition) -> str:
+    text = definition.text()
+    goals = "".join(f"\n- {goal}" for goal in text.objectives)
+    parts = [
+        f"# {text.title}",
+        say("About {count} minutes. You learn to:", count=text.minutes) + goals,
+        say(
+            "`start()` breaks something for real, in a folder of its own; nothing else on your computer is touched. "
+            "Your teacher may ask for your name in `learner`."
+        ),
+    ]
+    return "\n\n".join(parts)
+
+
+def _prediction() -> str:
+    return say(
+        "Look before you mend. Which of the causes is it, and which words of the output prove it? "
+        '`lab.predict("cause", "words of the output")` answers; your first answer counts.'
+    )
+
+
+def _tools() -> str:
+    return say(
+        'Now fix it. `lab.run("…")` runs a line that begins with `python`, `pip`, `uv` or `assistant`, in the lab\'s '
+        "folder; with `> FILE` at its end it keeps the output. `lab.read(name)` returns a file and "
+        "`lab.write(name, text)` writes it; `lab.symptom()` runs the failing program again. `lab.hint()` costs two "
+        "points, `lab.diagnose()` lets the assistant look and costs one. The first check that fails costs nothing, "
+        "each later one a point. `lab.reset()` starts over and forgets nothing."
+    )
+
+
+def _both(write: Callable[[], str]) -> str:
+    return "\n\n---\n\n".join(_in_each(write))
+
+
+def _in_each(write: Callable[[], str]) -> list[str]:
+    """Write something in every language of the assistant."""
+    found = []
+    for code in LANGUAGES:
+        with in_language(code):
+            found.append(write())
+    return found

@@ -1,0 +1,116 @@
+"""A lab that is played in a folder: broken, looked at, diagnosed, judged; by a learner, a grader or a test."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal
+
+from assistant.detect import detect
+from assistant.diagnose import read_log
+from assistant.host.extras import lacking
+from assistant.host.files import read_plain
+from assistant.host.live import LiveHost
+from assistant.host.recording import ReplayHost
+from assistant.i18n import _
+from assistant.install import is_environment, look_at
+from assistant.labs.definition import FILE_BYTES, Definition, LabText
+from assistant.labs.scene import Outcome, Runner, Scene, environment_with_torch, run_here
+from assistant.machines import load
+from assistant.model.errors import BadInput
+from assistant.model.finding import Diagnosis
+from assistant.model.machine import Machine
+from assistant.model.record import replace
+from assistant.session.diagnosis import diagnosed
+
+SYSTEMS: dict[str, Literal["windows", "macos"]] = {"win32": "windows", "darwin": "macos"}
+TITLES = {"linux": "Linux", "windows": "Windows", "macos": "macOS"}
+
+
+class Play:
+    """A lab in a folder, in a learner's variant; `sources` are variables that say where packages come from."""
+
+    def __init__(
+        self,
+        definition: Definition,
+        folder: Path,
+        learner: str = "",
+        *,
+        torch: str = "",
+        find_torch: Callable[[], str] = environment_with_torch,
+        runner: Runner = run_here,
+        sources: Mapping[str, str] | None = None,
+    ) -> None:
+        self.definition, self.learner = definition, learner
+        self._program = definition.program
+        self.scene = Scene(
+            folder, definition.folder, definition.values(learner), torch=torch, find_torch=find_torch, runner=runner
+        )
+        self.scene.pythons = definition.english.python
+        self.scene.variables = {**(sources or {}), **self._given("variables")}
+        self.scene.names = self._given("names")
+
+    def _given(self, name: str) -> Mapping[str, str]:
+        function = getattr(self._program, name)
+        return function(self.scene) if function else {}
+
+    @property
+    def text(self) -> LabText:
+        """The lab's texts in the language of the moment."""
+        return self.definition.text(self.learner)
+
+    def start(self) -> None:
+        """Make the broken state; raise `BadInput` where the lab cannot be played here."""
+        check_system(self.text)
+        self.scene.clear()
+        for program in self.definition.programs:
+            self.scene.write(program.name, read_plain(program, FILE_BYTES, follow=True))
+        self._program.breaks(self.scene)
+
+    def symptom(self) -> Outcome:
+        """Run what fails."""
+        return self._program.symptom(self.scene)
+
+    def fault(self) -> str:
+        """Return what is still wrong; "" when the lab is solved."""
+        self.scene.faults = self.text.faults
+        return self._program.fault(self.scene) if self._program.fault else self.scene.fails(self.symptom())
+
+    def causes(self) -> tuple[Diagnosis, ...]:
+        """Diagnose what the symptom prints, with what is known of the lab's environment and machine."""
+        return diagnosed(read_log(self.symptom().text), self._machine())
+
+    def _machine(self) -> Machine:
+        if self.text.machine:
+            return detect(ReplayHost(load(self.text.machine))).machine
+        system = SYSTEMS.get(sys.platform)
+        known = Machine(os=system) if system else Machine(os="linux", wsl=False)
+        environment = self.scene.folder / "env"
+        if not is_environment(environment):
+            return known
+        site = look_at(environment, LiveHost())
+        return replace(known, python=site.version, packages={one.name: one.version for one in site.distributions})
+
+
+def needs_of(text: LabText) -> str:
+    """Return where a lab can be played, where not everywhere, as a short text."""
+    systems = [TITLES[one] for one in text.systems] if len(text.systems) < len(TITLES) else []
+    return ", ".join(filter(None, [*systems, f"Python {text.python}" if text.python else ""]))
+
+
+def check_system(text: LabText) -> None:
+    """Raise `BadInput` on a system where a lab cannot be played, `WorkFailed` where the assistant lacks a package."""
+    if SYSTEMS.get(sys.platform, "linux") not in text.systems:
+        raise BadInput(
+            _(
+                "The lab “{title}” can be played on {systems} alone.",
+                title=text.title,
+                systems=", ".join(TITLES[one] for one in text.systems),
+            ),
+            hint=_("Choose another lab: `assistant labs list` shows where each can be played."),
+        )
+    for package in text.needs:
+        if find_spec(package) is None:
+            raise lacking(package, "onnx" if package == "onnx" else "lab")
