@@ -29,12 +29,13 @@ def fault(scene: Scene) -> str:
 
 def _packages(scene: Scene) -> list[tuple[str, str, list[str]]]:
     """Return each package with its version and what it wants."""
-    first, first_vision, second, second_vision = (scene.values[name] for name in ("old", "old_vision", "new", "new_vision"))
+    first, second = scene.values["old"], scene.values["new"]
+    companion = [scene.values["old_vision"], scene.values["new_vision"]]
     return [
         ("torch", first, []),
         ("torch", second, []),
-        ("torchvision", first_vision, [f"torch=={first}"]),
-        ("torchvision", second_vision, [f"torch=={second}"]),
+        ("torchvision", companion[0], [f"torch=={first}"]),
+        ("torchvision", companion[1], [f"torch=={second}"]),
         ("lab-detector", "1.0", [f"torch=={first}", "torchvision"]),
     ]
 

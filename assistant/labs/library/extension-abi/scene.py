@@ -3,7 +3,7 @@
 from assistant.labs.scene import Outcome, Scene
 
 PACKAGE = "fbgemm-gpu-cpu"
-OTHER, ANOTHER = "1.6.0", "1.7.0"
+OTHER, ANOTHER = "1.7.0", "1.9.0"
 AHEAD = 5  # fbgemm 1.N is built for torch 2.(N + 5): https://docs.pytorch.org/FBGEMM/general/Releases.html
 _MINOR = "import torch; print(torch.__version__.split('.')[1])"
 
