@@ -53,8 +53,8 @@ def _lists(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def _differs(environment: Path, path: Path, promised: str) -> bool:
-    if not promised:  # RECORD itself, and what an installer makes
-        return False
+    if not promised:  # of RECORD itself, and of what an installer makes
+        return not any(part.endswith(".dist-info") or part == "__pycache__" for part in path.parts)
     if not path.resolve().is_relative_to(environment.resolve()):
         return True
     kind, _sign, value = promised.partition("=")

@@ -141,6 +141,8 @@ def doubts(entries: Sequence[Entry]) -> tuple[Message, ...]:
     done = next((at for at, entry in enumerate(entries) if _solves(entry)), None)
     if done is not None and not _deeds(attempt(entries, done)):
         found.append(_("A check found everything right although nothing had been done."))
+    if any(entry.kind is Kind.WRITE and "site-packages" in entry.content for entry in entries):
+        found.append(_("It wrote into an installed package."))
     if entries and entries[0].kind not in BEGINS:
         found.append(_("Its beginning is missing."))
     return tuple(found)

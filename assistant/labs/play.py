@@ -8,13 +8,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
+from packaging.specifiers import SpecifierSet
+
 from assistant.detect import detect
 from assistant.diagnose import read_log
 from assistant.host.extras import lacking
 from assistant.host.files import read_plain
 from assistant.host.live import LiveHost
 from assistant.host.recording import ReplayHost
-from assistant.i18n import _
+from assistant.i18n import _, say
 from assistant.install import is_environment, look_at
 from assistant.labs.definition import FILE_BYTES, Definition, LabText
 from assistant.labs.scene import Outcome, Runner, Scene, environment_with_torch, run_here
@@ -26,6 +28,7 @@ from assistant.model.record import replace
 from assistant.session.diagnosis import diagnosed
 
 SYSTEMS: dict[str, Literal["windows", "macos"]] = {"win32": "windows", "darwin": "macos"}
+MINORS = range(11, 15)  # from `requires-python` to the newest
 TITLES = {"linux": "Linux", "windows": "Windows", "macos": "macOS"}
 
 
@@ -97,7 +100,15 @@ class Play:
 def needs_of(text: LabText) -> str:
     """Return where a lab can be played, where not everywhere, as a short text."""
     systems = [TITLES[one] for one in text.systems] if len(text.systems) < len(TITLES) else []
-    return ", ".join(filter(None, [*systems, f"Python {text.python}" if text.python else ""]))
+    return ", ".join([*systems, *filter(None, [_pythons(text.python)])])
+
+
+def _pythons(wanted: str) -> str:
+    """Return the Pythons that a lab takes, of those that the assistant runs on."""
+    fit = [minor for minor in MINORS if f"3.{minor}" in SpecifierSet(wanted)]
+    if len(fit) == len(MINORS):
+        return ""
+    return say("Python {first} to {last}", first=f"3.{fit[0]}", last=f"3.{fit[-1]}") if fit else f"Python {wanted}"
 
 
 def check_system(text: LabText) -> None:

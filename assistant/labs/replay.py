@@ -7,6 +7,7 @@ files.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -60,22 +61,33 @@ class Rules(NamedTuple):
 
     def sources(self) -> dict[str, str]:
         """Return the variables that say where packages come from."""
-        if not self.source:
-            return package_sources() if self.network else {"UV_OFFLINE": "1", "PIP_NO_INDEX": "1"}
+        if not self.source and not self.network:
+            return {"UV_OFFLINE": "1", "PIP_RETRIES": "0"}
+        if not self.source:  # a password would be the learner's to read, and uv's own settings file may hold some
+            known = {name: value for name, value in package_sources().items() if "@" not in value}
+            return {name: value for name, value in known.items() if name != "UV_CONFIG_FILE"} | {"UV_NO_CONFIG": "1"}
         address = Path(self.source).resolve().as_uri() if self.on_disk else self.source
         return {"UV_DEFAULT_INDEX": address, "PIP_INDEX_URL": address, "UV_NO_CONFIG": "1"}
+
+    def folders(self) -> Iterator[Path]:
+        """Yield the folders that packages come from."""
+        for word in re.split(r"[\s,]+", " ".join(self.sources().values())):
+            place = Path(word.removeprefix("file://"))
+            if place.is_absolute() and place.is_dir():
+                yield (place.parent if place.name == "simple" else place).resolve()  # its pages lead to files beside it
 
 
 class Confined:
     """Runs a scene's commands in bubblewrap; `place` is the throw-away folder, `cache` is uv's for all labs.
 
-    Only while `breaking` a lab, when no learner's program is in the folder, may a command write into the cache.
+    Only while `breaking` a lab, when no learner's program is in the folder, may a command write into the cache. While
+    `judging`, what Python has compiled is not taken from where a learner may have put it.
     """
 
     def __init__(self, place: Path, cache: Path, rules: Rules, deadline: float) -> None:
         self.place, self.cache, self.rules = place, cache, rules
-        self.breaking = True
-        self.places: list[Path] = [Path(rules.source).resolve()] if rules.on_disk else []
+        self.breaking, self.judging = True, False
+        self.places: list[Path] = [*rules.folders()]
         self._deadline = deadline
         self._memory = share_of_memory(SHARE, LEAST_MEMORY)
         self._number = count()
@@ -89,8 +101,8 @@ class Confined:
         shared = (self.cache,) if self.breaking else ()
         bubble = None if self.rules.trusted else Bubble(tuple(self.places), network, shared)
         own = self.cache if self.breaking else self.place / "home" / ".cache" / "uv"
-        # What Python has compiled is not taken from where a learner may have put it.
-        compiled = {"PYTHONPYCACHEPREFIX": str(self.place / "tmp" / f"compiled-{next(self._number)}")}
+        elsewhere = str(self.place / "tmp" / f"compiled-{next(self._number)}")
+        compiled = {"PYTHONPYCACHEPREFIX": elsewhere} if self.judging else {}
         done = shut_in(
             argv,
             Limits(seconds, self._memory, PROCESSES, file_bytes=FILE_BYTES),
@@ -153,6 +165,7 @@ def _wrong(definition: Definition, one: Submission, learner: str, rules: Rules, 
             play.start()
             runner.breaking = False
             do_again(play, solving(one.journal))
+            runner.judging = True
             return play.scene.bare(play.fault())
         except AssistantError as error:
             return _("It cannot be done again: {reason}", reason=error.message)

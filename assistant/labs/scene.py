@@ -27,6 +27,7 @@ from assistant.install import Sources, interpreter
 from assistant.labs.installed import altered
 from assistant.labs.variants import put_in
 from assistant.model.errors import BadInput, WorkFailed
+from assistant.parsers.decode import without_colours
 from assistant.session.store import Store
 
 RUNTIME = Path(__file__).parents[1] / "runtime"
@@ -34,10 +35,11 @@ MARKER = ".lab"  # only a folder that holds it is ever removed
 FILE_BYTES = 8 << 20  # of a file that is read as text
 WAIT_SECONDS = 0.5  # chosen: between looks at an environment that another process makes
 LIMIT_SECONDS = 180.0  # of one command; chosen: a few small wheels over a slow line
-# Jupyter's kernels force colours, which hide words; and a lab's own line takes `assistant`, however this was started.
+# A lab's own line takes `assistant`, however this was started.
 # uv's hard links would lead into its cache, which what is edited in a lab would spoil for all environments; and Windows
 # does not delete a file while a program has loaded another link to it: https://github.com/astral-sh/uv/issues/7918
-PLAIN = {"NO_COLOR": "1", "FORCE_COLOR": "", "CLICOLOR_FORCE": "0", STARTED_AS: "", "UV_LINK_MODE": "copy"}
+PLAIN = {"NO_COLOR": "1", STARTED_AS: "", "UV_LINK_MODE": "copy"}
+COLOURS = {"FORCE_COLOR", "CLICOLOR_FORCE"}  # that Jupyter's kernels set; colours hide words
 _PURELIB = "import sysconfig; print(sysconfig.get_path('purelib'))"
 _INDEXES = {"-i", "--index-url", "--extra-index-url", "--default-index", "--index"}
 _LOOKS_AT_ENVIRONMENT = ("doctor", "verify")
@@ -62,7 +64,8 @@ Runner = Callable[[list[str], Mapping[str, str], Path, float], Outcome]
 def run_here(argv: list[str], variables: Mapping[str, str], folder: Path, limit: float) -> Outcome:
     """Run a command as this user; past its limit it ends with 124."""
     lines: list[str] = []
-    apart = Isolation(for_child({**PLAIN, **variables}), folder, LONGEST_LINE, lambda _pid: False)
+    known = {name: value for name, value in for_child({**PLAIN, **variables}).items() if name not in COLOURS}
+    apart = Isolation(known, folder, LONGEST_LINE, lambda _pid: False)
     try:
         status = stream(argv, lines.append, limit=limit, isolation=apart)
     except TimeoutError:
@@ -141,7 +144,7 @@ class Scene:
 
     def wrong(self, fault: str, **params: object) -> str:
         """Return one of the lab's own sentences about what is wrong, with its placeholders filled."""
-        return put_in(self.faults[fault], {name: str(value) for name, value in params.items()})
+        return put_in(self.faults[fault], {**self.values, **{name: str(value) for name, value in params.items()}})
 
     @staticmethod
     def fails(outcome: Outcome) -> str:
@@ -187,9 +190,15 @@ class Scene:
         return interpreter(self.folder / name)
 
     def venv(self, name: str = "env", *, version: str = "", beside_torch: bool = False, seed: bool = False) -> None:
-        """Make an environment, with another Python by `version`; `beside_torch` lets it see the packages of torch's."""
+        """Make an environment, with another Python by `version`, and with a pip of its own by `seed`.
+
+        `beside_torch` lets it see the packages of torch's.
+        """
         base = version or self._base(self.torch if beside_torch else "")
-        self.need(self.uv("venv", *(["--seed"] if seed else []), "--python", base, str(self.folder / name)))
+        target = str(self.folder / name)
+        # The pip that comes with a Python needs no network; Debian's Python comes without.
+        if not seed or self.call(base, "-m", "venv", target).status:
+            self.need(self.uv("venv", *(["--seed", "--clear"] if seed else []), "--python", base, target))
         if beside_torch:
             mine, other = (self.call(python, "-c", _PURELIB).last for python in (self.python(name), self.torch))
             self.write(str(Path(mine).relative_to(self.folder) / "beside.pth"), other)
@@ -328,7 +337,8 @@ class Scene:
             raise WorkFailed(verbatim(outcome.last), hint=_("Fix that, then start the lab again."))
 
     def _run(self, argv: list[str], variables: Mapping[str, str] | None = None) -> Outcome:
-        return self._runner(argv, {**self.variables, **(variables or {})}, self.folder, LIMIT_SECONDS)
+        done = self._runner(argv, {**self.variables, **(variables or {})}, self.folder, LIMIT_SECONDS)
+        return Outcome(done.status, without_colours(done.text))
 
 
 def _replaced(text: str, places: Mapping[str, str]) -> str:

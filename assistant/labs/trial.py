@@ -17,6 +17,7 @@ from assistant.model.errors import AssistantError
 from assistant.model.record import Record
 
 LEAST_RIGHT, LEAST_WRONG, LEAST_HINTS, LEAST_CAUSES = 2, 1, 2, 2
+SHARE_OF_MINUTES = 0.5  # chosen: more of a learner's time no start may take
 NAMES = 64  # that are tried for drawing each variant
 _CODE = re.compile(r"`[^`]+`")
 _TOKEN = re.compile(r"[\w./<>=-]{5,}")
@@ -95,8 +96,11 @@ def _flat(value: str | tuple[str, ...] | dict[str, str]) -> dict[str, str]:
 
 def _played(play: Play) -> Iterator[Text]:
     """Yield what is wrong with one variant when it is played."""
+    began = time.monotonic()
     play.start()
     outcome = play.symptom()
+    if (took := time.monotonic() - began) > SHARE_OF_MINUTES * 60 * play.text.minutes:
+        yield _("The start takes {seconds:.0f} s of {minutes} minutes.", seconds=took, minutes=play.text.minutes)
     if not outcome.status:
         yield _("Nothing fails after the start.")
     if not proves(play.text, outcome.text):

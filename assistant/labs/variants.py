@@ -20,10 +20,13 @@ def variant_of(variants: Sequence[Mapping[str, str]], key: str, learner: str) ->
 
 
 def filled(record: _R, values: Mapping[str, str]) -> _R:
-    """Fill the placeholders in all texts of a record; names without a value, such as `{lab}`, stay as they are."""
+    """Fill the placeholders in all texts of a record; names without a value, such as `{lab}`, stay as they are.
+
+    The sentences in `faults` have placeholders of their own as well, so `Scene.wrong` fills them.
+    """
     if not values:
         return record
-    fields = {name: getattr(record, name) for name in record.__struct_fields__ if name != "variant"}
+    fields = {name: getattr(record, name) for name in record.__struct_fields__ if name not in {"variant", "faults"}}
     return replace(record, **{name: _in(value, values) for name, value in fields.items()})
 
 

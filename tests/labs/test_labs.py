@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -9,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from assistant.install import interpreter
-from assistant.labs import Lab, broken_labs, labs, scene
+from assistant.labs import Lab, broken_labs, labs, new_lab, scene, try_lab
 from assistant.labs.notebook import names, notebook_of, text_of
-from assistant.labs.trial import try_lab
-from assistant.model.errors import BadInput
+from assistant.model.errors import AssistantError, BadInput
 
 ROOT = Path(__file__).parents[2]
 
@@ -59,9 +59,13 @@ def test_points_follow_from_all_that_was_done(lab):
 
 @pytest.mark.process
 @HASH
-def test_what_is_printed_can_be_typed_back(lab):
-    """Places are named as seen from the lab's folder, in which lines run; long outputs are whole, and folded."""
-    assert "Looking in indexes: mirror/simple" in lab.start().text
+def test_what_is_printed_can_be_typed_back(lab, monkeypatch):
+    """Places are named as seen from the lab's folder; outputs are whole, folded where long, and without colours."""
+    for name in ("FORCE_COLOR", "CLICOLOR_FORCE"):
+        monkeypatch.setenv(name, "1")
+    started = lab.start().text
+    assert "Looking in indexes: mirror/simple" in started
+    assert "\x1b" not in started + lab.run("pip install --index-url mirror/simple lab-demo").text
     assert lab.run("python -c \"open('made.txt', 'w').write('here')\"").text == "```text\n\n```"
     assert lab.read("made.txt") == "here"
     lab.write("made.txt", lab.read("made.txt") + " again")
@@ -136,3 +140,72 @@ def test_a_broken_lab_of_the_users_own_costs_a_sentence(tmp_path, monkeypatch):
     assert len(broken_labs()) == len(BROKEN)
     assert "no-such-cause" not in labs()
     assert "moon" in refused(lambda: Lab("no-such-cause"))
+
+
+@pytest.mark.process
+@HASH
+def test_packages_come_from_where_the_users_pip_takes_them(lab, monkeypatch):
+    """The user's mirror is asked, what is installed is a copy of its own, and the doctor looks at the lab."""
+    lab.start()
+    monkeypatch.setenv("PIP_INDEX_URL", (lab.scene.folder / "upstream" / "simple").as_uri())
+    scene.package_sources.cache_clear()
+    asking = Lab("wrong-hash", lab.scene.folder, learner="ann")
+    asking.run("uv pip install lab-demo")
+    scene.package_sources.cache_clear()
+    (module,) = asking.scene.folder.rglob("lab_demo.py")
+    assert module.stat().st_nlink == 1
+    assert asking.check().text.startswith("**Fixed")
+    assert asking.scene._argv("assistant", "doctor")[-2:] == ["--target", str(asking.scene.folder / "env")]
+
+
+VARIANTS = """
+[[variant]]
+size = "3"
+
+[[variant]]
+size = "5"
+"""
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """Give a folder for labs of one's own, with one in two variants."""
+    place = new_lab("sizes", tmp_path / "own")
+    for name in ("lab.toml", "lab.zh_CN.toml", "ways.toml"):
+        text = (place / name).read_text("utf-8").replace('": 3', '": {size}').replace("': 3", "': {size}")
+        (place / name).write_text(text + (VARIANTS if name == "lab.toml" else ""), "utf-8")
+    program = (place / "scene.py").read_text("utf-8").replace('size == "3"', 'size == scene.values["size"]')
+    (place / "scene.py").write_text(program, "utf-8")
+    monkeypatch.setenv("ASSISTANT_LABS", str(tmp_path / "own"))
+    return labs()["sizes"]
+
+
+@pytest.mark.process
+def test_learners_get_variants_of_their_own(own, tmp_path):
+    """A name draws the variant, always the same; the texts, the lab and its ways are filled in with it."""
+    assert try_lab(own, tmp_path / "trial").faults == ()
+    drawn = {name: own.values(name)["size"] for name in ("", *map(str, range(20)))}
+    assert set(drawn.values()) == {"3", "5"}
+    assert drawn[""] == "3"
+    other = next(name for name, size in drawn.items() if size == "5")
+    lab = Lab("sizes", tmp_path / "lab", learner=other)
+    lab.start()
+    lab.write("settings.json", '{"name": "demo", "size": 3}')
+    assert "but with size 3" in lab.check().text
+    lab.write("settings.json", '{"name": "demo", "size": 5}')
+    assert lab.check().text.startswith("**Fixed: 9 of 10")
+
+
+@pytest.mark.process
+def test_a_lab_that_needs_another_machine_says_so(own, tmp_path):
+    """Another system, Python or package is one sentence, before anything is made."""
+    for change, sentence in {
+        'systems = ["macos"]' if sys.platform != "darwin" else 'systems = ["linux"]': "can be played on",
+        'needs = ["no_such_module"]': "is not installed here",
+    }.items():
+        text = (own.folder / "lab.toml").read_text("utf-8")
+        (own.folder / "lab.toml").write_text(f"{change}\n{text}", "utf-8")
+        with pytest.raises(AssistantError, match=sentence):
+            Lab(str(own.folder), tmp_path / "lab").start()
+        (own.folder / "lab.toml").write_text(text, "utf-8")
+    assert not (tmp_path / "lab").exists()

@@ -103,6 +103,10 @@ def test_the_wheel_holds_every_notebook_and_its_types(wheel):
         assert set(NOTEBOOKS) <= inside
         assert files.read("assistant/notebooks/setup.ipynb") == (ROOT / "notebooks" / "setup.ipynb").read_bytes()
         assert "assistant/py.typed" in files.namelist()
+        assert "assistant/labs/library/wrong-hash/scene.py" in files.namelist()
+        assert [name for name in files.namelist() if name.endswith("ways.toml")] == [
+            "assistant/labs/template/ways.toml"
+        ]
 
 
 def test_the_core_is_small(core):
@@ -155,7 +159,7 @@ def test_lists_and_files_of_the_labs_agree(core):
     listed = [text["key"] for text in json.loads(core.run("assistant", "labs", "list", "--json").stdout)]
     labs = [(ROOT / "notebooks" / name).read_text("utf-8") for name in NOTEBOOKS if name[:6] in {"labs/0", "labs/1"}]
     assert len(listed) == len(labs)
-    assert all(any(f'Lab(\\"{key}\\")' in text for text in labs) for key in listed)
+    assert all(any(f'Lab(\\"{key}\\"' in text for text in labs) for key in listed)
 
 
 def test_lab_serves_copies_of_every_notebook(lab):

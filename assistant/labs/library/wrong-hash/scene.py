@@ -3,6 +3,7 @@
 import hashlib
 import io
 import zipfile
+from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 
 from assistant.labs.scene import Outcome, Scene
@@ -47,9 +48,15 @@ def _wheel(value: int) -> bytes:
         f"{about}/METADATA": "Metadata-Version: 2.1\nName: lab-demo\nVersion: 1.0\n",
         f"{about}/WHEEL": "Wheel-Version: 1.0\nGenerator: lab\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
-    files[f"{about}/RECORD"] = "".join(f"{name},,\n" for name in [*files, f"{about}/RECORD"])
+    rows = [f"{name},sha256={_digest(text)},{len(text)}\n" for name, text in files.items()]
+    files[f"{about}/RECORD"] = "".join([*rows, f"{about}/RECORD,,\n"])
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         for name, text in files.items():
             archive.writestr(zipfile.ZipInfo(name), text)
     return packed.getvalue()
+
+
+def _digest(text: str) -> str:
+    """Return a hash as RECORD has it."""
+    return urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
