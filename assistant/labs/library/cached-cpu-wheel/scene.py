@@ -6,7 +6,11 @@ from assistant.labs.scene import Outcome, Scene
 from assistant.labs.wheels import installed_as, wheel
 
 PIP = ("-m", "pip", "--disable-pip-version-check")
-BUILDS = {"wheels": ("2.13.0+cpu", "None"), "index/torch": ("2.13.0", "'13.0'"), "cu128/torch": ("2.13.0+cu128", "'12.8'")}
+BUILDS = {
+    "wheels": ("2.13.0+cpu", "None"),
+    "index/torch": ("2.13.0", "'13.0'"),
+    "cu128/torch": ("2.13.0+cu128", "'12.8'"),
+}
 TORCH = '''"""A stand-in for torch: it knows how it was built, and nothing else."""
 
 __version__ = "{version}"

@@ -7,6 +7,8 @@ PyTorch's own code from the variable, as on any machine with NVIDIA's driver.
 import os
 import sys
 
+import torch
+
 path, cards = sys.argv[1], int(sys.argv[2])
 os.environ.pop("CUDA_VISIBLE_DEVICES", None)
 with open(path, encoding="utf-8") as file:
@@ -14,8 +16,6 @@ with open(path, encoding="utf-8") as file:
 for name, _sign, value in (line.removeprefix("export ").partition("=") for line in lines):
     print(f"{name}={value}", flush=True)
     os.environ[name] = value
-
-import torch
 
 torch.cuda._raw_device_count_nvml = lambda: cards
 seen = torch.cuda._device_count_nvml()

@@ -4,6 +4,8 @@ import argparse
 import json
 import sys
 
+import torch
+
 parser = argparse.ArgumentParser(prog="main.py")
 memory = parser.add_mutually_exclusive_group()
 for option in ("--cpu", "--lowvram", "--novram", "--highvram"):
@@ -16,8 +18,6 @@ with open(sys.argv[1], encoding="utf-8") as file:
     arguments = json.load(file)["arguments"]
 print("arguments:", *arguments, flush=True)
 args = parser.parse_args(arguments)
-
-import torch
 
 device = "cpu" if args.cpu or not torch.cuda.is_available() else "cuda"
 dtype = torch.float16 if args.force_fp16 else torch.float32

@@ -13,7 +13,9 @@ def count(text):
     """Return how many words a text has."""
     return len(text.split())
 '''
-MODULE_NEW = '\n\ndef longest(text):\n    """Return the longest word of a text."""\n    return max(text.split(), key=len)\n'
+MODULE_NEW = (
+    '\n\ndef longest(text):\n    """Return the longest word of a text."""\n    return max(text.split(), key=len)\n'
+)
 
 
 def breaks(scene: Scene) -> None:

@@ -17,7 +17,9 @@ def breaks(scene: Scene) -> None:
     """Make an environment with torch and pip, one without either, and a terminal whose PATH finds that one first."""
     scene.venv(beside_torch=True, seed=True)
     scene.venv("tools")
-    scene.write("profile.sh", f"# Each new terminal runs this file.\n{ENV}# added by the installer of some tools\n{OTHER}")
+    scene.write(
+        "profile.sh", f"# Each new terminal runs this file.\n{ENV}# added by the installer of some tools\n{OTHER}"
+    )
 
 
 def symptom(scene: Scene) -> Outcome:

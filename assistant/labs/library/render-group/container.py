@@ -1,7 +1,8 @@
 """Start what compose.yaml describes, in a pretended container, and look for the card as ROCm's rocminfo does.
 
-Who may open a device is decided as the kernel decides it: by the numbers of the user and of the groups, and the device's
-owner, group and mode. The devices are those of host.json, the names of groups those of the image, in image.group.
+Who may open a device is decided as the kernel decides it: by the numbers of the user and of the groups, and the
+device's owner, group and mode. The devices are those of host.json, the names of groups those of the image,
+in image.group.
 """
 
 import json
@@ -46,6 +47,8 @@ for path in NEEDED:
     digit = mode[2] if gid in groups else mode[3]
     if uid and int(digit) & READ_WRITE != READ_WRITE:
         print(f"Unable to open {path} read-write: Permission denied")
-        sys.exit('user is not member of "render" group, the default DRM access group. Users must be a member of the '
-                 '"render" group or another DRM access group in order for ROCm applications to run successfully.')
+        sys.exit(
+            'user is not member of "render" group, the default DRM access group. Users must be a member of the '
+            '"render" group or another DRM access group in order for ROCm applications to run successfully.'
+        )
 print("Agent 2: gfx1100, AMD Radeon RX 7900 XTX")

@@ -1,7 +1,8 @@
 """Start the training that compose.yaml describes; usage: container.py PYTHON.
 
-The container is pretended, as not every computer has Docker: no file in shared memory may become larger than the shared
-memory that a container with these settings has. Docker's default is 64 MB. What fails then is PyTorch's own data loader.
+The container is pretended, as not every computer has Docker: no file in shared memory may become larger than the
+shared memory that a container with these settings has. What fails then is PyTorch's own data loader.
+Docker's default: https://docs.docker.com/reference/cli/docker/container/run/.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""A container with the little shared memory that Docker gives, and a data loader that hands over large batches in it."""
+"""A container with as little shared memory as Docker gives, and a data loader that hands over large batches in it."""
 
 import json
 import sys
