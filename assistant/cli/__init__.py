@@ -41,6 +41,9 @@ COMMANDS = {
     "onnx": "onnx",
     "catalog": "catalog",
     "labs": "labs",
+    "rules": "authoring",
+    "machines": "authoring",
+    "schema": "authoring",
 }
 
 

@@ -22,7 +22,7 @@ from assistant.model.record import replace
 @click.option(
     "--record",
     metavar="FILE",
-    help="Save everything read from the machine to a file for --replay, private data removed.",
+    help="Save everything read from the machine, and what was found, to a file for --replay, private data removed.",
 )
 @replay_option
 @click.option("--from", "report", metavar="PASTED.txt", help="Read a pasted report instead ('-' for standard input).")
@@ -75,7 +75,9 @@ def _look(record: str | None, replay: str | None, overrides: dict[str, str]) -> 
         return detect_machine(host, overrides=overrides)
     recorder = RecordingHost(host)
     found = detect_machine(recorder, overrides=overrides)
-    write_file(record, write_recording(recorder, Path(record).stem))
+    from assistant.session.recordings import with_expected  # noqa: PLC0415 - detection needs no planner
+
+    write_file(record, with_expected(write_recording(recorder, Path(record).stem), record))
     return found
 
 

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import click
 
-from assistant.cli.inputs import host_of, only_one, print_answers, read_file, read_text, replay_option, write_file
+from assistant.cli.inputs import (
+    add_rules,
+    host_of,
+    only_one,
+    print_answers,
+    read_file,
+    read_text,
+    replay_option,
+    rules_option,
+    write_file,
+)
 from assistant.cli.terminal import echo, echo_json, json_option
 from assistant.detect import detect
 from assistant.diagnose import Log, read_log
@@ -32,15 +42,24 @@ class Case(Record, frozen=True):
 )
 @click.option("--machine", metavar="FILE", help="The machine that the log comes from, as `detect --json` prints it.")
 @replay_option
+@rules_option
 @click.option("--report", metavar="FILE.md", help="Write a report to paste into an issue, private data removed.")
 @json_option
 def diagnose(
-    log: str | None, batch: str | None, machine: str | None, replay: str | None, report: str | None, *, as_json: bool
+    log: str | None,
+    batch: str | None,
+    machine: str | None,
+    replay: str | None,
+    report: str | None,
+    rules: tuple[str, ...],
+    *,
+    as_json: bool,
 ) -> None:
     """Find the cause of a failure in a log ('-' for standard input)."""
     only_one(machine=machine, replay=replay, batch=batch)
     if batch and log:
         raise click.UsageError(say("--batch reads its logs from a file and cannot be combined with LOG."))
+    add_rules(rules)
     if batch:
         print_answers(read_text(batch), _of_line)
         return

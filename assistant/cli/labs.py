@@ -139,14 +139,6 @@ def test_labs(context: click.Context, places: tuple[str, ...], torch: str, *, as
 
 
 @labs.command()
-def schema() -> None:
-    """Print the JSON schema of a lab's lab.toml."""
-    from assistant.labs import schema as made  # noqa: PLC0415 - `--help` needs no notebook library
-
-    echo_json(made())
-
-
-@labs.command()
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option(
     "--answers", type=click.Path(path_type=Path), metavar="FILE", help="Also write the answers, for teachers."

@@ -3,42 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from functools import cache
 
-from assistant.diagnose.predicates import ask, check_facts, installed_of, torch_cuda
-from assistant.diagnose.tables import table
+from assistant.diagnose.predicates import ask, installed_of, torch_cuda
+from assistant.diagnose.rules import Case, Check, load_rules
 from assistant.i18n import _
 from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Machine, Vendor
-from assistant.model.record import Record
-
-
-class Case(Record, frozen=True):
-    """One answer of a check: what must be known to hold, what must not, and the sentence to show then.
-
-    `live` needs the machine at hand: a recording may not know it. `gpu_plan` needs a plan that takes a GPU.
-    """
-
-    severity: Severity
-    text: str
-    facts: dict[str, object] = {}
-    unless: dict[str, object] = {}
-    live: bool = False
-    gpu_plan: bool = False
-
-
-class Check(Record, frozen=True):
-    """One thing that can be wrong: its cases in order, and who says so."""
-
-    key: str
-    source: str
-    case: tuple[Case, ...]
-
-
-class _File(Record, frozen=True):
-    as_of: str
-    check: tuple[Check, ...]
-
 
 # Facts by which a check is known to be about packages.
 _ABOUT_PACKAGES = {"packages", "installed", "builds_differ"}
@@ -48,20 +18,24 @@ def check_up(
     machine: Machine, known: Collection[str] = (), *, live: bool = False, gpu_plan: bool = True
 ) -> tuple[Finding, ...]:
     """Judge a machine's facts: one finding for each check that can be answered, unless its key is `known` already."""
-    found = (_judged(check, machine, live=live, gpu_plan=gpu_plan) for check in _checks() if check.key not in known)
+    found = (
+        _judged(check, machine, live=live, gpu_plan=gpu_plan) for check in load_rules().checks if check.key not in known
+    )
     return tuple(finding for finding in found if finding)
 
 
 def check_packages(machine: Machine, *, gpu_plan: bool = True) -> tuple[Finding, ...]:
     """Return which of a machine's packages do not go together with one another or with its GPUs."""
-    asked = [check for check in _checks() if any(_ABOUT_PACKAGES & set(case.facts) for case in check.case)]
+    asked = [check for check in load_rules().checks if any(_ABOUT_PACKAGES & set(case.facts) for case in check.case)]
     found = (_judged(check, machine, live=False, gpu_plan=gpu_plan) for check in asked)
     return tuple(finding for finding in found if finding and finding.wrong)
 
 
 def variables() -> tuple[str, ...]:
     """Name the environment variables that checks ask for, which `Machine.env` should hold where they are set."""
-    return tuple(dict.fromkeys(name for check in _checks() for case in check.case for name in _variables(case)))
+    return tuple(
+        dict.fromkeys(name for check in load_rules().checks for case in check.case for name in _variables(case))
+    )
 
 
 def _judged(check: Check, machine: Machine, *, live: bool, gpu_plan: bool) -> Finding | None:
@@ -117,14 +91,3 @@ def _variables(case: Case) -> list[str]:
 
 def _names(value: object) -> list[str]:
     return list(map(str, value)) if isinstance(value, dict | list) else []
-
-
-@cache
-def _checks() -> tuple[Check, ...]:
-    """Read the shipped checks, once; raise `BadInput`, `ValueError` or `TypeError` naming what is wrong in them."""
-    checks = table("health.toml", _File).check
-    for check in checks:
-        for case in check.case:
-            check_facts(case.facts, f"health.toml, {check.key}")
-            check_facts(case.unless, f"health.toml, {check.key}")
-    return checks

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from assistant.catalog import identified, load_catalog
+from assistant.catalog import has_code, identified, load_catalog, number
 from assistant.catalog.companions import companion, known_names
 from assistant.diagnose.attempts import tag_of
 from assistant.diagnose.builds import package_built
@@ -18,6 +18,7 @@ from assistant.diagnose.rules import PLACEHOLDER, Rule
 from assistant.diagnose.surroundings import Surroundings, for_cuda, torchcodec_install
 from assistant.diagnose.typed import typed_names
 from assistant.diagnose.wheels import wheel_names
+from assistant.model.machine import Vendor
 
 # /lib64/libc.so.6: version `GLIBC_2.32' not found (required by /…/site-packages/vllm/_C.abi3.so)
 _REQUIRED = re.compile(r"version .(glibc(?:xx)?|cxxabi)_[\d.]{2,8}. not found \(required by ([^)\n]{1,300})\)")
@@ -37,14 +38,19 @@ def _glibc(case: Surroundings) -> dict[str, str]:
 
 
 def _driver(case: Surroundings) -> dict[str, str]:
-    """Name the newest build of PyTorch for the CUDA of a driver that is too old for the one that is installed."""
+    """Name the newest build of PyTorch for the CUDA of a driver that is too old for the one that is installed.
+
+    It has code for every NVIDIA card that is known here: of the steady variant where that has, else of another one.
+    """
     found = _DRIVER_CUDA.search(case.text)
-    variant = kits().steady.get(found[1], "") if found else ""
     platform = "windows_amd64" if case.machine.os == "windows" else "linux_x86_64"
-    python = tag_of(case.machine) or None
-    wheel = next(iter(load_catalog().wheels(platform, python, variant)), None) if variant else None
-    if wheel is None or found is None:
+    built = load_catalog().wheels(platform, tag_of(case.machine) or None, f"cu{found[1]}") if found else ()
+    cards = [number(gpu.compute_capability) for gpu in case.machine.gpus if gpu.vendor is Vendor.NVIDIA]
+    fitting = [one for one in built if all(has_code(one.sm, one.ptx, card, alone=False) for card in cards if card)]
+    if found is None or not fitting:
         return {}
+    steady = kits().steady.get(found[1], "")
+    wheel = next((one for one in fitting if one.variant == steady), fitting[0])
     command = torch_install(wheel).replace("pip install", "pip install --force-reinstall", 1)
     return {"driver_cuda": f"{found[1]}.{found[2]}", "older": command, "older_torch": wheel.version}
 

@@ -12,6 +12,8 @@ from packaging.version import InvalidVersion, Version
 from assistant.catalog import TorchWheel, has_code, identified, load_catalog, number
 from assistant.catalog.needs import sharing
 from assistant.catalog.toolchains import cuda_of, toolkits
+from assistant.i18n import Text, _
+from assistant.model.errors import BadInput
 from assistant.model.machine import Gpu, Machine, Vendor
 
 Verdict = bool | None
@@ -248,17 +250,31 @@ def ask(machine: Machine, facts: dict[str, Any]) -> dict[str, Verdict]:
     return {name: PREDICATES[name][1](machine, wanted) for name, wanted in facts.items()}
 
 
+def wrong_in(where: str, reason: Text) -> BadInput:
+    """Return the error for a file of rules; `where` names the file and the rule."""
+    return BadInput(
+        _("{where}: {reason}.", where=where, reason=reason),
+        hint=_("Correct it there; `assistant schema rules` prints the form of these files."),
+    )
+
+
 def check_facts(facts: dict[str, Any], where: str) -> None:
-    """Raise `ValueError` for a question or pattern that is wrong, `TypeError` for an argument of another kind."""
+    """Raise `BadInput` for a question that does not exist, an argument of another kind, or a pattern that is wrong."""
     for name, wanted in facts.items():
         if name not in PREDICATES:
-            raise ValueError(f"{where}: there is no predicate {name!r}; there are {', '.join(PREDICATES)}")
+            raise wrong_in(
+                where, _("there is no fact {name}; there are {names}", name=name, names=", ".join(PREDICATES))
+            )
+        kind = PREDICATES[name][0].__name__
         if not isinstance(wanted, PREDICATES[name][0]):
-            raise TypeError(f"{where}: {name} wants a {PREDICATES[name][0].__name__}, not {wanted!r}")
+            raise wrong_in(
+                where, _("the fact {name} wants a {kind}, not {value}", name=name, kind=kind, value=repr(wanted))
+            )
         try:
             ask(_all_known(wanted), {name: wanted})
-        except (InvalidSpecifier, re.error) as error:
-            raise ValueError(f"{where}: {name}: {error}") from error
+        except (InvalidSpecifier, re.error, LookupError, TypeError, ValueError) as error:
+            text = _("the fact {name} cannot be asked so: {reason}", name=name, reason=error)
+            raise wrong_in(where, text) from error
 
 
 def _all_known(wanted: object) -> Machine:

@@ -76,14 +76,14 @@ def write_whole(path: Path, data: str | bytes, *, private: bool = False) -> None
     put_in_place(draft(path, lambda file: file.write(content), private=private), path)
 
 
-def write_temporary(path: Path, data: str) -> None:
+def write_temporary(path: Path, data: str | bytes) -> None:
     """Write a file in a temporary folder, for a program that is started next: after a power cut nobody reads it.
 
     Raises `OSError`.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _NO_LINK | _NO_WAIT | _BINARY
     with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
-        file.write(data.encode())
+        file.write(data.encode() if isinstance(data, str) else data)
 
 
 def open_temporary(path: Path) -> IO[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assistant.labs.authoring import new_lab, schema
+from assistant.labs.authoring import new_lab
 from assistant.labs.definition import LabText, broken_labs, lab_at, labs
 from assistant.labs.grade import Grade, grade
 from assistant.labs.lab import Lab
@@ -30,7 +30,6 @@ __all__ = [
     "new_lab",
     "notebook_of",
     "prove",
-    "schema",
     "try_lab",
     "write_notebooks",
 ]

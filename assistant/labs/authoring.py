@@ -6,9 +6,8 @@ from pathlib import Path
 
 from assistant.host.files import read_plain, write_whole
 from assistant.i18n import _
-from assistant.labs.definition import FILE_BYTES, LabText, check_key
+from assistant.labs.definition import FILE_BYTES, check_key
 from assistant.model.errors import BadInput, unwritable
-from assistant.model.record import schema_of
 
 TEMPLATE = Path(__file__).with_name("template")
 
@@ -30,8 +29,3 @@ def new_lab(key: str, folder: Path) -> Path:
     except OSError as error:
         raise unwritable(place, error) from error
     return place
-
-
-def schema() -> dict[str, object]:
-    """Return the JSON schema of lab.toml."""
-    return schema_of(LabText)

@@ -1,4 +1,4 @@
-"""Makes the small wheels that labs install: what pip and uv do with them is real, and no index has to be asked."""
+"""Small wheels for any Python, and folders that pip and uv read as package indexes."""
 
 from __future__ import annotations
 
@@ -6,41 +6,59 @@ import hashlib
 import io
 import zipfile
 from base64 import urlsafe_b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
-from assistant.labs.installed import packages_of
-from assistant.labs.scene import Scene
+from assistant.host.files import write_temporary
 
 
-def wheel(name: str, version: str, files: Mapping[str, str], requires: Iterable[str] = ()) -> tuple[str, bytes]:
-    """Return the file name and the content of a wheel for any Python, whose RECORD holds the hash of each file.
-
-    The same arguments give the same bytes. Format: https://packaging.python.org/specifications/binary-distribution-format/.
-    """
-    stem = f"{name.replace('-', '_')}-{version}"
-    needs = "".join(f"Requires-Dist: {one}\n" for one in requires)
-    held = {
+def wheel(
+    name: str,
+    version: str,
+    files: Mapping[str, str],
+    *,
+    summary: str = "",
+    requires: Sequence[str] = (),
+    entry_points: str = "",
+) -> bytes:
+    """Return a wheel for any Python with these files; the same content gives the same bytes."""
+    about = f"{name.replace('-', '_')}-{version}.dist-info"
+    told = [("Name", name), ("Version", version), *([("Summary", summary)] if summary else [])]
+    told += [("Requires-Dist", one) for one in requires]
+    contents = {
         **files,
-        f"{stem}.dist-info/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{needs}",
-        f"{stem}.dist-info/WHEEL": "Wheel-Version: 1.0\nGenerator: lab\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{about}/METADATA": "".join(f"{field}: {value}\n" for field, value in [("Metadata-Version", "2.1"), *told]),
+        f"{about}/WHEEL": "Wheel-Version: 1.0\nGenerator: lab\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
-    record = f"{stem}.dist-info/RECORD"
-    rows = [f"{path},sha256={_hash(text)},{len(text.encode())}\n" for path, text in held.items()]
+    if entry_points:
+        contents[f"{about}/entry_points.txt"] = entry_points
+    rows = [f"{path},sha256={_digest(text.encode())},{len(text.encode())}" for path, text in contents.items()]
+    contents[f"{about}/RECORD"] = "\n".join([*rows, f"{about}/RECORD,,", ""])
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
-        for path, text in {**held, record: f"{''.join(rows)}{record},,\n"}.items():
+        for path, text in contents.items():
             archive.writestr(zipfile.ZipInfo(path), text)
-    return f"{stem}-py3-none-any.whl", packed.getvalue()
+    return packed.getvalue()
 
 
-def _hash(text: str) -> str:
-    return urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
+def file_of(name: str, version: str) -> str:
+    """Return the name of the file of such a wheel."""
+    return f"{name.replace('-', '_')}-{version}-py3-none-any.whl"
 
 
-def installed_as(scene: Scene, package: str, files: Mapping[str, str]) -> bool:
-    """Return whether a package is installed in the scene's environment with exactly these files of its wheel."""
-    folder = packages_of(scene.folder / "env")
-    if folder is None or scene.altered(package):
-        return False
-    place = folder.relative_to(scene.folder)
-    return all(scene.read(str(place / path)) == text for path, text in files.items())
+def _digest(content: bytes) -> str:
+    """Return a hash in the form of RECORD: https://packaging.python.org/specifications/recording-installed-packages/."""
+    return urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+
+
+def add_to_index(index: Path, name: str, wheels: Mapping[str, bytes]) -> None:
+    """Write a project's wheels, by version, into an index, which each start of a lab makes anew, with their hashes."""
+    folder = index / name
+    folder.mkdir(parents=True, exist_ok=True)
+    links = []
+    for version, content in wheels.items():
+        file = file_of(name, version)
+        write_temporary(folder / file, content)
+        sha256 = hashlib.sha256(content).hexdigest()
+        links.append(f'<a href="{file.replace("+", "%2B")}#sha256={sha256}">{file}</a>')
+    write_temporary(folder / "index.html", "\n".join(["<!DOCTYPE html>", *links, ""]))

@@ -31,6 +31,13 @@ def rules(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any,
             yield 0, None, text, []
 
 
+def comments(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
+    """Yield each comment of a template, which is one line."""
+    for line in file.read().decode().splitlines():
+        if line.startswith("# "):
+            yield 0, None, line.removeprefix("# "), []
+
+
 def labels(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
     """Yield the label by which a shipped machine is chosen."""
     yield 0, None, json.load(file)["label"], []
@@ -64,6 +71,16 @@ def needs(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any,
     """Yield what packages need of a system, and how to get it."""
     for row in json.load(file)["needs"]["rows"]:
         yield from ((0, None, text, []) for text in (row["text"], *row.get("help", {}).values()))
+
+
+def companions(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
+    """Yield what the documentation tells of torch's companions, and whose wheels lie elsewhere."""
+    tables = json.load(file)
+    for row in tables["companions"]["rows"]:
+        for one in (row, row.get("build", {}), *row.get("ranges", ())):
+            if one.get("note"):
+                yield 0, None, one["note"], []
+    yield from ((0, None, row["by"], []) for row in tables["wheel_sources"]["rows"])
 
 
 def caveats(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above

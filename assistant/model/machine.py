@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any, Literal
 
+import msgspec
+
 from assistant.model.finding import Finding
 from assistant.model.record import Record
 
@@ -113,11 +115,22 @@ class Exchange(Record, frozen=True):
     answer: Answer
 
 
+class Expected(Record, frozen=True):
+    """What a replay must give: facts of the machine, the keys of all findings, and values of the best plan.
+
+    Of `machine` and `plan` only what is named counts; `plan` is null where nothing fits. What is left out is not
+    compared.
+    """
+
+    machine: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
+    findings: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+    plan: dict[str, Any] | msgspec.UnsetType | None = msgspec.UNSET
+
+
 class Recording(Record, frozen=True, omit_defaults=False):
     """A recorded machine: the questions asked of it, and its answers.
 
     `origin` is "recorded" (on real hardware) or "composed" (from published output, see `source`).
-    `expect` holds what a replay must give: `machine` (facts), `findings` (their keys) and `plan`.
     """
 
     schema: Literal[1] = 1
@@ -126,4 +139,4 @@ class Recording(Record, frozen=True, omit_defaults=False):
     source: str = ""
     date: str = ""
     said: tuple[Exchange, ...] = ()
-    expect: dict[str, Any] = {}
+    expect: Expected = Expected()

@@ -105,12 +105,6 @@ def _default(field: msgspec.structs.FieldInfo) -> object:
     return field.default if made is msgspec.NODEFAULT else made()
 
 
-def schema_of(kind: type) -> dict[str, Any]:
-    """Return the JSON schema of a record."""
-    decoder(kind)
-    return msgspec.json.schema(kind)
-
-
 def to_plain(value: object) -> object:
     """Turn a record into dicts, lists and scalars."""
     return msgspec.to_builtins(value)

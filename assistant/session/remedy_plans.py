@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 
 from packaging.requirements import Requirement
@@ -134,14 +134,29 @@ def _into(plan: Plan, machine: Machine, wanted: PlanRequest, where: Interpreter 
     named = {canonicalize_name(Requirement(line).name): line for line in plan.requirements}
     asked = {"torch-directml", *(canonicalize_name(Requirement(pin).name) for pin in wanted.pins)}
     changed = [name for name in named if name in CORE | asked and not (stays and name == "torch")]
-    here = [name for name in changed if name in CORE or _from_index_of(plan, name)]
-    lines = {name: _quoted(named[name] if sure else _bare(named[name])) for name in changed}
-    if here:
+    lines: dict[str, str] = {name: named[name] if sure else _bare(named[name]) for name in changed}
+    if here := _from_torchs_index(plan, lines):
         yield f"python -m pip uninstall -y {' '.join(here)}"
+    yield from _pip_install(plan, lines)
+
+
+def pip_commands(plan: Plan) -> Iterator[str]:
+    """Yield the commands of plain pip that install what a plan requires, torch and what shares its index first."""
+    return _pip_install(plan, {canonicalize_name(Requirement(line).name): line for line in plan.requirements})
+
+
+def _pip_install(plan: Plan, lines: Mapping[str, str]) -> Iterator[str]:
+    """Yield the commands that install requirements, by name: first those from torch's index, then the rest."""
+    here = _from_torchs_index(plan, lines)
+    if here:
         index = f" --index-url {plan.index_url}" if plan.index_url else ""
-        yield f"python -m pip install {' '.join(lines[name] for name in here)}{index}"
-    if rest := [name for name in changed if name not in here]:
-        yield f"python -m pip install {' '.join(lines[name] for name in rest)}"
+        yield f"python -m pip install {' '.join(_quoted(lines[name]) for name in here)}{index}"
+    if rest := [name for name in lines if name not in here]:
+        yield f"python -m pip install {' '.join(_quoted(lines[name]) for name in rest)}"
+
+
+def _from_torchs_index(plan: Plan, names: Iterable[str]) -> list[str]:
+    return [name for name in names if name in CORE or _from_index_of(plan, name)]
 
 
 def _from_index_of(plan: Plan, name: str) -> bool:

@@ -11,71 +11,10 @@ from importlib.resources import files
 import pytest
 
 from assistant.catalog import load_catalog, number
-from assistant.catalog.bundles import BundleTables
-from assistant.catalog.companions import CompanionTables
-from assistant.catalog.generations import GenerationTables
-from assistant.catalog.identity import CardTables
-from assistant.catalog.launchers import LauncherTables
-from assistant.catalog.limits import LimitTables
-from assistant.catalog.memory import MemoryTables
-from assistant.catalog.names import NameTables
-from assistant.catalog.needs import NeedTables
-from assistant.catalog.onnxruntimes import OnnxRuntimeTables
-from assistant.catalog.places import PlaceTables
-from assistant.catalog.recipes import RecipeTables
-from assistant.catalog.rows import CudaTables, DirectmlTables, IndexTables, RocmTables, SystemTables, TorchTables
-from assistant.catalog.tables import Table, read_tables
-from assistant.catalog.toolchains import ToolchainTables
-from assistant.catalog.variants import VariantTables
-from assistant.catalog.vocabulary import VocabularyTables
-from assistant.export.containers import ContainerTables
+from assistant.catalog.tables import read_tables
 from assistant.model.errors import BadInput
-from assistant.model.record import Record
-from assistant.session.support import SupportTables
+from assistant.session.schemas import TABLES, kind
 
-
-class Switch(Record, frozen=True):
-    """A variable that keeps a library from reporting; `host/telemetry.py` reads the table without this schema."""
-
-    name: str
-    value: str
-    of: str
-
-
-class Switches(Record, frozen=True):
-    """The file of these variables."""
-
-    switches: Table[Switch]
-
-
-KINDS = {
-    "bundles": BundleTables,
-    "companions": CompanionTables,
-    "torch": TorchTables,
-    "cuda": CudaTables,
-    "rocm": RocmTables,
-    "directml": DirectmlTables,
-    "systems": SystemTables,
-    "indexes": IndexTables,
-    "generations": GenerationTables,
-    "gpus_nvidia": CardTables,
-    "gpus_amd": CardTables,
-    "gpus_intel": CardTables,
-    "containers": ContainerTables,
-    "launchers": LauncherTables,
-    "needs": NeedTables,
-    "onnxruntimes": OnnxRuntimeTables,
-    "places": PlaceTables,
-    "limits": LimitTables,
-    "memory": MemoryTables,
-    "recipes": RecipeTables,
-    "names": NameTables,
-    "support": SupportTables,
-    "telemetry": Switches,
-    "toolchains": ToolchainTables,
-    "variants": VariantTables,
-    "vocabulary": VocabularyTables,
-}
 CATALOG = load_catalog()
 
 
@@ -86,12 +25,12 @@ def shipped():
 
 def test_every_data_file_has_a_kind_and_decodes():
     """No file lies there unread, and each one follows its schema strictly."""
-    assert shipped() == sorted(KINDS)
-    for name, kind in KINDS.items():
-        read_tables(name, kind)
+    assert shipped() == sorted(TABLES)
+    for name in TABLES:
+        read_tables(name, kind(name))
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", TABLES)
 def test_every_table_names_its_source_and_date(name):
     """A table without a source or a date cannot be trusted or refreshed."""
     tables = json.loads((files("assistant.catalog") / "data" / f"{name}.json").read_bytes())

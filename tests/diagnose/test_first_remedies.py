@@ -288,3 +288,12 @@ def test_nvcc_is_read_from_the_log_before_the_machine() -> None:
     kit = nvcc_there(Surroundings(read_log("/usr/local/cuda-12.1/bin/nvcc -c a.cu"), with_torch(LINUX, "2.8.0+cu128")))
     assert kit is not None
     assert (kit.cuda, kit.gcc, kit.cl) == ("12.1", 12, "19.40")
+
+
+@pytest.mark.parametrize(("capability", "build"), [("8.9", "cu126"), ("12.0", "cu128"), (None, "cu126")])
+def test_the_older_build_for_an_old_driver_knows_the_card(capability, build):
+    """Where a driver is too old, the build that is offered instead has machine code for the card."""
+    log = "RuntimeError: The NVIDIA driver on your system is too old (found version 12080). Please update"
+    card = Gpu(vendor=Vendor.NVIDIA, name="a card", compute_capability=capability)
+    remedies = diagnose(log, Machine(os="linux", wsl=False, arch="x86_64", gpus=(card,)))[0].remedies
+    assert any(f"/whl/{build}" in command for one in remedies for command in one.commands)

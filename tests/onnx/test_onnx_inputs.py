@@ -15,7 +15,7 @@ from onnxruntime.transformers.float16 import convert_float_to_float16
 
 from assistant.onnx import convert
 from assistant.onnx.compare import try_model
-from assistant.onnx.inputs import FARTHEST, Inputs
+from assistant.onnx.inputs import FARTHEST, Inputs, traced_lengths
 from assistant.onnx.program import program
 
 Written = Callable[..., ModelProto]
@@ -150,6 +150,17 @@ def test_the_brightness_of_a_picture_changes_along_both_sides(written: Written) 
     picture = first(written("g (float[1, 1, 80, 96] x) => (float[1, 1, 80, 96] y) { y = Relu(x) }"), "tones")["x"]
     assert picture[0, 0].std(axis=0).min() > 0.1
     assert picture[0, 0].std(axis=1).min() > 0.1
+
+
+def test_the_length_at_which_a_model_was_traced_is_tried_at_last(written: Written) -> None:
+    """An exporter's stale shape of an inner value tells it; lengths of weights are tried before, as ever."""
+    model = written("g (float[1, n, 8] x) => (float[1, n, 5] y) { z = Relu(x) y = MatMul(z, w) }")
+    model.graph.initializer.append(numpy_helper.from_array(np.ones((8, 5), np.float32), "w"))
+    model.graph.value_info.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, [1, 23, 8]))
+    assert traced_lengths(model) == [23]
+    lengths = [size.length for size in Inputs(program(model), lengths=traced_lengths(model)).sizes()]
+    assert lengths[-1] == 23
+    assert 23 not in {size.length for size in Inputs(program(model)).sizes()}
 
 
 def rotary() -> ModelProto:

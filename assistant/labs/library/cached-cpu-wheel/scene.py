@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 
 from assistant.labs.scene import Outcome, Scene
-from assistant.labs.wheels import installed_as, wheel
+from assistant.labs.wheels import add_to_index, wheel
 
 PIP = ("-m", "pip", "--disable-pip-version-check")
 BUILDS = {
     "wheels": ("2.13.0+cpu", "None"),
-    "index/torch": ("2.13.0", "'13.0'"),
-    "cu128/torch": ("2.13.0+cu128", "'12.8'"),
+    "index": ("2.13.0", "'13.0'"),
+    "cu128": ("2.13.0+cu128", "'12.8'"),
 }
 TORCH = '''"""A stand-in for torch: it knows how it was built, and nothing else."""
 
@@ -32,13 +32,9 @@ def ones(size, device="cpu"):
 
 def breaks(scene: Scene) -> None:
     """Make the folder of wheels, two indexes, and an environment into which pip installed what it found best."""
-    for place in BUILDS:
-        name, content = wheel("torch", BUILDS[place][0], _files(place))
-        scene.write(f"{place}/{name}", content)
-        if place != "wheels":
-            address = name.replace("+", "%2B")
-            scene.write(f"{place}/index.html", f'<a href="{address}">{name}</a>')
-    scene.write("pip.conf", "[global]\nindex-url = {lab_address}/index\nfind-links = {lab_address}/wheels\n")
+    for place, (version, _cuda) in BUILDS.items():
+        add_to_index(scene.folder / place, "torch", {version: wheel("torch", version, _files(place))})
+    scene.write("pip.conf", "[global]\nindex-url = {lab_address}/index\nfind-links = {lab_address}/wheels/torch\n")
     scene.venv(seed=True)
     scene.need(scene.call(scene.python(), *PIP, "install", "torch"))
 
@@ -58,7 +54,7 @@ def symptom(scene: Scene) -> Outcome:
 
 def fault(scene: Scene) -> str:
     """Want a build for CUDA, as its makers built it."""
-    if not any(installed_as(scene, "torch", _files(place)) for place in ("index/torch", "cu128/torch")):
+    if not any(scene.consists_of("torch", _files(place)) for place in ("index", "cu128")):
         return scene.wrong("not-cuda")
     return scene.fails(scene.program("use_card.py"))
 

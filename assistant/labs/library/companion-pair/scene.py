@@ -1,14 +1,14 @@
 """A package that took torch back to an older release, and left the companion that wants the newer one."""
 
 from assistant.labs.scene import Outcome, Scene
-from assistant.labs.wheels import installed_as, wheel
+from assistant.labs.wheels import file_of, wheel
 
 
 def breaks(scene: Scene) -> None:
     """Make the wheels, install the newest pair, then a program that wants the release before."""
     for name, version, needs in _packages(scene):
-        file, content = wheel(name, version, _files(name, version), needs)
-        scene.write(f"wheels/{file}", content)
+        content = wheel(name, version, _files(name, version), requires=needs)
+        scene.write(f"wheels/{file_of(name, version)}", content)
     scene.venv()
     own = ("--no-index", "--find-links", str(scene.folder / "wheels"))
     scene.install(*own, "torch", "torchvision")
@@ -22,7 +22,7 @@ def symptom(scene: Scene) -> Outcome:
 
 def fault(scene: Scene) -> str:
     """Want the three packages, one of the releases that there are of each, and nothing that does not fit."""
-    found = {name for name, version, _ in _packages(scene) if installed_as(scene, name, _files(name, version))}
+    found = {name for name, version, _ in _packages(scene) if scene.consists_of(name, _files(name, version))}
     lacking = {name for name, *_ in _packages(scene)} - found
     return scene.wrong("lacking", name=min(lacking)) if lacking else scene.fails(symptom(scene))
 

@@ -1,7 +1,7 @@
 """A mirror whose page lists a release whose file it does not have."""
 
 from assistant.labs.scene import Outcome, Scene
-from assistant.labs.wheels import installed_as, wheel
+from assistant.labs.wheels import file_of, wheel
 
 PACKAGE, OLD, NEW = "lab-tokens", "1.0", "1.1"
 MODULE = '''"""Counts words."""
@@ -22,7 +22,7 @@ def breaks(scene: Scene) -> None:
     """Make the original index and its mirror, whose page is newer than its files, and pip's settings."""
     page = ""
     for version in (OLD, NEW):
-        name, content = wheel(PACKAGE, version, _files(version))
+        name, content = file_of(PACKAGE, version), wheel(PACKAGE, version, _files(version))
         page += f'<a href="../../files/{name}">{name}</a>\n'
         for place in ("pypi.example", "mirror.example") if version == OLD else ("pypi.example",):
             scene.write(f"network/{place}/files/{name}", content)
@@ -40,9 +40,9 @@ def symptom(scene: Scene) -> Outcome:
 
 def fault(scene: Scene) -> str:
     """Want the new release as its makers built it; what is there already may stay."""
-    if not installed_as(scene, PACKAGE, _files(NEW)):
+    if not scene.consists_of(PACKAGE, _files(NEW)):
         done = symptom(scene)
-        if done.status or not installed_as(scene, PACKAGE, _files(NEW)):
+        if done.status or not scene.consists_of(PACKAGE, _files(NEW)):
             return scene.fails(done) or scene.wrong("not-the-release")
     return scene.fails(scene.program("use_tokens.py"))
 

@@ -1,15 +1,20 @@
-"""A device that lacks an operator."""
+"""A model calls an operator that the pretended device lacks, as MPS did."""
 
+from assistant.labs import pretended
 from assistant.labs.scene import Outcome, Scene
 
 
 def breaks(scene: Scene) -> None:
-    """Write a model that needs the operator."""
-    scene.write(
-        "model.py", "import torch\n\n\ndef solve(systems, sides):\n    return torch.linalg.solve(systems, sides)\n"
-    )
+    """Offer the device, and write a model that solves on it."""
+    pretended.offer_device(scene, "mps")
+    scene.write("model.py", pretended.MODEL.format(solved="torch.linalg.solve(systems, sides)"))
 
 
 def symptom(scene: Scene) -> Outcome:
     """Solve on the device."""
-    return scene.program("emulated_device.py", "lacking", str(scene.folder / "model.py"), python=scene.torch)
+    return pretended.solve(scene, "mps")
+
+
+def fault(scene: Scene) -> str:
+    """Want the right solution, on the device and as accurate as a solver's."""
+    return pretended.solve_fault(scene, "mps")

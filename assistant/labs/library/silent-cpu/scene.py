@@ -1,14 +1,23 @@
-"""A device that silently sends one operator to the CPU."""
+"""A model calls in a loop what the pretended device takes to the CPU each time, as DirectML does."""
 
+from assistant.labs import pretended
 from assistant.labs.scene import Outcome, Scene
+
+MOST = "10"  # copies that are allowed; one call makes six
 
 
 def breaks(scene: Scene) -> None:
-    """Write a model that calls the operator once for each system."""
+    """Offer the device, and write a model that calls the operator once for each system."""
+    pretended.offer_device(scene, "directml")
     loop = "torch.stack([torch.linalg.solve(system, side) for system, side in zip(systems, sides)])"
-    scene.write("model.py", f"import torch\n\n\ndef solve(systems, sides):\n    return {loop}\n")
+    scene.write("model.py", pretended.MODEL.format(solved=loop))
 
 
 def symptom(scene: Scene) -> Outcome:
-    """Solve on the device."""
-    return scene.program("emulated_device.py", "silent", str(scene.folder / "model.py"), python=scene.torch)
+    """Solve on the device, and count and time the copies."""
+    return pretended.solve(scene, "directml", MOST)
+
+
+def fault(scene: Scene) -> str:
+    """Want the right solution with few copies."""
+    return pretended.solve_fault(scene, "directml", MOST)

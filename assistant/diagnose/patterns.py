@@ -1,0 +1,72 @@
+"""Judges patterns by their grammar: whether one could run for very long, and whether each match holds certain texts."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Collection, Iterator
+from re import _constants, _parser  # type: ignore[attr-defined]  # the tree that `re` itself compiles
+from typing import Any
+
+FARTHEST = 1000  # chosen: repeats, those inside others multiplied
+ADVERSARIAL_CHARACTERS = 400_000
+SLOWEST_SECONDS = 0.5  # chosen: of a search in so many characters
+_REPEATS = {_constants.MAX_REPEAT, _constants.MIN_REPEAT, _constants.POSSESSIVE_REPEAT}
+_INNER = {*_REPEATS, _constants.SUBPATTERN, _constants.ASSERT, _constants.ASSERT_NOT}
+
+
+def endless(pattern: re.Pattern[str]) -> bool:
+    """Return whether a repeat, with those inside it, goes on for more than a thousand times."""
+    return _endless(_parser.parse(pattern.pattern))
+
+
+def _endless(tree: Any) -> bool:  # noqa: ANN401 - a tree of Python's own
+    for most, repeated in _repeats(tree):
+        inner = [count for count, _repeated in _repeats(repeated)]
+        if _constants.MAXREPEAT in {most, *inner} or most * max(inner, default=1) > FARTHEST:
+            return True
+    return False
+
+
+def _repeats(tree: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401 - likewise
+    """Walk all repeats of a tree, each with what it repeats."""
+    for kind, value in tree:
+        if kind in _REPEATS:
+            yield value[1], value[2]
+        parts = value[1] if kind is _constants.BRANCH else value[-1:] if kind in _INNER else ()
+        for part in parts:
+            yield from _repeats(part)
+
+
+def missed(pattern: re.Pattern[str], held: Collection[str]) -> bool:
+    """Return whether a pattern can match a text that holds none of these."""
+    return _missed(_parser.parse(pattern.pattern), held)
+
+
+def _missed(tree: Any, held: Collection[str], run: str = "") -> bool:  # noqa: ANN401 - likewise
+    """Return whether a tree can match a text that holds none of these; `run` stands before it."""
+    for kind, value in [*tree, (None, None)]:
+        if kind is _constants.LITERAL:
+            run += chr(value)
+            continue
+        if any(text in run for text in held):
+            return False
+        if kind is _constants.SUBPATTERN and not _missed(value[-1], held, run):
+            return False
+        if kind is _constants.BRANCH and not any(_missed(branch, held, run) for branch in value[1]):
+            return False
+        run = ""
+        if kind in _REPEATS and value[0] > 0 and not _missed(value[2], held):
+            return False
+    return True
+
+
+def slow(pattern: re.Pattern[str]) -> bool:
+    """Return whether a search takes too long in a text that begins like the pattern's matches over and over."""
+    beginning = max(re.split(r"\\.|[\[\](){}?*+|^$.]|\d+,\d+", pattern.pattern), key=len)
+    line = (beginning + " a" * 40 + beginning[: len(beginning) // 2] + "9" * 60)[:400] * 5
+    text = "\n".join([line] * (ADVERSARIAL_CHARACTERS // len(line)))
+    started = time.process_time()
+    for _match in pattern.finditer(text):
+        pass
+    return time.process_time() - started > SLOWEST_SECONDS
