@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import hashlib
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from packaging.utils import canonicalize_name
@@ -35,6 +35,17 @@ def altered(environment: Path, name: str) -> bool:
 def _holds_something(path: Path) -> bool:
     """Return whether something is more than the empty folders that an uninstalled package leaves."""
     return path.is_symlink() or not path.is_dir() or any(not one.is_dir() for one in path.rglob("*"))
+
+
+def consists_of(environment: Path, name: str, files: Mapping[str, str]) -> bool:
+    """Return whether a package is installed as its list says, and these files of its wheel are unchanged."""
+    folder = packages_of(environment)
+    if folder is None or altered(environment, name):
+        return False
+    try:
+        return all(read_plain(folder / path).decode() == text for path, text in files.items())
+    except (OSError, ValueError):
+        return False
 
 
 def packages_of(environment: Path) -> Path | None:

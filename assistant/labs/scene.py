@@ -24,7 +24,7 @@ from assistant.host.sandbox import LONGEST_LINE
 from assistant.host.telemetry import for_child
 from assistant.i18n import STARTED_AS, _, say, verbatim
 from assistant.install import Sources, interpreter
-from assistant.labs.installed import altered
+from assistant.labs.installed import altered, consists_of
 from assistant.labs.shared import shared
 from assistant.labs.variants import put_in
 from assistant.model.errors import BadInput, WorkFailed
@@ -262,6 +262,10 @@ class Scene:
     def altered(self, package: str, name: str = "env") -> bool:
         """Return whether a package is not installed as its own list of files says, or something lies beside it."""
         return altered(self.folder / name, package)
+
+    def consists_of(self, package: str, files: Mapping[str, str], name: str = "env") -> bool:
+        """Return whether a package is installed with exactly these files, by their places among the packages."""
+        return consists_of(self.folder / name, package, files)
 
     def do(self, line: str) -> Outcome:
         """Do one line of a way: a command, or `FILE <<< text`, which writes a file."""
