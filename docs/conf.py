@@ -10,6 +10,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from sphinx.application import Sphinx
+from sphinx.config import Config
+
 sys.path.insert(0, str(Path(__file__).parent))
 
 project = "PyTorch setup assistant"
@@ -32,3 +35,14 @@ nitpicky = True
 smartquotes = False  # it would make a dash of the two hyphens of an option
 linkcheck_anchors = False  # many pages make them by script
 linkcheck_timeout = 15
+
+
+def setup(app: Sphinx) -> None:
+    """Name the site in its language, which is known once the command line has been read."""
+    app.connect("config-inited", _name)
+
+
+def _name(_app: Sphinx, config: Config) -> None:
+    if config.language == "zh_CN":
+        config.project = "PyTorch 安装助手"
+        config.html_theme_options["description"] = "哪个 PyTorch 适合您的机器，以及为什么。"

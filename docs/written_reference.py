@@ -60,7 +60,7 @@ def write_all(language: str = "en") -> None:
 
 def commands() -> Iterator[str]:
     """Yield the page of commands, each with its help."""
-    yield f"# {say('Commands')}\n"
+    yield "# " + say("Commands") + "\n"
     yield say("Exit codes: 0 done, 1 the work failed, 2 bad input, 3 nothing fits, 130 stopped.") + "\n"
     context = click.Context(cli, info_name="assistant", max_content_width=100)
     for name in cli.list_commands(context):
@@ -77,7 +77,7 @@ def _command(command: click.Command, context: click.Context) -> Iterator[str]:
 
 def catalogue() -> Iterator[str]:
     """Yield the page of the catalogue: each table with its source, date and columns."""
-    yield f"# {say('Catalogue')}\n"
+    yield "# " + say("Catalogue") + "\n"
     text = say(
         "What is known about wheels, drivers and GPUs; `assistant catalog show TABLE` prints all rows of a table."
     )
@@ -97,7 +97,7 @@ _KEPT_BY = {"metadata": _("resolver"), "documents": _("this table"), "seen": _("
 def companions() -> Iterator[str]:
     """Yield the page of companions: their pairs with torch, what they need, where wheels lie, what clashes."""
     tables = load_companions()
-    yield f"# {say('Companions of PyTorch')}\n"
+    yield "# " + say("Companions of PyTorch") + "\n"
     text = say(
         "Packages that stand on torch are made for one torch, and often for one CUDA, which their metadata does not "
         "always say. A plan keeps to these pairs, and where the metadata says more, that wins. *Kept by* says who "
@@ -107,17 +107,16 @@ def companions() -> Iterator[str]:
     yield f"{text}\n"
     for row in sorted(tables.companions.rows, key=lambda row: row.name):
         yield from _companion(row)
-    yield f"## {say('Wheels that lie elsewhere')}\n"
+    yield "## " + say("Wheels that lie elsewhere") + "\n"
     yield _head(say("Package"), "Torch", say("Variants"), say("By"), say("Where"), say("As of"))
     for place in tables.wheel_sources.rows:
         what = f"`{place.name}{place.versions}`", f"`{place.torch or say('any')}`", _codes(place.variants)
         where = f"<{place.url}>" if "{" not in place.url else f"`{place.url}`"
-        yield f"| {' | '.join((*what, place.by, where, place.as_of))} |"
-    text = say("What torch's own indexes carry")
-    yield f"\n## {text}\n\n{_head(say('Packages'), say('Variants'))}"
+        yield f"| {' | '.join((*what, _told(place.by), where, place.as_of))} |"
+    yield "\n## " + say("What torch's own indexes carry") + "\n\n" + _head(say("Packages"), say("Variants"))
     for carried in tables.carried.rows:
         yield f"| {_codes(carried.names)} | {_codes(carried.variants)} |"
-    yield f"\n## {say('At most one of these')}\n\n{_head(say('Packages'), say('They write'), say('Source'))}"
+    yield "\n## " + say("At most one of these") + "\n\n" + _head(say("Packages"), say("They write"), say("Source"))
     for clash in tables.clashes.rows:
         yield f"| {_codes(clash.names)} | `{clash.shares}` | {_linked(clash.source)} ({clash.as_of}) |"
 
@@ -134,18 +133,23 @@ def _companion(row: Companion) -> Iterator[str]:
     }
     yield "\n".join(f"- {name}: {value}" for name, value in facts.items() if value) + "\n"
     if row.note:
-        yield f"{_plain(row.note)}\n"
+        yield f"{_told(row.note)}\n"
     if row.build and (row.build.note or row.only_source):
         tools = _codes((*row.build.requires, *(["nvcc"] if row.build.nvcc else [])))
-        yield say("To build it: {tools}.", tools=tools) + f" {_plain(row.build.note)}\n"
+        yield say("To build it: {tools}.", tools=tools) + f" {_told(row.build.note)}\n"
     yield _head(say("Versions"), "Torch", say("Kept by"), say("CUDA of PyPI's wheel"), say("As of"), "")
     for one in version_ranges(row.name):
         torch = " / ".join(f"`{bound}`" for bound in one.torch) or say("any")
         cudas, kept = ", ".join(map(str, one.cuda)), render(_KEPT_BY[one.known]) if one.torch else ""
         versions, as_of = f"`{one.versions}`" if one.versions else say("all"), one.as_of or row.as_of
-        yield f"| {versions} | {torch} | {kept} | {cudas} | {as_of} | {_plain(one.note)} |"
+        yield f"| {versions} | {torch} | {kept} | {cudas} | {as_of} | {_told(one.note)} |"
     more = [f"{_linked(one.source)}" for one in row.ranges if one.source]
-    yield f"\n{say('Source')}: {'; '.join((_linked(row.source), *more))}\n"
+    yield "\n" + say("Source") + f": {'; '.join((_linked(row.source), *more))}\n"
+
+
+def _told(note: str) -> str:
+    """Return a table's own sentence in the language in force."""
+    return _prose(say(note)) if note else ""
 
 
 def _codes(names: Iterable[str]) -> str:
@@ -154,7 +158,7 @@ def _codes(names: Iterable[str]) -> str:
 
 def rules() -> Iterator[str]:
     """Yield the page of diagnosis rules: key, cause, fixes with what is typed, sources."""
-    yield f"# {say('Diagnosis rules')}\n"
+    yield "# " + say("Diagnosis rules") + "\n"
     text = say("What the diagnosis knows. A name in capitals stands for what it finds in your log or on your machine.")
     yield f"{text}\n"
     for rule in sorted(load_rules().rules, key=lambda rule: rule.key):
@@ -167,7 +171,7 @@ def rules() -> Iterator[str]:
             for lines, systems in typed.items():
                 among = "" if len(systems) == len(SYSTEMS) else f"  {', '.join(systems)}:\n\n"
                 yield f"{among}  ```text\n" + "".join(f"  {line}\n" for line in lines) + "  ```\n"
-        yield f"{say('Sources')}: " + ", ".join(_linked(source) for source in rule.sources) + "\n"
+        yield say("Sources") + ": " + ", ".join(_linked(source) for source in rule.sources) + "\n"
 
 
 SYSTEMS = {
@@ -196,7 +200,7 @@ def _typed(rule: Rule, names: dict[str, str]) -> dict[str, dict[tuple[str, ...],
 
 def recipes() -> Iterator[str]:
     """Yield the page of recipes: what each one knows, and what it gets on every recorded machine."""
-    yield f"# {say('Recipes')}\n"
+    yield "# " + say("Recipes") + "\n"
     text = say(
         "What people run on torch; `assistant install --for NAME` installs one. Below each stands what it gets on the "
         "[recorded machines](machines.md), by the tables alone: no index was asked."
@@ -205,7 +209,7 @@ def recipes() -> Iterator[str]:
     for recipe in known_recipes():
         yield f"## {recipe.key}\n\n**{_plain(str(recipe.name))}**\n\n| | |\n|---|---|"
         yield from (f"| {_prose(str(label))} | {_linked(str(value))} |" for label, value in recipe_rows(recipe))
-        yield f"\n{_head(say('It gets'), say('on'))}"
+        yield "\n" + _head(say("It gets"), say("on"))
         yield from (f"| {_prose(what)} | {', '.join(names)} |" for what, names in outcome_rows(recipe).items())
         yield ""
 
@@ -221,7 +225,7 @@ def outcome_rows(recipe: Recipe) -> dict[str, list[str]]:
 
 def machines() -> Iterator[str]:
     """Yield the page of shipped machines, each with its origin."""
-    yield f"# {say('Recorded machines')}\n\n{_head(say('Name'), say('What it is'), say('Origin'))}"
+    yield "# " + say("Recorded machines") + "\n\n" + _head(say("Name"), say("What it is"), say("Origin"))
     for name in shipped():
         recording = load(name)
         origin = say("recorded") if recording.origin == "recorded" else say("composed")
@@ -230,14 +234,14 @@ def machines() -> Iterator[str]:
 
 def formats() -> Iterator[str]:
     """Yield the page of formats of `assistant export`."""
-    yield f"# {say('Exported formats')}\n\n{_head(say('Format'), say('What it is for'))}"
+    yield "# " + say("Exported formats") + "\n\n" + _head(say("Format"), say("What it is for"))
     for name, kind in FORMATS.items():
         yield f"| `{name}` | {_prose(render(kind.description))} |"
 
 
 def labs() -> Iterator[str]:
     """Yield the page of labs; hints and answers stay in the notebooks."""
-    yield f"# {say('Labs')}\n\n{_head(say('Lab'), say('Minutes'), say('Where'), say('Story'))}"
+    yield "# " + say("Labs") + "\n\n" + _head(say("Lab"), say("Minutes"), say("Where"), say("Story"))
     for key, definition in all_labs().items():
         text = definition.text()
         where = _prose(needs_of(text))

@@ -362,7 +362,7 @@ ELSEWHERE = {"torch", "torch_directml", "onnxruntime", "babel"}
 # Programs for other environments, files that users copy, and what the translations are made with.
 NOT_OURS = ("install/programs/", "labs/library/", "labs/programs/", "labs/template/", "runtime/", "locale/")
 # Rooms whose modules only run where an extra is installed; a module of any other room may import the core alone.
-EXTRA_OF_ROOM = {"onnx/": "onnx", "wizard/": "lab", "labs/": "lab"}
+EXTRA_OF_ROOM = {"onnx/": "onnx", "wizard/": "lab", "labs/course/grading": "course", "labs/": "lab"}
 # Where the core asks first whether the package is there, and does without it otherwise.
 ASKED_FIRST = {"diagnose/prefilter.py": {"ahocorasick_rs"}, "runtime/fallback.py": {"matplotlib"}}
 
@@ -372,7 +372,11 @@ def test_every_import_is_declared():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
     core = _modules_of(project["dependencies"])
-    allowed = {"onnx": core | _modules_of(extras["onnx"]), "lab": core | _modules_of(extras["onnx"] + extras["lab"])}
+    allowed = {
+        "onnx": core | _modules_of(extras["onnx"]),
+        "lab": core | _modules_of(extras["onnx"] + extras["lab"]),
+        "course": core | _modules_of(extras["onnx"] + extras["lab"] + extras["course"]),
+    }
     undeclared = []
     for path in MODULES:
         place = path.relative_to(ROOT / "assistant").as_posix()

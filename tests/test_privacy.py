@@ -232,6 +232,7 @@ EXEMPT = {
     "labs/journal.py:add": "private: what a learner typed into the lab, with its folder's place taken out",
     "labs/notebook.py:write_notebooks": "notebooks of the project",
     "labs/scene.py:write": "a lab's own texts",
+    "labs/wheels.py:add_to_index": "a lab's own wheels",
     "onnx/conversion.py:_write_log": "`onnx try` obeys it: paths and operators of the user's own model, beside it",
     "onnx/load.py:_write": "a model",
     "onnx/worker.py:main": "an answer to the parent process",

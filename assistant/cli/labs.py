@@ -153,6 +153,44 @@ def notebooks(folder: Path, answers: Path | None) -> None:
         echo(str(path))
 
 
+@labs.command()
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option(
+    "--labs",
+    "keys",
+    multiple=True,
+    metavar="KEY",
+    help="A lab of the course; name each one that you want. Default: all.",
+)
+@click.option(
+    "--roster", type=click.Path(path_type=Path), metavar="CSV", help="The learners: id, last_name, first_name, email."
+)
+@click.option(
+    "--exchange", type=click.Path(path_type=Path), metavar="DIR", help="The folder through which learners hand in."
+)
+def course(folder: Path, keys: tuple[str, ...], roster: Path | None, exchange: Path | None) -> None:
+    """Write a course for nbgrader into a new folder."""
+    from assistant.host.extras import require  # noqa: PLC0415 - the list of labs needs no extra
+    from assistant.labs import write_course  # noqa: PLC0415 - likewise
+
+    require("course" if roster else "lab")
+    write_course(folder, keys, roster=roster, exchange=exchange)
+    echo(say("The course is in {folder}; its README.md says how to go on.", folder=folder))
+
+
+@labs.command()
+@click.option(
+    "--shared", type=click.Path(path_type=Path), metavar="DIR", required=True, help="A new folder that all can read."
+)
+@click.option("--labs", "keys", multiple=True, metavar="KEY", help="A lab that will be played. Default: all.")
+def prepare(shared: Path, keys: tuple[str, ...]) -> None:
+    """Make one environment and one folder of wheels for all learners of a machine."""
+    from assistant.labs import prepare as make  # noqa: PLC0415 - `--help` needs no installer
+
+    made = make(shared, keys, lambda text: echo(render(text), err=True))
+    echo(say("Labs use it wherever this variable is set: {setting}", setting=made.setting))
+
+
 def _table(found: Sequence[Grade]) -> str:
     columns = ("learner", "lab", "points", "solved", "proved", "hints", "misses", "aids", "minutes")
     table = io.StringIO()

@@ -42,8 +42,8 @@ def symbol_causes(case: Surroundings) -> Iterator[Cause]:
         extension = package if known(package) or _made_for_torch(kind, one) else ""
         if kind == "nvjitlink":
             yield _at(case, "nvjitlink-mismatch", one.at, {"library": "libnvJitLink"})
-        elif kind == "oneapi" or (who in {"ipex", "directml", "onnxruntime"}):
-            continue  # their own rules
+        elif kind == "oneapi" or who in {"ipex", "directml"} or (who == "onnxruntime" and kind != "torch"):
+            continue  # their own rules; ONNX Runtime may be there, but it asks for no symbol of PyTorch
         elif who == "torchvision":
             install = pip_install_trio(case.torch)
             yield _at(case, "torch-torchvision-mismatch", one.at, {"install": install} if install else {})

@@ -228,6 +228,11 @@ _REQUIRES = re.compile(
     rf"|needs) ({_NAMED})(?:\[[\w,-]{{1,40}}\])? ?({_WANTED}),? (?:but|and) "
     rf"(?:you(?:'ll)? have|found|got|installed is) {_NAMED}[ =]{{1,3}}(\d{_IS})"
 )
+# The package `torchvision` requires `torch==2.13.0`, but `2.12.0` is installed     (`uv pip check`)
+_INSTALLED = re.compile(
+    rf"the package ['\"`]?({_NAMED}?)['\"`]?() requires ['\"`]?({_NAMED}?)(?:\[[\w,-]{{1,40}}\])?"
+    rf" ?({_WANTED})['\"`]?, but ['\"`]?(\d{_IS})['\"`]? is installed"
+)
 _NEEDED = re.compile(rf"({_NAMED})({_WANTED}) is required[^\n]{{0,80}} but found {_NAMED}[ =]{{1,3}}(\d{_IS})")
 # AssertionError: MMCV==2.1.0 is used but incompatible. Please install mmcv>=1.2.4, <=1.4.0.
 _INCOMPATIBLE = re.compile(
@@ -308,8 +313,9 @@ def pairs(text: str) -> tuple[Pair, ...]:
 
 
 def _pairs(text: str) -> Iterator[Pair]:
-    for found in _REQUIRES.finditer(text):
-        yield Pair(found[1], found[3], found[4].rstrip(".,"), found[5].rstrip("."), found.start())
+    installed = _INSTALLED.finditer(text) if "the package " in text else ()
+    for found in (*_REQUIRES.finditer(text), *installed):
+        yield Pair(found[1], found[3], found[4].rstrip(".,`'\""), found[5].rstrip("."), found.start())
     for found in _NEEDED.finditer(text) if " is required" in text else ():
         yield Pair("transformers", found[1], found[2].rstrip(","), found[3].rstrip("."), found.start())
     for found in _INCOMPATIBLE.finditer(text) if "is used but incompatible" in text else ():

@@ -8,12 +8,13 @@ from __future__ import annotations
 import csv
 import hashlib
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
 from assistant.host.files import read_plain
+from assistant.labs.shared import shared
 
 FILE_BYTES = 4 << 30
 OURS = {"beside.pth", "_virtualenv.py", "_virtualenv.pth", "__pycache__"}  # of `Scene.venv` and of uv
@@ -36,6 +37,17 @@ def _holds_something(path: Path) -> bool:
     return path.is_symlink() or not path.is_dir() or any(not one.is_dir() for one in path.rglob("*"))
 
 
+def consists_of(environment: Path, name: str, files: Mapping[str, str]) -> bool:
+    """Return whether a package is installed as its list says, and these files of its wheel are unchanged."""
+    folder = packages_of(environment)
+    if folder is None or altered(environment, name):
+        return False
+    try:
+        return all(read_plain(folder / path).decode() == text for path, text in files.items())
+    except (OSError, ValueError):
+        return False
+
+
 def packages_of(environment: Path) -> Path | None:
     """Return an environment's folder of packages."""
     places = (*environment.glob("lib/python3*/site-packages"), environment / "Lib" / "site-packages")
@@ -55,7 +67,8 @@ def _lists(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
 def _differs(environment: Path, path: Path, promised: str) -> bool:
     if not promised:  # of RECORD itself, and of what an installer makes
         return not any(part.endswith(".dist-info") or part == "__pycache__" for part in path.parts)
-    if not path.resolve().is_relative_to(environment.resolve()):
+    path, place = path.resolve(), shared()
+    if not path.is_relative_to(environment.resolve()) and not (place and path.is_relative_to(place.folder)):
         return True
     kind, _sign, value = promised.partition("=")
     try:

@@ -24,6 +24,7 @@ from assistant.labs.grade import Grade, grade_from, learner_of, notebooks, submi
 from assistant.labs.journal import Entry, Kind, score_of, solving
 from assistant.labs.play import Play
 from assistant.labs.scene import PLAIN, Outcome, environment_with_torch, package_sources
+from assistant.labs.shared import shared
 from assistant.model.errors import AssistantError, BadInput
 from assistant.model.record import replace
 
@@ -62,7 +63,8 @@ class Rules(NamedTuple):
     def sources(self) -> dict[str, str]:
         """Return the variables that say where packages come from."""
         if not self.source and not self.network:
-            return {"UV_OFFLINE": "1", "PIP_RETRIES": "0"}
+            place = shared()
+            return {"UV_OFFLINE": "1", "PIP_RETRIES": "0", **(place.variables if place else {})}
         if not self.source:  # a password would be the learner's to read, and uv's own settings file may hold some
             known = {name: value for name, value in package_sources().items() if "@" not in value}
             return {name: value for name, value in known.items() if name != "UV_CONFIG_FILE"} | {"UV_NO_CONFIG": "1"}
@@ -88,6 +90,9 @@ class Confined:
         self.place, self.cache, self.rules = place, cache, rules
         self.breaking, self.judging = True, False
         self.places: list[Path] = [*rules.folders()]
+        if not rules.source and (found := shared()):
+            self.places.append(found.folder)
+            self.cache = found.lead(place / "uv")
         self._deadline = deadline
         self._memory = share_of_memory(SHARE, LEAST_MEMORY)
         self._number = count()
@@ -98,9 +103,9 @@ class Confined:
         if seconds <= 0:
             return Outcome(124, say("Not finished after {seconds:.0f} s.", seconds=self.rules.seconds))
         network = self.rules.network or bool(self.rules.source and not self.rules.on_disk)
-        shared = (self.cache,) if self.breaking else ()
-        bubble = None if self.rules.trusted else Bubble(tuple(self.places), network, shared)
-        own = self.cache if self.breaking else self.place / "home" / ".cache" / "uv"
+        filled = self.breaking or self.cache.is_relative_to(self.place)
+        bubble = None if self.rules.trusted else Bubble(tuple(self.places), network, (self.cache,) if filled else ())
+        own = self.cache if filled else self.place / "home" / ".cache" / "uv"
         elsewhere = str(self.place / "tmp" / f"compiled-{next(self._number)}")
         compiled = {"PYTHONPYCACHEPREFIX": elsewhere} if self.judging else {}
         done = shut_in(

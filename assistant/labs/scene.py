@@ -25,7 +25,8 @@ from assistant.host.telemetry import for_child
 from assistant.i18n import STARTED_AS, _, say, verbatim
 from assistant.install import Sources, interpreter
 from assistant.labs.in_page import run_in_page
-from assistant.labs.installed import altered
+from assistant.labs.installed import altered, consists_of
+from assistant.labs.shared import shared
 from assistant.labs.variants import put_in
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.parsers.decode import without_colours
@@ -79,9 +80,11 @@ def run_here(argv: list[str], variables: Mapping[str, str], folder: Path, limit:
 def environment_with_torch() -> str:
     """Return the Python of the last setup, else of a CPU environment that is made in the assistant's cache folder.
 
-    Where another lab makes it just now, it is waited for. Raises `WorkFailed` with the installer's last words when it
-    cannot be made.
+    A folder that all learners share has one. Where another lab makes it just now, it is waited for. Raises `WorkFailed`
+    with the installer's last words when it cannot be made.
     """
+    if place := shared():
+        return place.torch
     last = Store().environment()
     if last and Path(last.python).exists():
         return last.python
@@ -93,13 +96,14 @@ def environment_with_torch() -> str:
         time.sleep(WAIT_SECONDS)
     try:
         if not python.exists():
-            _install_torch(own, target)
+            install_torch(own, target)
     finally:
         lock.release()
     return str(python)
 
 
-def _install_torch(own: Path, target: Path) -> None:
+def install_torch(own: Path, target: Path) -> None:
+    """Make a CPU environment with torch; `own` keeps the installer's notes. Raises `WorkFailed` with its last words."""
     places = {"XDG_STATE_HOME": str(own / "state"), "JUPYTER_DATA_DIR": str(own / "jupyter")}
     command = [sys.executable, "-m", "assistant", "install", "--backend", "cpu", "--yes", "--target", str(target)]
     done = run_here(command, places, Path.cwd(), 900.0)
@@ -111,7 +115,15 @@ def _install_torch(own: Path, target: Path) -> None:
 def package_sources() -> dict[str, str]:
     """Return the variables by which uv takes packages from where this user's pip does: mirror, proxy, certificates."""
     found = {} if IN_BROWSER else Sources(LiveHost()).environment
-    return {name: value for name, value in found.items() if name != "PYTHONSAFEPATH"}
+    own = {name: value for name, value in found.items() if name != "PYTHONSAFEPATH"}
+    place = shared()
+    return {**own, **place.variables} if place else own
+
+
+def learners_runner() -> Runner:
+    """Return what runs a learner's commands: `run_here`, or what keeps to the folder that all learners share."""
+    place = shared()
+    return place.sparing(run_here) if place else run_here
 
 
 class Scene:
@@ -169,7 +181,7 @@ class Scene:
 
     def write(self, name: str, text: str | bytes) -> Path:
         """Write a file of the scene, whole; raise `BadInput` for a name that leads out of it."""
-        path = self._inside(name)
+        path = self._inside(name, linked=False)
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, self.filled(text) if isinstance(text, str) else text)
         return path
@@ -182,9 +194,17 @@ class Scene:
         except OSError:
             return ""
 
-    def _inside(self, name: str) -> Path:
-        """Return where a file of the scene lies; links that lead out of the folder are not followed."""
-        path = (self.folder / self.filled(name)).resolve()
+    def _inside(self, name: str, *, linked: bool = True) -> Path:
+        """Return where a file of the scene lies; links that lead out of the folder are not followed.
+
+        A link into what all learners share stands for its file, or for itself where it shall be replaced.
+        """
+        given = self.folder / self.filled(name)
+        path, place = given.resolve(), shared()
+        if place and path.is_relative_to(place.folder):
+            if linked:
+                return path
+            path = given.parent.resolve() / given.name
         if not path.is_relative_to(self.folder):
             raise BadInput(_("{file} is not in the lab's folder.", file=name), hint=_("Name a file inside it."))
         return path
@@ -246,6 +266,10 @@ class Scene:
     def altered(self, package: str, name: str = "env") -> bool:
         """Return whether a package is not installed as its own list of files says, or something lies beside it."""
         return altered(self.folder / name, package)
+
+    def consists_of(self, package: str, files: Mapping[str, str], name: str = "env") -> bool:
+        """Return whether a package is installed with exactly these files, by their places among the packages."""
+        return consists_of(self.folder / name, package, files)
 
     def do(self, line: str) -> Outcome:
         """Do one line of a way: a command, or `FILE <<< text`, which writes a file."""

@@ -41,6 +41,11 @@ def wheel(
     return packed.getvalue()
 
 
+def file_of(name: str, version: str) -> str:
+    """Return the name of the file of such a wheel."""
+    return f"{name.replace('-', '_')}-{version}-py3-none-any.whl"
+
+
 def _digest(content: bytes) -> str:
     """Return a hash in the form of RECORD: https://packaging.python.org/specifications/recording-installed-packages/."""
     return urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
@@ -52,7 +57,7 @@ def add_to_index(index: Path, name: str, wheels: Mapping[str, bytes]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     links = []
     for version, content in wheels.items():
-        file = f"{name.replace('-', '_')}-{version}-py3-none-any.whl"
+        file = file_of(name, version)
         write_temporary(folder / file, content)
         sha256 = hashlib.sha256(content).hexdigest()
         links.append(f'<a href="{file.replace("+", "%2B")}#sha256={sha256}">{file}</a>')

@@ -73,6 +73,16 @@ def needs(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any,
         yield from ((0, None, text, []) for text in (row["text"], *row.get("help", {}).values()))
 
 
+def companions(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
+    """Yield what the documentation tells of torch's companions, and whose wheels lie elsewhere."""
+    tables = json.load(file)
+    for row in tables["companions"]["rows"]:
+        for one in (row, row.get("build", {}), *row.get("ranges", ())):
+            if one.get("note"):
+                yield 0, None, one["note"], []
+    yield from ((0, None, row["by"], []) for row in tables["wheel_sources"]["rows"])
+
+
 def caveats(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
     """Yield the catalogue's sentences about AMD's integrated GPUs."""
     for row in json.load(file)["caveats"]["rows"]:

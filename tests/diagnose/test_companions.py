@@ -219,6 +219,34 @@ def test_another_build_is_no_trouble_where_it_is_one_for_the_gpu() -> None:
     assert (first(text), first(text, WINDOWS)) == ("", "torch-replaced")
 
 
+def test_uv_tells_a_pair_in_its_own_words() -> None:
+    """What `uv pip check` says of a companion has the same cause as what pip says."""
+    told = "The package `torchvision` requires `torch==2.13.0`, but `2.12.0` is installed"
+    assert first(told) == "torch-torchvision-mismatch"
+    assert pairs(told.lower())[0][:4] == ("torchvision", "torch", "==2.13.0", "2.12.0")
+    assert first("The package `lab-detector` requires `torch>=2.12,<3`, but `2.12.0` is installed") == ""
+
+
+def test_a_symbol_of_torch_is_no_matter_of_onnx_runtime() -> None:
+    """Where ONNX Runtime is installed too, an extension that lacks a symbol of PyTorch's is still the one to blame."""
+    log = (
+        "OSError: /e/lib/python3.11/site-packages/fbgemm_gpu/fbgemm_gpu_config.so: undefined symbol: _ZN3c104impl3cowE"
+    )
+    assert first(log, Machine(os="linux", wsl=False, packages={"onnxruntime": "1.27.0"})) == "torch-abi-mismatch"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "RuntimeError: unable to write to file </torch_1842_311_0>: No space left on device (28)",
+        "ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared memory (shm).",
+    ],
+)
+def test_a_data_loader_without_shared_memory_is_no_full_drive(text: str) -> None:
+    """The worker's own words tell shared memory, though they also say that no space is left."""
+    assert [one.key for one in diagnose(text, LINUX)] == ["shared-memory-small"]
+
+
 def test_pairs_that_fit_are_no_cause() -> None:
     """What is wanted and what is there may agree."""
     log = read_log("whisperx 3.8.6 requires torch~=2.8.0, but you have torch 2.8.0.")

@@ -29,9 +29,19 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted(path for path in (ROOT / "docs").rglob("*.md") if "written" not in path.parts)
 NOTEBOOKS = sorted((ROOT / "notebooks").rglob("*.ipynb"))
 ADDRESS = r"https?://[^\s;,)>]+"
-TEXTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *PAGES]
+TEXTS = [ROOT / "README.md", ROOT / "README.zh-CN.md", ROOT / "CHANGELOG.md", *PAGES]
+COURSE = "tests/labs/test_course.py"
 # What another test runs, or this run is; each is named with the file that does it.
 ELSEWHERE = {
+    'pip install "torch-setup-assistant[course,onnxruntime]"': COURSE,
+    "assistant labs prepare --shared /srv/labs --labs cpu-build --labs numpy-abi": COURSE,
+    "assistant labs course gpu-course --roster roster.csv --labs cpu-build --labs numpy-abi": COURSE,
+    "cd gpu-course": COURSE,
+    'nbgrader generate_assignment "*"': COURSE,
+    'nbgrader autograde "*"': COURSE,
+    'nbgrader generate_feedback "*"': COURSE,
+    "nbgrader export": COURSE,
+    "assistant labs course gpu-course --roster roster.csv --exchange /srv/exchange": COURSE,
     "python3 start.py": "tests/browser/test_lab_opens.py",
     "python3 start.py test": ".ci/run",
     "python3 start.py test --quick": "tests/conftest.py",

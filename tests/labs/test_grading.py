@@ -14,7 +14,7 @@ import nbformat
 import pytest
 from refused import refused
 
-from assistant.labs import Lab, Rules, grade, labs, prove
+from assistant.labs import Lab, Rules, grade, labs, new_lab, prove
 from assistant.labs.answer import MIME
 from assistant.labs.replay import Confined
 from assistant.model.errors import BadInput
@@ -127,11 +127,11 @@ def test_an_honest_learner_gets_the_points_that_the_notebook_showed(tmp_path):
 
 def test_what_an_editor_changed_is_handed_in_too(tmp_path):
     """A lab's own file that was changed without `write` is taken into the journal by the check."""
-    lab = Lab("driver-too-old", tmp_path / "lab")
+    lab = Lab(str(new_lab("ours", tmp_path)), tmp_path / "lab")
     lab.start()
-    (lab.scene.folder / "answer.json").write_text('{"choice": null}')
+    (lab.scene.folder / "settings.json").write_text("{}")
     journal = lab.check()._repr_mimebundle_()[MIME]["journal"]
-    assert [(one["kind"], one.get("content", "")) for one in journal][1:-1] == [("write", "answer.json")]
+    assert [(one["kind"], one.get("content", "")) for one in journal][1:-1] == [("write", "settings.json")]
 
 
 def test_a_command_sees_no_secret_and_changes_nothing(tmp_path, monkeypatch):

@@ -209,3 +209,8 @@ def test_a_lab_that_needs_another_machine_says_so(own, tmp_path):
             Lab(str(own.folder), tmp_path / "lab").start()
         (own.folder / "lab.toml").write_text(text, "utf-8")
     assert not (tmp_path / "lab").exists()
+
+
+def test_no_answer_lies_beside_the_labs():
+    """The folder of the learners' notebooks holds those of the labs and nothing else."""
+    assert {path.name for path in (ROOT / "notebooks" / "labs").glob("*.ipynb")} == {*names()}

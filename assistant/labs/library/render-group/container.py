@@ -1,8 +1,8 @@
 """Start what compose.yaml describes, in a pretended container, and look for the card as ROCm's rocminfo does.
 
 Who may open a device is decided as the kernel decides it: by the numbers of the user and of the groups, and the
-device's owner, group and mode. The devices are those of host.json, the names of groups those of the image, in
-image.group.
+device's owner, group and mode. The devices are those of host.json, the names of groups those of the image,
+in image.group.
 """
 
 import json
