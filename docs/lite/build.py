@@ -190,9 +190,8 @@ def build_site(work: Path, folder: Path) -> None:
     contents.mkdir()
     for name in NOTEBOOKS:
         shutil.copy(ROOT / "notebooks" / name, contents)
-    (contents / "labs").mkdir()
-    for notebook in labs():
-        shutil.copy(notebook, contents / "labs")
+    for notebook in labs():  # in no folder: of one beside the guided notebook, JupyterLite does not tell what it holds
+        shutil.copy(notebook, contents)
     front_ends = [str(next((work / "static/pyodide").glob(f"{name}-*.whl"))) for name in FRONT_ENDS]
     config = {
         "LiteBuildConfig": {

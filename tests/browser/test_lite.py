@@ -74,7 +74,7 @@ def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> Non
 def test_a_lab_is_played_to_its_end_without_a_server(site_visitor: Page, site_address: str) -> None:
     """Its program fails in the page, its cause is named, the assistant answers, and the mended file is right."""
     notebook = next((ROOT / "notebooks" / "labs").glob("*-render-group.ipynb")).name
-    open_notebook(site_visitor, site_address, f"labs/{notebook}")
+    open_notebook(site_visitor, site_address, notebook)
     mended = 'lab.write("compose.yaml", lab.read("compose.yaml") + "    group_add: [992]\\n")'
     for code, answer in (
         ("", "Unable to open /dev/kfd read-write: Permission denied"),
