@@ -231,6 +231,7 @@ EXEMPT = {
     "labs/authoring.py:new_lab": "the project's own template",
     "labs/journal.py:add": "private: what a learner typed into the lab, with its folder's place taken out",
     "labs/notebook.py:write_notebooks": "notebooks of the project",
+    "labs/library/rotary-fp16/make_tables.py:": "numbers that a learner's module works out, in the lab's folder",
     "labs/scene.py:write": "a lab's own texts",
     "labs/wheels.py:add_to_index": "a lab's own wheels",
     "onnx/conversion.py:_write_log": "`onnx try` obeys it: paths and operators of the user's own model, beside it",
