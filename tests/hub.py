@@ -10,6 +10,7 @@ import subprocess
 import time
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -76,13 +77,17 @@ class Hub:
         session = self.of(name, "POST", "api/sessions", json=wanted)
         channels = f"ws{self._address[4:]}/user/{name}/api/kernels/{session['kernel']['id']}/channels"
         code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
-        loop = IOLoop(make_current=False)
-        try:
-            loop.run_sync(lambda: self._run(channels, code), timeout=CELL_SECONDS)
-        finally:
-            loop.close(all_fds=True)
+        with ThreadPoolExecutor(1) as pool:  # in this thread the loop of the browser's driver may be running
+            pool.submit(self._played, channels, code).result()
         self.of(name, "PUT", f"api/contents/{path}", json={"type": "notebook", "content": notebook})
         self.of(name, "DELETE", f"api/sessions/{session['id']}")
+
+    def _played(self, channels: str, cells: list[Any]) -> None:
+        loop = IOLoop(make_current=False)
+        try:
+            loop.run_sync(lambda: self._run(channels, cells), timeout=CELL_SECONDS)
+        finally:
+            loop.close(all_fds=True)
 
     async def _run(self, channels: str, cells: list[Any]) -> None:
         socket = await websocket_connect(HTTPRequest(channels, headers=self._login), max_message_size=1 << 26)

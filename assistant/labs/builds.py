@@ -25,8 +25,8 @@ _OWN = (
 )
 
 
-def install_torch(scene: Scene, machine: str, *, extra: str = "") -> None:
-    """Set up a recorded machine, where `pip install torch` has put a stand-in into the environment.
+def install_torch(scene: Scene, *, extra: str = "") -> None:
+    """Set up the recorded machine of the variant, where `pip install torch` has put a stand-in into the environment.
 
     pip is configured, in the environment alone, with an index that stands for PyPI and with `extra`, one of PyTorch's.
     """
@@ -37,7 +37,7 @@ def install_torch(scene: Scene, machine: str, *, extra: str = "") -> None:
     if extra:
         settings["extra-index-url"] = (scene.folder / "whl" / extra).as_uri()
     scene.write(_SETTINGS, "\n".join(["[global]", *(f"{name} = {value}" for name, value in settings.items()), ""]))
-    _put(scene, machine)
+    _put(scene)
     scene.variables = {**scene.variables, **variables(scene)}
     scene.need(scene.run("pip install torch"))
 
@@ -63,19 +63,19 @@ def names(scene: Scene) -> Mapping[str, str]:
     return {ADDRESS: (scene.folder / "whl").as_uri()}
 
 
-def _put(scene: Scene, machine: str) -> None:
+def _put(scene: Scene) -> None:
     """Write the recorded machine and the program, whatever has become of the files."""
-    scene.write("machine.json", (_MACHINES / f"{machine}.json").read_bytes())
+    scene.write("machine.json", (_MACHINES / f"{scene.values['machine']}.json").read_bytes())
     scene.write(_PROGRAM, (CODE / _PROGRAM).read_bytes())
 
 
-def compute_on_gpu(scene: Scene, machine: str) -> Outcome:
+def compute_on_gpu(scene: Scene) -> Outcome:
     """Run the program that computes on the GPU of the recorded machine."""
-    _put(scene, machine)
+    _put(scene)
     return scene.call(scene.python(), _PROGRAM)
 
 
-def build_fault(scene: Scene, machine: str) -> str:
+def build_fault(scene: Scene) -> str:
     """Return why the program does not compute there with what the lab's indexes offer; "" where it does."""
     found = scene.call(scene.python(), "-c", _INSTALLED)
     if found.status:
@@ -87,4 +87,4 @@ def build_fault(scene: Scene, machine: str) -> str:
         path = Path(folder, name)
         if not path.is_file() or path.read_bytes() != text.encode():
             return say("{file} is not as the index offers it: install torch anew.", file=name)
-    return scene.fails(compute_on_gpu(scene, machine))
+    return scene.fails(compute_on_gpu(scene))

@@ -15,6 +15,7 @@ import pytest
 from export.setups import SETUP
 
 from assistant.cli import cli
+from assistant.diagnose import new_rules
 from assistant.export.config import config_text
 from assistant.machines import load
 from assistant.model.record import replace, to_json
@@ -49,6 +50,7 @@ TEXTS = {
     "report": "PyTorch version: 2.6.0\nIs debug build: False\nOS: Windows 11 专业版\nPython version: 3.12.3\n",
     "variants": json.dumps(VARIANTS, ensure_ascii=False),
 }
+TEXTS["rules"] = new_rules("school-proxy", "2026-11-21")  # with Chinese logs and sentences
 RX = "--replay windows11-rx7800xt"
 # Of each command and option that reads a file: which text it is given, and what else is typed. "-" is the file itself.
 READ = {
@@ -73,11 +75,15 @@ READ = {
     ("diagnose", "--batch"): ("logs", ""),
     ("diagnose", "--machine"): ("machine", "{log}"),
     ("diagnose", "--replay"): ("recording", "{log}"),
+    ("diagnose", "--rules"): ("rules", "{log} --replay linux-arch-rx6700xt-directml"),
     ("doctor", "--replay"): ("recording", ""),
+    ("doctor", "--rules"): ("rules", RX),
     ("apply", "config"): ("config", RX),
     ("apply", "--replay"): ("recording", "{config}"),
     ("check", "config"): ("config", f"--no-verify {RX}"),
     ("check", "--replay"): ("recording", "{config} --no-verify"),
+    ("rules test", "file"): ("rules", ""),
+    ("machines test", "file"): ("recording", ""),
 }
 NO_TEXT = {  # written, or no text
     ("detect", "--record"),
@@ -95,8 +101,14 @@ NO_TEXT = {  # written, or no text
     ("onnx try", "--against"),
     ("onnx try", "--inputs"),
     ("labs check", "folder"),
+    ("labs course", "folder"),
+    ("labs new", "folder"),
+    ("labs notebooks", "folder"),
+    ("labs notebooks", "--answers"),
+    ("labs test", "places"),
+    ("rules new", "file"),
 }
-NO_FILE = {"name", "table", "formats", "jupyter_arguments"}  # arguments that name something else
+NO_FILE = {"key", "name", "table", "formats", "jupyter_arguments"}  # arguments that name something else
 
 
 @pytest.fixture

@@ -53,8 +53,17 @@ ARGUMENTS = {
     "catalog show": "support.workloads",
     "catalog check": f"--index-url {NOWHERE}",
     "catalog refresh": f"--yes --index-url {NOWHERE}",
+    "rules new": "No-Key {new}.toml",
+    "rules test": "{config}",
+    "machines test": "{config}",
+    "schema": "rules",
     "labs list": "",
     "labs check": "{folder}",
+    "labs course": "{new} --labs unknown",
+    "labs new": "No-Key {new}",
+    "labs notebooks": "{new}",
+    "labs prepare": "--shared {new} --labs unknown",
+    "labs test": "unknown",
 }
 # Commands whose JSON is the same whenever it is asked for; others tell of this machine as it is now.
 LASTING = [

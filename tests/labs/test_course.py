@@ -145,6 +145,7 @@ def test_the_page_leads_from_the_roster_to_the_table(shell, tmp_path):
     assert proved == {(user, lab): float(points) for user, done in DONE.items() for lab, (_, points) in done.items()}
 
 
+@pytest.mark.heavy
 def test_three_learners_on_a_hub(shell, programs, shared, tmp_path):
     """They fetch, solve and hand in on servers of their own; the teacher collects and grades, and they get feedback."""
     exchange = tmp_path / "exchange"

@@ -107,6 +107,16 @@ def test_no_attack_earns_a_point(name, tmp_path):
     assert (row.solved, row.points, row.proved) == (False, 0, True), row.fault
 
 
+def test_what_is_installed_while_a_lab_is_judged_is_as_its_makers_built_it(tmp_path):
+    """What pip compiles is kept elsewhere while a lab is judged; that is no change of the package."""
+    way = labs()["mirror-without-files"].ways.right[0]
+    name, _marker, text = way.lines[0].partition(" <<< ")
+    done = honest(entry("write", name, text))
+    notebook(tmp_path / "ann.ipynb", submission(done, lab="mirror-without-files"))
+    (row,) = prove(tmp_path, Rules())
+    assert (row.solved, row.fault) == (True, "")
+
+
 def test_an_honest_learner_gets_the_points_that_the_notebook_showed(tmp_path):
     """Played, handed in and graded: both ways agree, whatever the folder was named, and a reset is not forgotten."""
     lab = Lab("wrong-hash", tmp_path / "somewhere" / "a lab", learner="ann")

@@ -110,7 +110,7 @@ def test_two_labs_at_once_make_one_environment(tmp_path, monkeypatch):
         python.parent.mkdir(parents=True)
         python.touch()
 
-    monkeypatch.setattr(scene, "_install_torch", install)
+    monkeypatch.setattr(scene, "install_torch", install)
     monkeypatch.setattr(scene, "WAIT_SECONDS", 0.01)
     monkeypatch.setattr(scene, "user_cache", lambda: tmp_path)
     monkeypatch.setattr(scene.Store, "environment", lambda _self: None)
