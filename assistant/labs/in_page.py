@@ -17,14 +17,20 @@ from assistant.host.interrupts import REQUESTS_TO_END
 from assistant.i18n import _
 from assistant.model.errors import BadInput
 
+INSTALLERS = {"uv", "pip", "venv"}
+# Commands of the assistant's that install something, look at what is installed, or start another program.
+FOR_COMPUTERS = {"apply", "check", "envs", "install", "lab", "recover", "setup", "verify"}
 
-def run_in_page(argv: Sequence[str], variables: Mapping[str, str], folder: Path) -> tuple[int, str]:
+
+def run_in_page(argv: Sequence[str], variables: Mapping[str, str], folder: Path, *, given: str = "") -> tuple[int, str]:
     """Run a line for Python with these variables in a folder; return its exit status and all that it printed.
 
-    It shares everything else with this process, and nothing ends it before it ends. Raises `BadInput` for uv and pip.
+    `given` is what it reads from its standard input. It shares everything else with this process, and nothing ends it
+    before it ends. Raises `BadInput` for what installs something.
     """
     printed = io.StringIO()
     with _as_started(argv, variables, folder), contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+        sys.stdin = io.TextIOWrapper(io.BytesIO(given.encode()), "utf-8")
         status = _status(argv[1:], printed)
     return status, printed.getvalue().rstrip("\n")
 
@@ -39,7 +45,6 @@ def _as_started(argv: Sequence[str], variables: Mapping[str, str], folder: Path)
     places = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
     program = argv[1:2] if not argv[1].startswith("-") else []
     sys.path[:0] = [str(Path(*program).parent if program else folder), *places]
-    sys.stdin = io.StringIO()
     try:
         yield
     finally:
@@ -75,10 +80,10 @@ def _run(first: str, *rest: str) -> None:
     if first == "-c":
         sys.argv = ["-c", *rest[1:]]
         exec(compile(rest[0], "<string>", "exec"), {"__name__": "__main__"})  # noqa: S102 - the learner's own line
-    elif first == "-m" and rest[0] in {"uv", "pip", "venv"}:
+    elif first == "-m" and (name := _for_computers(*rest)):
         raise BadInput(
-            _("{program} cannot run in a browser: nothing can be installed there.", program=rest[0]),
-            hint=_("Play this lab in JupyterLab on a computer."),
+            _("`{program}` cannot run in a browser: nothing can be installed there.", program=name),
+            hint=_("Do this on a computer, in JupyterLab or in a terminal."),
         )
     elif first == "-m":
         sys.argv = list(rest)
@@ -86,6 +91,13 @@ def _run(first: str, *rest: str) -> None:
     else:
         sys.argv = [first, *rest]
         runpy.run_path(first, run_name="__main__")
+
+
+def _for_computers(module: str, *arguments: str) -> str:
+    """Return the name of a command that a browser cannot run; "" for one that it can."""
+    if module == "assistant":
+        return f"{module} {arguments[0]}" if arguments and arguments[0] in FOR_COMPUTERS else ""
+    return module if module in INSTALLERS else ""
 
 
 def _of_program(trace: TracebackType | None) -> TracebackType | None:

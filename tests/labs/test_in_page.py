@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from assistant.detect import detect
 from assistant.labs import Lab, lab_at, labs, scene
 from assistant.labs import play as playing
 from assistant.labs.in_page import run_in_page
@@ -70,11 +71,29 @@ def test_the_assistant_answers_there(tmp_path: Path) -> None:
     assert (status, "abacus" in printed) == (2, True)
 
 
-@pytest.mark.parametrize("program", ["uv", "pip", "venv"])
-def test_nothing_is_installed_there(program: str, tmp_path: Path) -> None:
-    """What would install something says where the lab can be played."""
-    with pytest.raises(BadInput, match=f"{program} cannot run in a browser"):
-        typed(tmp_path, "-m", program, "install", "torch")
+def test_a_program_reads_what_it_is_given(tmp_path: Path) -> None:
+    """As through a pipe; where nothing is given, its input is at its end."""
+    read = [sys.executable, "-c", "import sys; print(repr(sys.stdin.buffer.read().decode()))"]
+    assert run_in_page(read, {}, tmp_path, given="日志\n") == (0, "'日志\\n'")
+    assert run_in_page(read, {}, tmp_path) == (0, "''")
+
+
+@pytest.mark.parametrize("line", ["uv pip", "pip install", "venv env", "assistant setup", "assistant verify"])
+def test_nothing_is_installed_there(line: str, tmp_path: Path) -> None:
+    """What would install something, or look at what is installed, says where it can be done."""
+    with pytest.raises(BadInput, match=r"`(uv|pip|venv|assistant \w+)` cannot run in a browser"):
+        typed(tmp_path, "-m", *line.split())
+
+
+@pytest.mark.parametrize("command", ["detect", "plan", "doctor"])
+def test_a_browser_is_not_taken_for_a_machine(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asks about this machine there is told to name a recorded one; that one is answered."""
+    monkeypatch.setattr(sys.modules[detect.__module__], "IN_BROWSER", True)
+    status, printed = typed(tmp_path, "-m", "assistant", command)
+    assert (status, printed.count("\n")) == (2, 0)
+    assert "A browser shows nothing of the machine" in printed
+    assert "--replay" in printed
+    assert typed(tmp_path, "-m", "assistant", command, "--replay", "linux-ubuntu2404-rtx4090")[0] == 0
 
 
 @pytest.mark.usefixtures("browser")
