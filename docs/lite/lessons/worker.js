@@ -3,7 +3,7 @@
 
 import { loadPyodide } from "../static/pyodide/pyodide.mjs";
 
-const PACKAGES = ["click", "jinja2", "markdown-it-py", "markupsafe", "mdurl", "msgspec", "packaging", "platformdirs", "pygments", "pyyaml", "rich", "tomli-w", "torch-setup-assistant", "typing-extensions"];
+const PACKAGES = ["click", "msgspec", "packaging", "platformdirs", "rich", "tomli-w", "torch-setup-assistant", "typing-extensions"];
 const OWN_FOLDER = "/page";
 const FOLDER = "/lesson";  // where the lines run
 
