@@ -17,7 +17,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Page, Response, sync_playwright
 
-ROUNDS = 7
+ROUNDS = 5
 LAB = "19-render-group.ipynb"
 LIMITS = {"first paint, start page": 1.0, "a lab is started": 30.0}
 PAINT = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
