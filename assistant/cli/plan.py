@@ -8,7 +8,7 @@ import click
 
 from assistant.catalog import Catalog, load_catalog
 from assistant.cli.brief import read_brief
-from assistant.cli.inputs import host_of, only_one, print_answers, read_text, replay_option
+from assistant.cli.inputs import host_of, only_one, print_answers, read_lines, read_text, replay_option
 from assistant.cli.options import (
     project_options,
     request_of,
@@ -86,7 +86,7 @@ def plan(
         return decided(PlanInputs(brief, catalog, brief.asked(request)), tools, look=False)
 
     if machines:
-        print_answers(read_text(machines), answer)
+        print_answers(read_lines(machines), answer)
         return
     here: Machine
     if machine:
