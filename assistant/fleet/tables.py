@@ -98,7 +98,10 @@ def _runs(fleet: Fleet) -> Table:
 
 
 def _build(build: Build | None) -> Text:
-    return f"{build.torch} {build.backend.title} {build.variant}" if build else _("nothing fits")
+    if build is None:
+        return _("nothing fits")
+    variant = build.variant if build.variant != build.backend.value else ""
+    return f"{build.torch} {build.backend.title} {variant}".strip()
 
 
 def _names(names: tuple[str, ...]) -> Text:
