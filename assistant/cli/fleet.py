@@ -59,7 +59,7 @@ def record(
     exported = read_config(read_text(config, CONFIG_LIMIT), config) if config else None
     if not (target or exported or replay) and last:
         target = last.path
-    told = _("The record names this machine, {name}; nothing else in it tells which one it is.", name=name)
+    told = _("The record names this machine {name}; all else that is private is taken out.", name=name, option="--name")
     echo(told, err=True)
     taken = take_record(host, name, plan_tools({}), target=target, config=exported, verify=not no_verify)
     if to == "-":
