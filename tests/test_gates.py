@@ -177,6 +177,7 @@ RENDERERS = {
     "cli/": "it prints",
     "wizard/": "it draws",
     "export/": "it writes files for people",
+    "fleet/": "likewise",
     "labs/": "it teaches in a notebook",
     "start.py": "it prints before anything is installed",
     "model/errors.py": "the text of an exception that nobody caught",

@@ -41,6 +41,7 @@ COMMANDS = {
     "onnx": "onnx",
     "catalog": "catalog",
     "labs": "labs",
+    "fleet": "fleet",
     "rules": "authoring",
     "machines": "authoring",
     "schema": "authoring",

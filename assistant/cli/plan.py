@@ -8,7 +8,7 @@ import click
 
 from assistant.catalog import Catalog, load_catalog
 from assistant.cli.brief import read_brief
-from assistant.cli.inputs import host_of, only_one, print_answers, read_text, replay_option
+from assistant.cli.inputs import host_of, only_one, read_text, replay_option
 from assistant.cli.options import (
     project_options,
     request_of,
@@ -16,15 +16,15 @@ from assistant.cli.options import (
     source_options,
     trust_index_option,
 )
-from assistant.cli.planning import plan_tools
+from assistant.cli.planning import plan_each, plan_tools
 from assistant.cli.project import Answered, agree_project, project_of
 from assistant.cli.terminal import echo, echo_json, json_option
 from assistant.cli.variants import answer_variants
 from assistant.detect import detect
-from assistant.i18n import render, say
+from assistant.i18n import render
 from assistant.model.errors import NothingFits
 from assistant.model.machine import Machine
-from assistant.model.plan import Plan, Planning, Request
+from assistant.model.plan import Plan, Request
 from assistant.plan import PlanInputs, explain, make_plans, nothing_fits
 from assistant.session.joint import decided
 
@@ -81,12 +81,8 @@ def plan(
         answer_variants(variants, there, looked, request.python, tools.sources, as_json=as_json)
         return
 
-    def answer(line: str) -> Planning:
-        brief = read_brief(line, say("This line"))
-        return decided(PlanInputs(brief, catalog, brief.asked(request)), tools, look=False)
-
     if machines:
-        print_answers(read_text(machines), answer)
+        plan_each(machines, catalog, request, tools)
         return
     here: Machine
     if machine:
