@@ -32,6 +32,7 @@ COMMANDS = {
     "install": "setup",
     "verify": "setup",
     "export": "export",
+    "bundle": "bundle",
     "envs": "envs",
     "recover": "recover",
     "diagnose": "diagnose",
