@@ -42,6 +42,7 @@ COMMANDS = {
     "onnx": "onnx",
     "catalog": "catalog",
     "labs": "labs",
+    "fleet": "fleet",
     "rules": "authoring",
     "machines": "authoring",
     "schema": "authoring",
