@@ -11,7 +11,7 @@ from assistant.model.record import Record
 
 
 class Checked(Record, frozen=True, omit_defaults=False):
-    """What is wrong with a bundle: paths of files that are missing, changed or foreign; `files` counts the right ones."""
+    """What is wrong with a bundle: files that are missing, changed or foreign; `files` counts the right ones."""
 
     files: int
     bytes: int

@@ -78,7 +78,7 @@ class Folder:
         kept = {file.path for file in files}
         for path in self._noted.keys() - kept:
             discard(self.path / path)
-        for part in (self.path / "wheels").glob("*.part"):
+        for part in self.path.rglob("*.part"):
             discard(part)
 
     def _size(self, path: str) -> int:

@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
-import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
 from assistant.bundle.folder import Folder
-from assistant.bundle.kinds import Kinds, Own, Report, Resolved, Wanted, kinds_of, own_packages
+from assistant.bundle.kinds import Kinds, Report, Resolved, Wanted, kinds_of, own_packages
 from assistant.bundle.lock import lock_text
-from assistant.bundle.manifest import LOCKS, OWN, UVS, WHEELS, Bundle, File, Kind, read_bundle, write_bundle
-from assistant.bundle.own_wheel import own_wheel
+from assistant.bundle.manifest import LOCKS, WHEELS, Bundle, File, Kind, read_bundle, write_bundle
 from assistant.bundle.page import bundle_page
 from assistant.bundle.platforms import platform_of
-from assistant.bundle.pythons import archives
+from assistant.bundle.starts import bring_starts
 from assistant.export import PAGE, Setup, kit_name
-from assistant.host.download import Fetch, Patience, file_name
+from assistant.host.download import Fetch, file_name
 from assistant.i18n import _, render
 from assistant.install import Package, Tools
 from assistant.model.errors import BadInput, WorkFailed, unwritable
 from assistant.model.record import replace
 from assistant.views import plan_title
-
-_STARTS = Path(__file__).with_name("start")
-SCRIPTS = ("start.sh", "start.bat", "start.ps1")
-_IN_A_HURRY = Patience(tries=2)  # a bundle without a Python is one all the same
 
 
 class Made(NamedTuple):
@@ -70,26 +63,29 @@ def _begun(folder: Path) -> Bundle:
 def _filled(held: Folder, found: Kinds, report: Report) -> Bundle:
     """Bring and write every file of a bundle."""
     own = own_packages(found.kinds, held.tools)
-    wheels = _wheels(one for kind in (*found.kinds, *own) for one in kind.resolution.packages)
+    resolutions = [*(kind.resolution for kind in found.kinds), *(one.resolution for one in own)]
+    wheels = _wheels(package for one in resolutions for package in one.packages)
     size = sum(one.size or 0 for one in wheels) // 10**6
     report(_("Fetching {count} files of {size} MB, without those that are here", count=len(wheels), size=size))
     logins = dict.fromkeys(kind.plan.index_url for kind in found.kinds if kind.plan.index_url)
     files = {Path(one.path).name: one for one in held.bring(wheels, index_urls=tuple(logins))}
-    carried, pythons = _pythons(held, found.kinds, own, report)
-    kinds = _named(found.kinds)
-    name, content = own_wheel()
-    written = [held.write(f"{WHEELS}/{name}", content)]
-    for kind, packages in zip(kinds, (one.resolution.packages for one in found.kinds), strict=True):
-        written.append(held.write(kind.lock, lock_text(kind.python, packages, files).encode()))
-    for one in own:
-        lines = _own_lines(one, files, written[0])
-        written += [held.write(f"{OWN}/{one.platform}-{one.python}.txt", lines), _uv(held, one)]
-    written += [held.write(script, (_STARTS / script).read_bytes()) for script in SCRIPTS]
+    needed = {(platform_of(kind.machine), kind.plan.python) for kind in found.kinds}
+    starts = bring_starts(held, own, needed, files, report)
+    kinds: list[Kind] = []
+    written: list[File] = []
+    for key, one in _keyed(found.kinds).items():
+        lock = lock_text(one.plan.python, one.resolution.packages, files)
+        written.append(held.write(f"{LOCKS}/{key}/pylock.toml", lock.encode()))
+        kinds.append(_kind(key, one, files, written[-1]))
+    every = {one.path: one for one in (*files.values(), *written, *(one for of in starts.files.values() for one in of))}
     bundle = Bundle(
-        made=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), kinds=kinds, without=found.without, pythons=carried
+        made=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        files=tuple(every[path] for path in sorted(every)),
+        kinds=tuple(kinds),
+        without=found.without,
+        pythons=starts.pythons,
+        platforms={platform: tuple(sorted({one.path for one in of})) for platform, of in starts.files.items()},
     )
-    every = {one.path: one for one in (*files.values(), *pythons, *written)}
-    bundle = replace(bundle, files=tuple(every[path] for path in sorted(every)))
     shown = held.write(PAGE, bundle_page(bundle).encode())
     return replace(bundle, files=(*bundle.files, shown))
 
@@ -114,67 +110,27 @@ def _wheels(packages: Iterable[Package]) -> list[Fetch]:
     ]
 
 
-def _pythons(
-    held: Folder, kinds: Sequence[Resolved], own: Sequence[Own], report: Report
-) -> tuple[dict[str, tuple[str, ...]], list[File]]:
-    """Bring a Python for each that is needed; one that cannot be had is told, and is no failure."""
-    needed = {(platform_of(kind.machine), kind.plan.python) for kind in kinds}
-    needed |= {(one.platform, one.python) for one in own}
-    found = archives(needed, held.tools)
-    carried: dict[str, tuple[str, ...]] = {}
-    files: list[File] = []
-    for platform, python in sorted(needed):
-        try:
-            files += held.bring([found[platform, python]], patience=_IN_A_HURRY)
-        except (KeyError, WorkFailed):
-            report(
-                _(
-                    "Python {python} for {platform} could not be fetched: those machines need one of their own.",
-                    python=python,
-                    platform=platform,
-                )
-            )
-            continue
-        carried[platform] = (*carried.get(platform, ()), python)
-    return carried, files
-
-
-def _named(kinds: Sequence[Resolved]) -> tuple[Kind, ...]:
-    """Give each kind a key of its own."""
+def _keyed(kinds: Sequence[Resolved]) -> dict[str, Resolved]:
+    """Name each kind by what decides; a name that is given twice gets a number."""
     seen: dict[str, int] = {}
-    named = []
+    keyed = {}
     for one in kinds:
         key = kit_name(Setup(machine=one.machine, plan=one.plan))
         seen[key] = seen.get(key, 0) + 1
-        key = key if seen[key] == 1 else f"{key}-{seen[key]}"
-        named.append(
-            Kind(
-                key=key,
-                title=render(plan_title(one.plan)),
-                machines=one.names,
-                plan=one.plan,
-                lock=f"{LOCKS}/{key}/pylock.toml",
-                python=one.plan.python,
-                machine=one.machine,
-            )
-        )
-    return tuple(named)
+        keyed[key if seen[key] == 1 else f"{key}-{seen[key]}"] = one
+    return keyed
 
 
-def _own_lines(own: Own, files: dict[str, File], wheel: File) -> bytes:
-    """Write what the start scripts install for the assistant itself; the first line tells one set from another."""
-    lines = [
-        f"{one.name}=={one.version} --hash=sha256:{files[file_name(one.url)].sha256}" for one in own.resolution.packages
-    ]
-    name, version = Path(wheel.path).name.split("-")[:2]
-    lines.append(f"{name}=={version} --hash=sha256:{wheel.sha256}")
-    return "\n".join([f"# {hashlib.sha256(repr(lines).encode()).hexdigest()[:12]}", *lines, ""]).encode()
-
-
-def _uv(held: Folder, own: Own) -> File:
-    """Take uv itself out of its wheel: the start scripts need it before anything is installed."""
-    package = next(one for one in own.resolution.packages if one.name == "uv")
-    program = "uv.exe" if own.platform.startswith("windows") else "uv"
-    with zipfile.ZipFile(held.path / WHEELS / file_name(package.url)) as wheel:
-        inside = next(name for name in wheel.namelist() if name.endswith(f".data/scripts/{program}"))
-        return held.write(f"{UVS}/{own.platform}/{program}", wheel.read(inside), program=True)
+def _kind(key: str, found: Resolved, files: Mapping[str, File], lock: File) -> Kind:
+    wheels = (files[file_name(one.url)].path for one in found.resolution.packages)
+    return Kind(
+        key=key,
+        title=render(plan_title(found.plan)),
+        machines=found.names,
+        plan=found.plan,
+        lock=lock.path,
+        python=found.plan.python,
+        machine=found.machine,
+        platform=platform_of(found.machine),
+        files=(lock.path, *sorted(wheels)),
+    )

@@ -29,7 +29,8 @@ class File(Record, frozen=True):
 class Kind(Record, frozen=True, omit_defaults=False):
     """Machines that get the same: their names, the plan, the path of its lock, and the Python that it needs.
 
-    `machine` holds what the lock was made for: system, architecture, C library, and the release of macOS.
+    `machine` holds what the lock was made for: system, architecture, C library, and the release of macOS. `files` are
+    the paths of all that such a machine needs beside its platform's.
     """
 
     key: str
@@ -39,6 +40,8 @@ class Kind(Record, frozen=True, omit_defaults=False):
     lock: str
     python: str
     machine: Machine
+    platform: str
+    files: tuple[str, ...]
 
 
 class Without(Record, frozen=True):
@@ -51,7 +54,8 @@ class Without(Record, frozen=True):
 class Bundle(Record, frozen=True, omit_defaults=False):
     """The content of `bundle.json`; `made` is "" while the bundle is not finished.
 
-    `pythons` are those that it carries, by platform: {"windows-x86_64": ["3.12"]}.
+    `pythons` are those that it carries, by platform: {"windows-x86_64": ["3.12"]}; `platforms` are the paths of what
+    every machine of a platform needs: uv, its Pythons, the assistant's own packages, the start scripts.
     """
 
     schema: Literal[1] = 1
@@ -61,6 +65,7 @@ class Bundle(Record, frozen=True, omit_defaults=False):
     kinds: tuple[Kind, ...] = ()
     without: tuple[Without, ...] = ()
     pythons: dict[str, tuple[str, ...]] = {}
+    platforms: dict[str, tuple[str, ...]] = {}
 
     @property
     def size(self) -> int:

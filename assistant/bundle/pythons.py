@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from pathlib import PurePosixPath
-from urllib.parse import unquote, urlsplit
 
 from assistant.bundle.manifest import PYTHONS
-from assistant.host.download import Fetch
+from assistant.host.download import Fetch, file_name
 from assistant.host.process import stream
 from assistant.install import Tools, find_uv
 
@@ -45,4 +43,4 @@ def _kind(row: dict[str, str]) -> tuple[str, ...]:
 
 def _place(url: str) -> str:
     """Return the last two parts of an address: the release and the file."""
-    return str(PurePosixPath(*PurePosixPath(unquote(urlsplit(url).path)).parts[-2:]))
+    return f"{url.split('/')[-2]}/{file_name(url)}"

@@ -11,30 +11,19 @@ import click
 from assistant.bundle import WHEELS, Checked, Made, Wanted, make, read_bundle
 from assistant.bundle import check as checked
 from assistant.catalog import load_catalog
-from assistant.cli.brief import Brief
-from assistant.cli.inputs import read_text
+from assistant.cli.bundled import install, which
 from assistant.cli.options import request_of, request_options, source_options
 from assistant.cli.planning import plan_tools
 from assistant.cli.terminal import echo, echo_json, json_option
+from assistant.cli.wanted import case_of, listed
 from assistant.detect import detect
 from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken, become
-from assistant.host.recording import ReplayHost
 from assistant.i18n import _, ngettext, say
-from assistant.machines import load, shipped
 from assistant.model.errors import WorkFailed
-from assistant.model.machine import Machine
-from assistant.model.plan import Request
-from assistant.model.record import from_json
 from assistant.plan import PlanInputs
 
 SHOWN = 20  # chosen: names of files that are printed; --json has all
-
-
-class Listed(Brief, frozen=True):
-    """A machine of a list, what is asked for on it, and what people call it."""
-
-    name: str = ""
 
 
 @click.group()
@@ -71,7 +60,8 @@ def make_bundle(
 ) -> None:
     """Make or go on with a bundle; what is there already is not fetched again."""
     request, tools = request_of(options), plan_tools(options)
-    wanted = [*_listed(machines, request), *(_named(name, request) for name in names)]
+    wanted = [Wanted(name, case) for name, case in (listed(machines, request) if machines else ())]
+    wanted += [Wanted(Path(name).stem, case_of(name, request)[1]) for name in names]
     if here:
         wanted.append(Wanted("here", PlanInputs(detect(LiveHost()).machine, load_catalog(), request)))
     if not wanted:
@@ -117,23 +107,8 @@ def serve(folder: Path, host: str, port: int) -> None:
     become([sys.executable, *map(str, words)])
 
 
-def _listed(name: str | None, request: Request) -> list[Wanted]:
-    """Read a list of machines; raise `BadInput` that names the line at fault."""
-    lines = enumerate(read_text(name).split("\n") if name else [], start=1)
-    found = [(number, line) for number, line in lines if line.strip()]
-    return [_one(from_json(line, Listed, say("Line {number}", number=at)), request, f"PC {at}") for at, line in found]
-
-
-def _named(name: str, request: Request) -> Wanted:
-    """Read a shipped machine, or one that a file describes."""
-    if name in shipped() or not Path(name).exists():
-        machine: Machine = detect(ReplayHost(load(name))).machine
-        return Wanted(name, PlanInputs(machine, load_catalog(), request))
-    return _one(from_json(read_text(name), Listed, name), request, Path(name).stem)
-
-
-def _one(listed: Listed, request: Request, otherwise: str) -> Wanted:
-    return Wanted(listed.name or otherwise, PlanInputs(listed, load_catalog(), listed.asked(request)))
+bundle.add_command(which)
+bundle.add_command(install)
 
 
 def _draw_made(folder: Path, made: Made, *, as_json: bool) -> None:
