@@ -8,7 +8,18 @@ from typing import Any
 
 import click
 
-from assistant.bundle import REPORTS, WHEELS, Bundle, Kind, check_files, choose, read_bundle, read_lock, without_indexes
+from assistant.bundle import (
+    REPORTS,
+    WHEELS,
+    Bundle,
+    Kind,
+    check_files,
+    choose,
+    read_bundle,
+    read_lock,
+    unpack_python,
+    without_indexes,
+)
 from assistant.catalog import load_catalog
 from assistant.cli.draw import draw_preview
 from assistant.cli.inputs import host_of, replay_option
@@ -90,6 +101,8 @@ def _prepare(journey: Journey, folder: Path, bundle: Bundle, sources: Sources, o
     """Choose the machine's kind, and resolve its lock from the folder alone, each file of it checked."""
     machine = known(journey.run(Task.DETECT).detection).machine
     kind = _chosen(bundle, machine, options)
+    if not str(LiveHost().facts("platform").get("python", "")).startswith(f"{kind.python}."):
+        unpack_python(folder, kind)
     locked = read_lock(folder, kind)
     sources.keep = sources.locked = locked.versions
     journey.take(without_indexes(kind.plan))
