@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
+
+from packaging.requirements import InvalidRequirement
 
 from assistant.bundle.manifest import Bundle, Kind
 from assistant.bundle.platforms import platform_of, release
@@ -71,10 +74,14 @@ def _carries(made_for: Machine, machine: Machine) -> bool:
 
 
 def _planned(plan: Plan, machine: Machine, catalog: Catalog) -> bool:
-    """Return whether the planner would plan this build of torch here, were it asked for."""
-    asked = Request(backend=plan.backend, python=plan.python, pins=(f"torch=={plan.torch}",))
-    try:
-        offered = make_plans(machine, catalog, asked).plans
-    except AssistantError:
-        return False
-    return any((one.variant, one.torch) == (plan.variant, plan.torch) for one in offered)
+    """Return whether the planner would plan this build of torch here, were it asked for.
+
+    The release alone may have a better build; and not every build has a label ("+cu130") to ask for.
+    """
+    for pin in (f"torch=={plan.torch}", f"torch=={plan.torch}+{plan.variant}"):
+        asked = Request(backend=plan.backend, python=plan.python, pins=(pin,))
+        with suppress(AssistantError, InvalidRequirement):
+            offered = make_plans(machine, catalog, asked).plans
+            if any((one.variant, one.torch) == (plan.variant, plan.torch) for one in offered):
+                return True
+    return False

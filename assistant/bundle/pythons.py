@@ -23,7 +23,16 @@ def archives(wanted: Iterable[tuple[str, str]], tools: Tools) -> dict[tuple[str,
     pairs = set(wanted)
     if not pairs or tools.sources.offline:
         return {}
-    words = [find_uv(), "python", "list", "--all-platforms", "--only-downloads", "--output-format", "json"]
+    words = [
+        find_uv(),
+        "python",
+        "list",
+        "--all-platforms",
+        "--all-arches",
+        "--only-downloads",
+        "--output-format",
+        "json",
+    ]
     listed: list[str] = []
     if stream([*words, "--no-config"], listed.append, cancel=tools.cancel):
         return {}

@@ -64,7 +64,7 @@ find_machine() {
 bring_uv() {
     uv=$home/uv
     cmp -s "$bundle/uv/$platform/uv" "$uv" && return
-    cp "$bundle/uv/$platform/uv" "$uv.$$" && chmod +x "$uv.$$" && mv -f "$uv.$$" "$uv" || fail 1 folder
+    { cp "$bundle/uv/$platform/uv" "$uv.$$" && chmod +x "$uv.$$" && mv -f "$uv.$$" "$uv"; } || fail 1 folder
 }
 
 # The first line of a list tells one set of packages from another: an environment of that name holds just these.
