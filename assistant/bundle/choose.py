@@ -9,7 +9,7 @@ from packaging.requirements import InvalidRequirement
 
 from assistant.bundle.manifest import Bundle, Kind
 from assistant.bundle.platforms import platform_of, release
-from assistant.catalog import Catalog
+from assistant.catalog import Catalog, load_catalog
 from assistant.i18n import _
 from assistant.model.errors import AssistantError, BadInput, NothingFits
 from assistant.model.machine import Machine
@@ -19,9 +19,7 @@ from assistant.plan import make_plans, nothing_fits
 from assistant.views import plan_title
 
 
-def choose(
-    bundle: Bundle, machine: Machine, catalog: Catalog, *, backend: Backend | None = None, key: str = ""
-) -> Kind:
+def choose(bundle: Bundle, machine: Machine, *, backend: Backend | None = None, key: str = "") -> Kind:
     """Return the kind that a machine gets: of those that run on it, the best for the backend that it would be planned.
 
     `backend` asks for another backend; `key` names the kind, and nothing is judged then. Raises `NothingFits` where the
@@ -29,6 +27,7 @@ def choose(
     """
     if key:
         return _named(bundle, key)
+    catalog = load_catalog()
     planning = make_plans(machine, catalog, Request(backend=backend))
     best = planning.choice
     if best is None:
