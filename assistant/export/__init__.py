@@ -21,7 +21,7 @@ from assistant.export.drift import (
 from assistant.export.editors import Uses, uses
 from assistant.export.first_steps import first_notebook, write_first_notebook
 from assistant.export.formats import FORMATS, NEEDS
-from assistant.export.kit import Kit, Without, commands, kit_bundle, kit_name, kit_zip, zipped
+from assistant.export.kit import PAGE, Kit, Without, commands, kit_bundle, kit_name, kit_zip, page, zipped
 from assistant.export.purposes import PURPOSES, Purpose
 from assistant.export.report import escaped
 from assistant.export.setup import MARKER, Setup, Unsuited, clean
@@ -35,6 +35,7 @@ from assistant.privacy import NOBODY, Known
 __all__ = [
     "FORMATS",
     "MARKER",
+    "PAGE",
     "PURPOSES",
     "Config",
     "Drift",
@@ -53,6 +54,7 @@ __all__ = [
     "kit_zip",
     "machine_drift",
     "package_drift",
+    "page",
     "plan_drift",
     "read_config",
     "report_drift",
