@@ -61,12 +61,12 @@ def verified(setup: Setup) -> tuple[Environment, Report]:
 def without_path(environment: Environment) -> Environment:
     """Keep the folder's name and the interpreter's path within it; the rest of either is nobody else's.
 
-    Nor is what this machine's launcher shows: it names the user's card.
+    Nor is what this machine's launcher shows, which names the user's card, or where all its users find the kernel.
     """
     parts = re.split(r"[\\/]", environment.python)[-2:]
     folder = re.split(r"[\\/]", environment.path.rstrip("\\/"))[-1].strip(". ").replace(":", "")
     inside = parts if parts[0] in {"bin", "Scripts"} else parts[-1:]
-    return replace(environment, path=folder or "environment", python="/".join(inside), display_name="")
+    return replace(environment, path=folder or "environment", python="/".join(inside), display_name="", kernels="")
 
 
 class Unsuited(BadInput):

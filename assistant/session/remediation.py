@@ -137,7 +137,7 @@ def _apply(remedy: Remedy, environment: Environment, tools: Tools) -> Outcome:
             message = _("{command} ended with exit code {code}.", command=command_line(words), code=code)
             raise WorkFailed(message, hint=_("See the log for the reason, or try another fix."))
     if remedy.env and environment.kernel:
-        set_variables(environment.kernel, remedy.env)
+        set_variables(environment.kernel, remedy.env, environment.kernels)
     checks = [_words(check, environment.python) for check in remedy.check]
     if not checks or None in checks:
         return Outcome.DONE
