@@ -21,13 +21,15 @@ MARKER = "Written by torch-setup-assistant"
 class Setup(Record, frozen=True):
     """One setup: the machine and its findings, the plan, the environment made from it and its verification.
 
-    A plan for a machine that is not here has neither of the two: then `versions` holds what a resolver found for it,
-    if one was asked. `figures` names the pictures that are written beside the files; `lock` is the packages' PEP 751
-    text and `hashes` the SHA-256 of each file by package, both empty where they are not known.
+    A plan for a machine that is not here has neither of the two: then `versions` holds what a resolver found for it, if
+    one was asked. `card` is the GPU that it computes on, as people call it, "" for none. `figures` names the pictures
+    that are written beside the files; `lock` is the packages' PEP 751 text and `hashes` the SHA-256 of each file by
+    package, both empty where they are not known.
     """
 
     machine: Machine
     plan: Plan
+    card: str = ""
     environment: Environment | None = None
     report: Report | None = None
     findings: tuple[Finding, ...] = ()

@@ -36,6 +36,7 @@ from assistant.model.shell import command_line
 from assistant.privacy import Lines, Policy
 from assistant.session.doctor import findings_of, still_true
 from assistant.session.environments import looked_into
+from assistant.session.shared import is_others
 from assistant.session.state import Mended, Outcome, State, known
 from assistant.session.survey import move_words
 
@@ -59,7 +60,9 @@ def ways(state: State) -> dict[str, Remedy]:
     return {
         name: remedy
         for name, remedy in named(state).items()
-        if (environment := environments[name]) and not remedy.plan and commands_for(remedy, environment) is not None
+        if (environment := environments[name])
+        and not (remedy.plan or is_others(environment.path))
+        and commands_for(remedy, environment) is not None
     }
 
 
