@@ -33,11 +33,11 @@ def module_files(setup: Setup) -> dict[str, str]:
     }
 
 
-def slurm_files(setup: Setup) -> dict[str, str]:
+def slurm_text(setup: Setup) -> str:
     """Write a script that Slurm runs before a job, or before a task: it compares the node with `assistant.toml`."""
     path = _on_linux(setup)
     target = f'"$HOME"/{shlex.quote(path.removeprefix(_HOME))}' if path.startswith(_HOME) else shlex.quote(path)
-    return {"slurm/pytorch-prolog.sh": filled("prolog.sh", target=target)}
+    return filled("prolog.sh", target=target)
 
 
 def _on_linux(setup: Setup) -> str:

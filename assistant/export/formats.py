@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from assistant.export.clusters import module_files, slurm_files
+from assistant.export.clusters import module_files, slurm_text
 from assistant.export.config import config_text
 from assistant.export.containers import apptainer_text, devcontainer_text, dockerfile_text
 from assistant.export.editors import kernelspec_text, runtime_text, verify_text, vscode_text
@@ -80,7 +80,12 @@ FORMATS = dict(
         _one("device.py", lambda _setup: runtime_text("device.py"), _("picks the device in your own code")),
         _one("fallback.py", lambda _setup: runtime_text("fallback.py"), _("runs on the CPU what the device cannot")),
         ("lmod", Format(module_files, _("a module for Lmod and Environment Modules"), installed=True)),
-        ("slurm", Format(slurm_files, _("a Slurm prologue that runs `assistant check`"), installed=True)),
+        _one(
+            "slurm/pytorch-prolog.sh",
+            slurm_text,
+            _("a Slurm prologue that runs `assistant check`"),
+            installed=True,
+        ),
         ("jupyterhub", Format(hub_files, _("JupyterHub profiles, one for each kind of GPU"))),
         ("launch", Format(launch_files, _("start settings for image applications such as ComfyUI"))),
     ]
@@ -90,6 +95,6 @@ NEEDS = {
     "Dockerfile": ("requirements.txt", "device.py"),
     "apptainer.def": ("requirements.txt", "device.py"),
     ".devcontainer/devcontainer.json": ("Dockerfile", "requirements.txt", "device.py"),
-    "slurm": ("assistant.toml",),
+    "slurm/pytorch-prolog.sh": ("assistant.toml",),
     ".github/workflows/torch.yml": ("requirements.txt", "device.py", "verify.py"),
 }

@@ -50,7 +50,15 @@ PURPOSES = {
     "cluster": Purpose(
         _("A cluster or a hub"),
         _("module, Slurm, Apptainer, JupyterHub"),
-        ("lmod", "slurm", "apptainer.def", "jupyterhub", "assistant.toml", "pylock.toml", "report.md"),
+        (
+            "lmod",
+            "slurm/pytorch-prolog.sh",
+            "apptainer.def",
+            "jupyterhub",
+            "assistant.toml",
+            "pylock.toml",
+            "report.md",
+        ),
     ),
     "report": Purpose(_("A bug report"), _("one text, without private information"), ("report.md",)),
 }
