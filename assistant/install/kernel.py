@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from assistant.host.files import discard, open_folder, open_to_all, read_plain, sweep, write_whole
+from assistant.host.files import discard, may_write, open_folder, open_to_all, read_plain, sweep, write_whole
 from assistant.host.telemetry import quiet
 from assistant.i18n import _
 from assistant.install.constraints import constraint_variables
@@ -55,6 +55,13 @@ def kernels_for_all(prefix: str = "") -> str:
 
     data = Path(prefix) / "share" / "jupyter" if prefix else Path(SYSTEM_JUPYTER_PATH[0])
     return str(data / "kernels")
+
+
+def kernels_for_everybody() -> str:
+    """Return the folder in which every Jupyter of this machine finds kernels; "" where this user may not write."""
+    kernels = Path(kernels_for_all())
+    folder = next(part for part in (kernels, *kernels.parents) if part.exists())
+    return str(kernels) if may_write(folder) else ""
 
 
 def note_kernel(name: str, python: Path, kernels: str = "") -> KernelNote:

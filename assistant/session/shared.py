@@ -5,17 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from assistant.host.files import may_write
-from assistant.install import kernels_for_all, marked_environments
+from assistant.install import marked_environments
 from assistant.model.plan import Planning
 from assistant.session.state import Page, State
 from assistant.session.store import Store
-
-
-def kernels_for_everybody() -> str:
-    """Return the folder in which every Jupyter of this machine finds kernels; "" where this user may not write."""
-    kernels = Path(kernels_for_all())
-    folder = next(part for part in (kernels, *kernels.parents) if part.exists())
-    return str(kernels) if may_write(folder) else ""
 
 
 def is_others(path: str) -> bool:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from assistant.install.kernel import register_kernel
+from assistant.install.kernel import kernels_for_everybody, register_kernel
 from assistant.install.target import write_marker
 from assistant.model.event import Step
 from assistant.model.finding import Finding, Remedy, Severity
@@ -17,7 +17,7 @@ from assistant.model.report import Environment
 from assistant.session.actions import Aim, Finished, Show
 from assistant.session.reducer import following, reduce
 from assistant.session.remediation import ways
-from assistant.session.shared import beginning, is_others, kernels_for_everybody
+from assistant.session.shared import beginning, is_others
 from assistant.session.state import Detected, Page, Phase, State, StepStatus, Task
 from assistant.session.store import Store
 from assistant.session.survey import Known
@@ -107,5 +107,5 @@ def test_an_aim_for_all_users_is_kept_when_the_folder_changes(monkeypatch: pytes
     state = reduce(state, Aim(target="/opt/pytorch", kernels="/usr/local/share/jupyter/kernels"))
     state = reduce(state, Aim(target="/opt/torch"))
     assert (state.target, state.kernels) == ("/opt/torch", "/usr/local/share/jupyter/kernels")
-    monkeypatch.setattr("assistant.session.shared.may_write", lambda _folder: False)
+    monkeypatch.setattr("assistant.install.kernel.may_write", lambda _folder: False)
     assert kernels_for_everybody() == ""

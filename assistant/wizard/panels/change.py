@@ -8,7 +8,7 @@ import ipywidgets as widgets
 
 from assistant.detect import Fact, check_fact, facts_to_set
 from assistant.i18n import render, say
-from assistant.install import KERNEL, check_folder
+from assistant.install import KERNEL, check_folder, kernels_for_everybody
 from assistant.model.errors import AssistantError
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend
@@ -16,7 +16,6 @@ from assistant.model.record import replace
 from assistant.session.actions import Aim, Choose, SetFact, Simulate, Wish
 from assistant.session.interpreters import kernel_is_ours
 from assistant.session.session import Session
-from assistant.session.shared import kernels_for_everybody
 from assistant.session.state import State, Task
 from assistant.views import plan_title
 from assistant.wizard import html
