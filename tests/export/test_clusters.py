@@ -24,9 +24,11 @@ from assistant.export.clusters import module_files, slurm_text
 from assistant.export.hubs import hub_profiles
 from assistant.export.setup import Unsuited
 from assistant.install import find_uv
+from assistant.model.errors import NothingFits
 from assistant.model.machine import Gpu, Vendor
 from assistant.model.plan import Backend
 from assistant.model.record import replace
+from assistant.session.kits import Pc, profiles_for
 
 LINUX = [name for name in BOARDS if name.startswith("linux")]
 # What a module must hand on as it is; a line break becomes a space, as no format of variables has one.
@@ -107,6 +109,23 @@ def test_machines_of_one_kind_share_a_profile():
         ("cpu", False),
     ]
     assert "extra_resource_limits" not in profiles[1]["kubespawner_override"]
+
+
+def test_a_machine_that_no_profile_serves_is_told():
+    """The others get theirs; where none is left, the reason is the answer."""
+    windows = Pc(label="one", machine=replace(SETUP.machine, os="windows"), plan=PLAN)
+    without = Pc(label="two", machine=SETUP.machine, why="Its driver is too old.")
+    told = []
+    files = profiles_for([windows, without, Pc(label="three", machine=SETUP.machine, plan=PLAN)], told.append)
+    assert len(yaml.safe_load(files["jupyterhub/values.yaml"])["singleuser"]["profileList"]) == 1
+    assert sorted(map(str, told)) == [
+        "one gets no profile: A container runs Linux, and these packages are for windows.",
+        "two gets no profile: Its driver is too old.",
+    ]
+    with pytest.raises(Unsuited, match="A container runs Linux"):
+        profiles_for([windows], told.append)
+    with pytest.raises(NothingFits, match="No PyTorch wheel fits"):
+        profiles_for([without], told.append)
 
 
 @pytest.fixture
