@@ -27,6 +27,7 @@ from assistant.model.machine import Machine
 from assistant.model.record import replace, to_json
 from assistant.model.report import Check, Report, Status
 from assistant.session.doctor import judged, planned
+from assistant.verify import raised
 
 COUNT = 10_000
 MOST_SECONDS = 30.0
@@ -71,7 +72,7 @@ def records() -> Iterator[tuple[Machine, FleetRecord]]:
         machine = varied(seen[place].machine, draw)
         planning = planned(machine)
         made = planning.choice if draw.random() < 0.8 else None
-        device = made.backend.value if made else "cpu"
+        proof = report(made.backend.value, draw) if made else None
         yield (
             machine,
             FleetRecord(
@@ -83,8 +84,8 @@ def records() -> Iterator[tuple[Machine, FleetRecord]]:
                 plan=planning.choice,
                 rejected=planning.rejected,
                 environment=Installed(path="/opt/torch", python=made.python, torch=made.torch) if made else None,
-                report=report(device, draw) if made else None,
-                findings=told[place],
+                report=proof,
+                findings=(*(raised(proof) if proof else ()), *told[place]),
             ),
         )
 
