@@ -19,7 +19,6 @@ from assistant.model.record import Record, replace
 from assistant.model.report import verdict
 from assistant.model.visible import printable
 from assistant.session.kinds import Gain, Help, outlook_of
-from assistant.verify import raised
 from assistant.views import gpu_line, rejection_reason
 
 OLD = timedelta(days=30)  # chosen
@@ -107,6 +106,8 @@ def rows_of(read: Iterable[Found | Unread], now: datetime) -> tuple[Row, ...]:
             row = _row_of(one, now) if isinstance(one, Found) else _unread(one)
         except BadInput as error:
             row = _unread(Unread(one.file, error.message))
+        except (ValueError, ArithmeticError):  # such as a version of ten thousand digits
+            row = _unread(Unread(one.file, _("It holds values that make no sense.")))
         if not isinstance(one, Found) or row.when is None:
             unread.append(row)
             continue
@@ -174,10 +175,10 @@ def _gpus(machine: Machine) -> tuple[str, ...]:
 
 
 def _problems(record: FleetRecord) -> Iterator[Problem]:
-    """Yield what is wrong on a machine, worst first: what its verification found, the doctor's findings, its drift."""
-    found = (*(raised(record.report) if record.report else ()), *record.findings, *(record.drift or ()))
+    """Yield what is wrong on a machine, worst first."""
     order = list(Severity)
-    worst = sorted((one for one in found if one.wrong), key=lambda one: -order.index(one.severity))
+    found = (one for one in (*record.findings, *(record.drift or ())) if one.wrong)
+    worst = sorted(found, key=lambda one: -order.index(one.severity))
     yield from dict.fromkeys(map(_problem, worst))
 
 

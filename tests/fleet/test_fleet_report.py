@@ -131,7 +131,9 @@ def hostile(folder: Path) -> None:
     for _level in range(300):
         deep = Message("{a}").format(a=deep)
     finding = Finding(key="x", severity=Severity.ERROR, text=deep)
+    driver = replace(record("numbers").machine, nvidia_driver="9" * 5000)
     files = {
+        "numbers.json": to_json(replace(record("numbers"), machine=driver)),
         "broken.json": good[:500],
         "empty.json": "",
         "good.json": good,
@@ -167,6 +169,7 @@ def test_what_is_no_record_is_a_row(tmp_path: Path) -> None:
         "link.json",
         "long.json",
         "newer.json",
+        "numbers.json",
         "schema.json",
         "two.jsonl:2",
     ]
@@ -234,7 +237,7 @@ def test_the_command(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
     assert (folder / "report.csv").read_bytes().startswith(b"\xef\xbb\xbfname,")
     told = json.loads(forked.run("fleet", "report", folder, "--json", "--to", folder / "report.json", env=env).stdout)
-    assert told["standings"]["unread"] == 10
+    assert told["standings"]["unread"] == 11
     assert [row["name"] for row in told["machines"] if row["name"] == "good"]
     lines = "\n".join(to_json(record(name)) for name in ("x", "y"))
     done = forked.run("fleet", "report", "-", "--to", "-", "--format", "csv", env=env, input=lines)
