@@ -33,6 +33,12 @@ TEXTS = [ROOT / "README.md", ROOT / "README.zh-CN.md", ROOT / "CHANGELOG.md", *P
 COURSE = "tests/labs/test_course.py"
 # What another test runs, or this run is; each is named with the file that does it.
 ELSEWHERE = {
+    "assistant bundle make stick --machines class.jsonl": "tests/bundle/test_bundle.py",
+    "assistant bundle make stick --machine windows11-rtx3060 --here": "tests/bundle/test_bundle.py",
+    "assistant bundle check stick": "tests/bundle/test_bundle.py",
+    "assistant bundle serve stick --host 192.168.1.10": "tests/bundle/test_bundle.py",
+    "pip install --index-url http://192.168.1.10:8080/simple/ --trusted-host 192.168.1.10 numpy": "tests/bundle/test_bundle.py",
+    "sh start.sh": "tests/bundle/test_start.py",
     'pip install "torch-setup-assistant[course,onnxruntime]"': COURSE,
     "assistant labs prepare --shared /srv/labs --labs cpu-build --labs numpy-abi": COURSE,
     "assistant labs course gpu-course --roster roster.csv --labs cpu-build --labs numpy-abi": COURSE,
