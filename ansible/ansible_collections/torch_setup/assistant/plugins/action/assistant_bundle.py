@@ -15,7 +15,6 @@ from ansible_collections.torch_setup.assistant.plugins.module_utils.carried impo
 
 MODULE = "torch_setup.assistant.assistant_bundle"
 PIECE = 32 << 20  # chosen: bytes; a cut connection loses at most as much, and each costs one run of a module
-LISTS = ("locks/", "assistant/")  # the files that name what else is needed
 
 
 class ActionModule(ActionBase):
@@ -23,112 +22,102 @@ class ActionModule(ActionBase):
 
     TRANSFERS_FILES = True
     _supports_check_mode = True
-    _VALID_ARGS = frozenset(("src", "dest", "kind", "machine"))
+    _VALID_ARGS = frozenset(("src", "dest", "kind"))
 
     def run(self, tmp=None, task_vars=None):
         """Carry what is missing; answer which files that were."""
         result = super().run(tmp, task_vars)
         del tmp
-        args = dict(self._task.args)
-        unknown = sorted(set(args) - self._VALID_ARGS)
-        if unknown or not (args.get("src") and args.get("dest")):
-            what = (
-                f"There is no option {unknown[0]}."
-                if unknown
-                else "src and dest are needed: the folders of the bundle."
-            )
-            raise AnsibleActionFail(what)
+        args = self._task.args
+        if unknown := sorted(set(args) - self._VALID_ARGS):
+            raise AnsibleActionFail(f"There is no option {unknown[0]}.")
+        if not (args.get("src") and args.get("dest")):
+            raise AnsibleActionFail("src and dest are needed: the folders of the bundle here and on the host.")
         source = self._loader.path_dwim(os.path.expanduser(args["src"]))
         bundle = read_index(source)
-        args.setdefault("machine", task_vars["inventory_hostname"])
-        kind = kind_of(bundle, args.get("kind"), args["machine"])
         try:
-            seen = self._execute_module(module_name=MODULE, module_args=args, task_vars=task_vars)
-            if seen.get("failed") or "whole" not in seen:
-                return {**result, **seen}
-            files = needed(bundle, source, kind, seen["platform"])
-            missing = [one for one in files if seen["whole"].get(one["path"]) != one["sha256"]]
-            result.update(
-                changed=bool(missing),
-                kind=kind["key"],
-                carried=[one["path"] for one in missing],
-                bytes=sum(one["bytes"] for one in missing),
-            )
-            if self._task.diff and missing:
-                result["diff"] = differences(missing, seen["whole"])
-            if not self._task.check_mode:
-                for piece in pieces(missing, seen["begun"]):
-                    answer = self._carry(source, piece, args, task_vars)
-                    if answer.get("failed"):
-                        return {**result, **answer}
-            return result
+            return {**result, **self._bring(source, bundle, task_vars)}
+        except Refused as error:
+            return {**result, **error.answer}
         finally:
             self._remove_tmp_path(self._connection._shell.tmpdir)
 
-    def _carry(self, source, parts, args, task_vars):
-        data = b"".join(read_part(source, part) for part in parts)
-        place = self._connection._shell.join_path(self._connection._shell.tmpdir, "piece")
-        self._transfer_data(place, data)
-        self._fixup_perms2((self._connection._shell.tmpdir, place))
-        more = {"_piece": place, "_parts": parts}
-        return self._execute_module(module_name=MODULE, module_args={**args, **more}, task_vars=task_vars)
+    def _bring(self, source, bundle, task_vars):
+        seen = self._ask(task_vars, _step="look")
+        carried = self._carry(source, bundle["platforms"].get(seen["platform"]) or (), bundle, seen, task_vars)
+        key = self._task.args.get("kind") or named(bundle, task_vars["inventory_hostname"])
+        if not (key or (self._task.check_mode and carried)):  # what is not there yet cannot be asked
+            key = self._ask(task_vars, _step="which")["key"]
+        if key:
+            kind = kind_of(bundle, key, seen["platform"])
+            carried += self._carry(
+                source, [one for one in kind["files"] if one not in carried], bundle, seen, task_vars
+            )
+        sizes = {path: bundle["sizes"][path] for path in carried}
+        answer = {"changed": bool(carried), "kind": key, "carried": carried, "bytes": sum(sizes.values())}
+        return {**answer, "diff": differences(sizes)} if self._task.diff and carried else answer
+
+    def _carry(self, source, paths, bundle, seen, task_vars):
+        """Carry those of some files that the host lacks, with the bundle's index; return their paths."""
+        if not paths:
+            raise Refused({"failed": True, "msg": f"The bundle has nothing for {seen['platform']}."})
+        wanted = {path: bundle["hashes"][path] for path in (*paths, INDEX)}
+        missing = [path for path, digest in wanted.items() if seen["whole"].get(path) != digest]
+        files = [{"path": path, "sha256": wanted[path], "bytes": bundle["sizes"][path]} for path in missing]
+        for parts in () if self._task.check_mode else pieces(files, seen["begun"]):
+            place = self._connection._shell.join_path(self._connection._shell.tmpdir, "piece")
+            self._transfer_data(place, b"".join(read_part(source, part) for part in parts))
+            self._fixup_perms2((self._connection._shell.tmpdir, place))
+            self._ask(task_vars, _step="take", _piece=place, _parts=parts)
+        seen["whole"].update({path: wanted[path] for path in missing})
+        return missing
+
+    def _ask(self, task_vars, **more):
+        args = {**self._task.args, **more}
+        answer = self._execute_module(module_name=MODULE, module_args=args, task_vars=task_vars)
+        if answer.get("failed") or answer.get("unreachable"):
+            raise Refused(answer)
+        return answer
+
+
+class Refused(Exception):
+    """The host said no; `answer` is what the module returned."""
+
+    def __init__(self, answer):
+        super().__init__(answer.get("msg"))
+        self.answer = answer
 
 
 def read_index(source):
-    """Read a bundle's index; the index itself is one of the files to carry."""
+    """Read a bundle's index, with the hash and the size of each file by its path; the index is a file like others."""
+    place = os.path.join(source, INDEX)
     try:
-        with open(os.path.join(source, INDEX), "rb") as file:
+        with open(place, "rb") as file:
             bundle = json.loads(file.read())
-    except (OSError, ValueError) as error:
+        if bundle["schema"] != 1 or not bundle["made"]:
+            raise AnsibleActionFail(f"{source} is not finished, or too new. Run `assistant bundle make` again.")
+        files = [*bundle["files"], {"path": INDEX, "sha256": digest(place), "bytes": os.path.getsize(place)}]
+        bundle["hashes"] = {one["path"]: one["sha256"] for one in files}
+        bundle["sizes"] = {one["path"]: one["bytes"] for one in files}
+    except (OSError, ValueError, LookupError, TypeError) as error:
         raise AnsibleActionFail(f"{source} is no bundle: {error}.") from error
-    if bundle.get("schema") != 1 or not bundle.get("made"):
-        raise AnsibleActionFail(f"{source} is not finished, or of another version. Run `assistant bundle make` again.")
-    if strange := [one["path"] for one in bundle["files"] if not is_below(one["path"])]:
+    if strange := [path for path in bundle["hashes"] if not is_below(path)]:
         raise AnsibleActionFail(f"{INDEX} names a file outside the bundle: {strange[0]}")
-    own = os.path.join(source, INDEX)
-    bundle["files"].append({"path": INDEX, "sha256": digest(own), "bytes": os.path.getsize(own)})
     return bundle
 
 
-def kind_of(bundle, key, machine):
-    """Return the kind with a key, or the one that is for a machine; a single kind is for every machine."""
-    kinds = bundle["kinds"]
-    found = [one for one in kinds if (one["key"] == key if key else machine in one["machines"])]
-    if not found and not key and len(kinds) == 1:
-        found = kinds
-    if not found:
-        keys = ", ".join(one["key"] for one in kinds)
-        raise AnsibleActionFail(
-            f"The bundle has nothing for {key or machine}. Make it for this machine, too, or name one of its kinds "
-            f"with `kind`: {keys}."
-        )
-    return found[0]
+def named(bundle, machine):
+    """Return the key of the kind that lists a machine, "" for none."""
+    return next((kind["key"] for kind in bundle["kinds"] if machine in kind["machines"]), "")
 
 
-def needed(bundle, source, kind, platform):
-    """Return the files that a host of a kind and a platform needs.
-
-    What lies in `wheels/` belongs to it where a lock of its own names the file or its hash.
-    """
-    lock = kind["lock"].rpartition("/")[0] + "/"
-    own = (f"assistant/{platform}-", "assistant/says/", f"uv/{platform}/", f"python/{platform}/", lock)
-    base = [one for one in bundle["files"] if "/" not in one["path"] or one["path"].startswith(own)]
-    names = "\n".join(read_text(source, one) for one in base if one["path"].startswith(LISTS))
-    wheels = [one for one in bundle["files"] if one["path"].startswith("wheels/") and is_named(one, names)]
-    return sorted(
-        base + wheels, key=lambda one: (one["path"] == INDEX, one["path"])
-    )  # the index comes when all is there
-
-
-def is_named(file, names):
-    """Return whether lists name a file, or its hash."""
-    return file["sha256"] in names or file["path"].rpartition("/")[2] in names
-
-
-def read_text(source, file):
-    """Read a list of a bundle."""
-    with open(os.path.join(source, *file["path"].split("/")), encoding="utf-8") as text:
-        return text.read()
+def kind_of(bundle, key, platform):
+    """Return the kind with a key, which must be for a platform."""
+    kinds = {kind["key"]: kind for kind in bundle["kinds"] if kind["platform"] == platform}
+    if key not in kinds:
+        there = ", ".join(kinds) or "none"
+        raise Refused({"failed": True, "msg": f"The bundle has no kind {key} for {platform}. It has: {there}."})
+    return kinds[key]
 
 
 def pieces(files, begun):
@@ -158,12 +147,11 @@ def read_part(source, part):
         file.seek(part["offset"])
         data = file.read(part["length"])
     if len(data) != part["length"]:
-        raise AnsibleActionFail(f"{path} is shorter than the bundle says: run `assistant bundle check`.")
+        raise AnsibleActionFail(f"{path} is shorter than the bundle says. Run `assistant bundle check`.")
     return data
 
 
-def differences(missing, whole):
-    """Return a diff that names each file with its size; what is there under the same name is told, too."""
-    old = "".join(f"{one['path']}  other content\n" for one in missing if one["path"] in whole)
-    new = "".join(f"{one['path']}  {one['bytes']} bytes\n" for one in missing)
-    return {"before": old, "after": new, "before_header": "on the host", "after_header": "in the bundle"}
+def differences(sizes):
+    """Return a diff that names each file with its size."""
+    new = "".join(f"{path}  {size} bytes\n" for path, size in sizes.items())
+    return {"before": "", "after": new, "before_header": "on the host", "after_header": "from the bundle"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 
 HOST_OPTIONS = {
     "bundle": {"type": "path"},
@@ -29,28 +30,13 @@ class Answer:
             self.value = None
 
 
-def command(module):
-    """Return the words that start the assistant; fail where it is not on this host."""
-    bundle, program = module.params["bundle"], module.params["program"]
+def find(bundle, program):
+    """Return the words that start the assistant from a bundle, by a program, or as PATH has it; [] where it is not."""
     if bundle:
         script = os.path.join(bundle, START)
-        words = ["sh", script] if os.path.isfile(script) else None
-        missing = f"{script} is not there. Bring the bundle to this host first, with assistant_bundle or by a share."
-    else:
-        found = program or module.get_bin_path("assistant")
-        words = [found] if found and os.access(found, os.X_OK) else None
-        missing = "The assistant is not on this host: name the bundle's folder (bundle) or its program (program)."
-    if words is None:
-        module.fail_json(msg=missing)
-    return words
-
-
-def is_there(module):
-    """Return whether a bundle's start script or the assistant's program is on this host."""
-    bundle, program = module.params["bundle"], module.params["program"]
-    if bundle:
-        return os.path.isfile(os.path.join(bundle, START))
-    return bool(program and os.access(program, os.X_OK)) or bool(module.get_bin_path("assistant"))
+        return ["sh", script] if os.path.isfile(script) else []
+    found = program or shutil.which("assistant")
+    return [found] if found and os.access(found, os.X_OK) else []
 
 
 def options(module, *names):
@@ -64,16 +50,24 @@ def options(module, *names):
 
 
 def ask(module, *words, **more):
-    """Run a command of the assistant with `--json`; `may_fail` lets the exit code 1 pass (a check that says no).
+    """Run a command of the assistant with `--json` and return its answer.
 
+    `may_fail` lets the exit code 1 pass: a check that says no. `bundle` is where the module has no option of that name.
     Fails the module with the assistant's own sentence, which names the next step.
     """
-    argv = command(module) + list(words) + ["--json"]
-    code, out, err = module.run_command(argv, encoding="utf-8", environ_update={"NO_COLOR": "1"})
-    answer = Answer(code, out, err)
-    passes = (0, 1) if more.get("may_fail") else (0,)
-    if code not in passes or answer.value is None:
+    bundle = more.get("bundle") or module.params["bundle"]
+    start = find(bundle, module.params.get("program"))
+    if not start:
+        where = os.path.join(bundle, START) if bundle else module.params["program"] or "assistant"
         module.fail_json(
-            msg=answer.said or "The assistant answered nothing that can be read.", rc=code, cmd=argv, stdout=out
+            msg=f"{where} is not on this host. Bring a bundle with assistant_bundle and name its folder (bundle), or "
+            "name the assistant's program (program)."
         )
+    argv = [*start, *words, "--json"]
+    lang = module.params.get("lang")
+    code, out, err = module.run_command(argv, encoding="utf-8", environ_update={"LANGUAGE": lang} if lang else {})
+    answer = Answer(code, out, err)
+    if code not in ((0, 1) if more.get("may_fail") else (0,)) or answer.value is None:
+        said = answer.said or "The assistant answered nothing that can be read."
+        module.fail_json(msg=said, rc=code, cmd=argv, stdout=out)
     return answer

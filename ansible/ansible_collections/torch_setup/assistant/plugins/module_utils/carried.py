@@ -35,7 +35,7 @@ def is_below(path):
 
 
 def there(folder):
-    """Return the hash of each file below a folder by its path, and how many bytes of each other have come by its hash."""
+    """Return the hash of each file below a folder by its path, and how much has come of each other file by its hash."""
     whole, begun = {}, {}
     for place, _folders, names in os.walk(folder):
         for name in names:

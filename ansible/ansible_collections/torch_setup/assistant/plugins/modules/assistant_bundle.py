@@ -32,13 +32,14 @@ options:
   kind:
     description:
       - The key of the kind whose files the host gets, as C(bundle.json) names it.
-      - By default the kind that lists O(machine).
+      - By default the kind that lists the host by its name in the inventory, else the one that the assistant on the
+        host chooses, which is brought first.
     type: str
-  machine:
-    description:
-      - The name by which the bundle knows this host; by default its name in the inventory.
-      - A bundle with a single kind serves a host that it does not know by name, too.
+  _step:
+    description: Between the action plugin and the module - what to do.
     type: str
+    choices: [look, take, which]
+    default: look
   _piece:
     description: Between the action plugin and the module - what was carried just now.
     type: path
@@ -61,7 +62,7 @@ EXAMPLES = r"""
     src: /srv/bundle
     dest: /var/lib/torch-setup/bundle
 
-- name: Say what would be carried to a host that the bundle does not know by name
+- name: Say what would be carried of a certain kind
   torch_setup.assistant.assistant_bundle:
     src: /srv/bundle
     dest: /var/lib/torch-setup/bundle
@@ -72,7 +73,9 @@ EXAMPLES = r"""
 
 RETURN = r"""
 kind:
-  description: The key of the kind that the host gets.
+  description:
+    - The key of the kind that the host gets.
+    - It is empty in check mode where the host is not named in the bundle and has no assistant yet to choose.
   returned: always
   type: str
 carried:
@@ -87,26 +90,29 @@ bytes:
 """
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.torch_setup.assistant.plugins.module_utils.assistant import ask
 from ansible_collections.torch_setup.assistant.plugins.module_utils.carried import platform_name, take, there
 
 
 def main():
-    """Look at what is there, or take in a piece: the action plugin of the same name says which."""
+    """Do a step for the action plugin of the same name: look at what is there, take a piece in, or choose the kind."""
     module = AnsibleModule(
         argument_spec={
             "src": {"type": "path", "required": True},
             "dest": {"type": "path", "required": True},
             "kind": {"type": "str"},
-            "machine": {"type": "str"},
+            "_step": {"type": "str", "choices": ["look", "take", "which"], "default": "look"},
             "_piece": {"type": "path"},
             "_parts": {"type": "list", "elements": "dict"},
         },
         supports_check_mode=True,
     )
-    folder = module.params["dest"]
+    folder, step = module.params["dest"], module.params["_step"]
     try:
-        if module.params["_piece"] and not module.check_mode:
+        if step == "take":
             module.exit_json(changed=True, done=take(folder, module.params["_piece"], module.params["_parts"]))
+        if step == "which":
+            module.exit_json(changed=False, key=ask(module, "bundle", "which", folder, bundle=folder).value["key"])
         whole, begun = there(folder)
         module.exit_json(changed=False, platform=platform_name(), whole=whole, begun=begun)
     except (OSError, ValueError) as error:

@@ -30,6 +30,9 @@ options:
     description: The backend to use; by default the best one for the host.
     type: str
     choices: [cuda, rocm, directml, mps, xpu, cpu]
+  kind:
+    description: The key of a bundle's kind, as assistant_bundle returns it; by default the one that fits the host.
+    type: str
   pins:
     description: Requirements that must hold, such as V(torch==2.13.0). A bundle has its own.
     type: list
@@ -93,13 +96,14 @@ from ansible_collections.torch_setup.assistant.plugins.module_utils.assistant im
     HOST_OPTIONS,
     ONE_OF,
     ask,
-    is_there,
+    find,
     options,
 )
 from ansible_collections.torch_setup.assistant.plugins.module_utils.packages import held, listed
 
 OPTIONS = {
     "backend": {"type": "str", "choices": ["cuda", "rocm", "directml", "mps", "xpu", "cpu"]},
+    "kind": {"type": "str"},
     "pins": {"type": "list", "elements": "str", "default": []},
     "purpose": {"type": "str"},
     "python": {"type": "str"},
@@ -115,7 +119,7 @@ def main():
         mutually_exclusive=ONE_OF,
         supports_check_mode=True,
     )
-    if module.check_mode and not is_there(module):
+    if module.check_mode and not find(module.params["bundle"], module.params["program"]):
         module.exit_json(
             changed=True, msg="The assistant is not on this host yet. It would be set up, and PyTorch by it."
         )
@@ -127,7 +131,8 @@ def main():
     changed = "ready" not in ready
     result = {"plan": ready["plan"], "restored": restored, "diff": listed(target, before, after)}
     if changed and not module.check_mode:
-        result["environment"] = ask(module, *command_of(module), "--yes").value
+        made = ask(module, *command_of(module), "--yes").value
+        result["environment"] = made["environment"] if module.params["bundle"] else made
     elif not changed:
         result["environment"] = ready["ready"]
     module.exit_json(changed=changed or bool(restored), **result)
