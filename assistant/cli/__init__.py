@@ -14,7 +14,7 @@ import click
 from assistant import __version__
 from assistant.cli.terminal import echo
 from assistant.host.interrupts import REQUESTS_TO_END, heed_requests_to_end
-from assistant.host.streams import settle_streams
+from assistant.host.streams import keep_log, settle_streams
 from assistant.i18n import FOLDER, LANGUAGES, STARTED_AS, _, as_typed, say, sentences, show_options, use_language
 from assistant.model.errors import AssistantError, Cancelled, WorkFailed
 from assistant.model.visible import visible
@@ -32,6 +32,7 @@ COMMANDS = {
     "install": "setup",
     "verify": "setup",
     "export": "export",
+    "bundle": "bundle",
     "envs": "envs",
     "recover": "recover",
     "diagnose": "diagnose",
@@ -41,6 +42,7 @@ COMMANDS = {
     "onnx": "onnx",
     "catalog": "catalog",
     "labs": "labs",
+    "fleet": "fleet",
     "rules": "authoring",
     "machines": "authoring",
     "schema": "authoring",
@@ -100,6 +102,7 @@ def cli() -> None:
 def main() -> None:
     """Run a command; every failure ends in one sentence, a next step and an exit code."""
     settle_streams()
+    keep_log()
     heed_requests_to_end()
     code = _run()
     for number in REQUESTS_TO_END:  # while Python tidies up they would change the exit code

@@ -21,7 +21,7 @@ from assistant.export.drift import (
 from assistant.export.editors import Uses, uses
 from assistant.export.first_steps import first_notebook, write_first_notebook
 from assistant.export.formats import FORMATS, NEEDS
-from assistant.export.kit import Kit, Without, commands, kit_bundle, kit_name, kit_zip, zipped
+from assistant.export.kit import PAGE, Kit, Without, commands, kit_bundle, kit_name, kit_zip, page, zipped
 from assistant.export.purposes import PURPOSES, Purpose
 from assistant.export.setup import MARKER, Setup, Unsuited, clean
 from assistant.export.write import write_all
@@ -34,6 +34,7 @@ from assistant.privacy import NOBODY, Known
 __all__ = [
     "FORMATS",
     "MARKER",
+    "PAGE",
     "PURPOSES",
     "Config",
     "Drift",
@@ -51,6 +52,7 @@ __all__ = [
     "kit_zip",
     "machine_drift",
     "package_drift",
+    "page",
     "plan_drift",
     "read_config",
     "report_drift",

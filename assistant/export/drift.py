@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from operator import attrgetter
 
-from assistant.i18n import _, render, say
+from assistant.i18n import Message, _, render, say
 from assistant.model.machine import Gpu, Machine
 from assistant.model.plan import Plan
 from assistant.model.record import Record
@@ -38,13 +38,19 @@ class Drift(Record, frozen=True, omit_defaults=False):
     @property
     def text(self) -> str:
         """The difference as one line, in the current language."""
-        title = f"{render(_KINDS.get(self.kind, self.kind))} {self.name}".strip()
-        what, was, now = map(printable, (title, self.was, self.now))
+        return render(self.message)
+
+    @property
+    def message(self) -> Message:
+        """The difference as one line."""
+        kind = _KINDS.get(self.kind, printable(self.kind))
+        what = Message("{kind} {name}" if self.name else "{kind}").format(kind=kind, name=printable(self.name))
+        was, now = map(printable, (self.was, self.now))
         if self.was is None:
-            return say("{what}: {now} is new", what=what, now=now)
+            return _("{what}: {now} is new", what=what, now=now)
         if self.now is None:
-            return say("{what}: {was} is gone", what=what, was=was)
-        return say("{what}: was {was}, is {now}", what=what, was=was, now=now)
+            return _("{what}: {was} is gone", what=what, was=was)
+        return _("{what}: was {was}, is {now}", what=what, was=was, now=now)
 
 
 def machine_drift(was: Machine, now: Machine) -> tuple[Drift, ...]:

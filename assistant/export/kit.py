@@ -107,7 +107,7 @@ def kit_zip(kit: Kit) -> bytes:
 
 def kit_bundle(kits: Sequence[Kit], without: Sequence[Without] = ()) -> dict[str, bytes]:
     """Return the zip of each package by name, and the page that shows which PC gets which."""
-    return {PAGE: _page(kits, without).encode(), **{f"{kit.name}.zip": kit_zip(kit) for kit in kits}}
+    return {PAGE: page(lambda: _which(kits, without)).encode(), **{f"{kit.name}.zip": kit_zip(kit) for kit in kits}}
 
 
 def zipped(files: Mapping[str, bytes]) -> bytes:
@@ -208,12 +208,12 @@ code { overflow-wrap: anywhere; }
 """
 
 
-def _page(kits: Sequence[Kit], without: Sequence[Without]) -> str:
-    """Write the page in every language, English first; it loads nothing and runs nothing."""
+def page(body: Callable[[], Markup]) -> str:
+    """Write a page whose body is drawn in every language, English first; it loads nothing and runs nothing."""
     parts = []
     for code in LANGUAGES:
         with in_language(code):
-            parts.append(tag("section", _which(kits, without), lang=code.replace("_", "-")))
+            parts.append(tag("section", body(), lang=code.replace("_", "-")))
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
@@ -222,8 +222,8 @@ def _page(kits: Sequence[Kit], without: Sequence[Without]) -> str:
         tag("title", "PyTorch"),
         tag("style", Markup(_STYLE)),
     )
-    page = tag("html", head, tag("body", tag("main", *parts)), lang="en")
-    return f"<!doctype html>\n<!-- {MARKER} -->\n{page}\n"
+    html = tag("html", head, tag("body", tag("main", *parts)), lang="en")
+    return f"<!doctype html>\n<!-- {MARKER} -->\n{html}\n"
 
 
 def _which(kits: Sequence[Kit], without: Sequence[Without]) -> Markup:

@@ -8,7 +8,12 @@ from __future__ import annotations
 
 import codecs
 import io
+import os
+import re
 import sys
+from contextlib import suppress
+from datetime import datetime
+from typing import Any, TextIO
 
 # What is drawn in place of a sign that an encoding lacks; a letter that it lacks becomes a question mark.
 PLAIN = {
@@ -74,3 +79,34 @@ def settle_streams() -> None:
             stream.reconfigure(errors="plain")
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")
+
+
+LOG = "SETUP_ASSISTANT_LOG"  # set by the start scripts of a bundle
+_DRAWN = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")  # colours, and a progress bar's way back over its line
+
+
+def keep_log() -> None:
+    """Let all that is printed from here on also go into the file that `SETUP_ASSISTANT_LOG` names, if it can be had."""
+    name = os.environ.get(LOG)
+    with suppress(OSError):
+        if name:
+            log = open(name, "a", encoding="utf-8", errors="replace")  # noqa: PTH123, SIM115 - held until the end
+            print(f"# {datetime.now().astimezone():%Y-%m-%d %H:%M:%S%z} {sys.argv[1:]}", file=log, flush=True)
+            sys.stdout, sys.stderr = (_Copied(stream, log) for stream in (sys.stdout, sys.stderr))
+
+
+class _Copied:
+    """A stream whose text also goes into a log, without colours and line by line."""
+
+    def __init__(self, stream: TextIO, log: TextIO) -> None:
+        self._stream, self._log = stream, log
+
+    def write(self, text: str) -> int:
+        """Write to both; a log that cannot be written is no failure."""
+        with suppress(OSError):
+            self._log.write(_DRAWN.sub("", text))
+            self._log.flush()
+        return self._stream.write(text)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the stream has
+        return getattr(self._stream, name)

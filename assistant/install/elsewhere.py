@@ -6,6 +6,7 @@ import dataclasses
 import re
 
 from assistant.i18n import _
+from assistant.install.backends import KERNEL
 from assistant.install.installer import Installer
 from assistant.install.packages import Resolution
 from assistant.install.resolution import Unsolved, resolve
@@ -19,13 +20,13 @@ _X86 = {"x86_64", "amd64"}
 _GLIBC = (17, 28, *range(31, 41))
 
 
-def resolve_for(plan: Plan, machine: Machine, tools: Tools) -> Resolution:
+def resolve_for(plan: Plan, machine: Machine, tools: Tools, also: tuple[str, ...] = (KERNEL,)) -> Resolution:
     """Resolve a plan as `resolve` does, but for the machine and the Python that it was made for.
 
-    Raises `WorkFailed` also where uv knows no such platform, or may not be used.
+    `also` is resolved with it. Raises `WorkFailed` also where uv knows no such platform, or may not be used.
     """
     try:
-        return resolve(plan, installer_for(plan, machine, tools))
+        return resolve(plan, dataclasses.replace(installer_for(plan, machine, tools), also=also))
     except Unsolved as error:
         if not error.unreachable:
             raise

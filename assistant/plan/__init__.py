@@ -6,6 +6,7 @@ from assistant.plan.availability import Lookup, PlanInputs, brings_cuda, settle,
 from assistant.plan.companions import companions_to_find, with_companions
 from assistant.plan.explain import explain, nothing_fits
 from assistant.plan.gpus import card_name
+from assistant.plan.kinds import kind_of
 from assistant.plan.ladder import Band, Ladder, bands, for_other_cuda, ladder, pairs, question, requested, satisfied
 from assistant.plan.memory import Estimate, Verdict, estimate, judge, largest_card
 from assistant.plan.model_config import Shape, read_shape
@@ -51,6 +52,7 @@ __all__ = [
     "facts_of",
     "for_other_cuda",
     "judge",
+    "kind_of",
     "ladder",
     "largest_card",
     "make_plans",

@@ -33,11 +33,15 @@ CAUSES_OF_DRIVER = {"wsl-host-too-old", "wsl-linux-driver-installed"}
 
 
 def examine(host: Host, site: Site | None = None) -> tuple[Finding, ...]:
-    """Detect a machine and judge it; where it is the one at hand, judge the assistant's environments too.
+    """Detect a machine and judge it, as `examined` does."""
+    return examined(detect(host), host, site)
+
+
+def examined(found: Detection, host: Host, site: Site | None = None) -> tuple[Finding, ...]:
+    """Judge a machine that was detected; where it is the one at hand, judge the assistant's environments too.
 
     With `site`, the packages of that environment are judged instead of those of the Python at hand.
     """
-    found = detect(host)
     if host.replayed:
         return judged(found)
     if site:
@@ -79,10 +83,7 @@ def judged(found: Detection, *, live: bool = False) -> tuple[Finding, ...]:
     With `live` the machine is the one at hand.
     """
     machine = found.machine
-    try:
-        planning = make_plans(machine, load_catalog())
-    except BadInput:  # a Python version that nobody can read: what wants to plan will say so
-        planning = Planning()
+    planning = planned(machine)
     causes = CAUSES_OF_DRIVER.intersection(finding.key for finding in found.findings)
     obstacles = tuple(finding for finding in _obstacles(planning) if not (causes and finding.key.startswith("nvidia-")))
     seen = {finding.key for finding in obstacles}
@@ -94,6 +95,14 @@ def judged(found: Detection, *, live: bool = False) -> tuple[Finding, ...]:
         gpu_plan=any(plan.backend is not Backend.CPU for plan in planning.plans),
     )
     return with_remedies((*checked, *obstacles, *observed), machine)
+
+
+def planned(machine: Machine) -> Planning:
+    """Return the plans for a machine; none for one whose Python's version nobody can read."""
+    try:
+        return make_plans(machine, load_catalog())
+    except BadInput:  # what wants to plan for it will say so
+        return Planning()
 
 
 def _obstacles(planning: Planning) -> tuple[Finding, ...]:
@@ -118,5 +127,9 @@ def _severity(rejection: Rejection, planning: Planning) -> Severity:
     choice = planning.choice
     if choice is None:
         return Severity.WARNING
-    mendable = rejection.key in MENDABLE or rejection.key.startswith("nvidia-")
-    return Severity.WARNING if mendable and choice.backend is not rejection.backend else Severity.INFO
+    return Severity.WARNING if is_mendable(rejection) and choice.backend is not rejection.backend else Severity.INFO
+
+
+def is_mendable(rejection: Rejection) -> bool:
+    """Return whether a user can change what rules a build out."""
+    return rejection.key in MENDABLE or rejection.key.startswith("nvidia-")

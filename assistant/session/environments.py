@@ -35,7 +35,7 @@ from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Plan
 from assistant.model.record import replace
-from assistant.model.report import Environment
+from assistant.model.report import Environment, Report
 from assistant.session.judgement import known_of
 from assistant.session.state import State, Surveyed
 from assistant.session.survey import Known, Survey
@@ -79,8 +79,9 @@ def looked(state: State, tools: Tools) -> Surveyed:
     machine, before = machine_here(state, tools.host), state.survey or Survey()
     tools.sink(Progress(step=Step.VERIFY, text=_("Reading what {path} holds", path=state.picked)))
     known, site = looked_into(state.picked, tools.host, machine, before.of(state.picked))
-    if site and known.torch and not known.own:
-        known = _verified(known, site, tools)
+    if report := verified_site(known, site, tools):
+        wrong = tuple(finding for finding in raised(report) if finding.wrong)
+        known = replace(known, findings=(*known.findings, *wrong), device=report.device if report.usable else "")
     return Surveyed(survey=before.with_known(replace(known, size=size_of(Path(known.path)))))
 
 
@@ -126,15 +127,24 @@ def looked_into(path: str, host: Host, machine: Machine, before: Known | None = 
     return replace(known, checked=now, stamp=site.stamp if site else stamp_of(interpreter(spot.path))), site
 
 
-def _verified(known: Known, site: Site, tools: Tools) -> Known:
-    """Run the quick checks on the device that its torch is built for, and add what they find."""
+def verified_site(known: Known, site: Site | None, tools: Tools) -> Report | None:
+    """Run the quick checks on the device that an environment's torch is built for; None where there is none to run."""
+    if not (site and known.torch) or known.own:
+        return None
     device = (known.backend or Backend.CPU).value
     marker = read_marker(Path(known.path))
     asked = marker.plan.to_import(marker.environment.packages) if marker else ()
     recipe = marker.plan.recipe if marker else ""
-    report = verify(site.python, device, tools.sink, tools.cancel, packages=asked, recipe=recipe, traceless=True)
-    wrong = tuple(finding for finding in raised(report) if finding.wrong)
-    return replace(known, findings=(*known.findings, *wrong), device=device if report.usable else "")
+    return verify(
+        site.python,
+        device,
+        tools.sink,
+        tools.cancel,
+        packages=asked,
+        recipe=recipe,
+        environment=marker.plan.env if marker else {},
+        traceless=True,
+    )
 
 
 def kernel_of(known: Known) -> tuple[Environment, Plan]:

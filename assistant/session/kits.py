@@ -17,7 +17,7 @@ from assistant.model.record import Record, replace
 from assistant.plan import nothing_fits
 from assistant.views import rejection_reason
 
-_AT_ONCE = 4  # chosen: resolvers that run side by side; they wait for the network
+AT_ONCE = 4  # chosen: resolvers that run side by side; they wait for the network
 
 
 class Pc(Record, frozen=True):
@@ -89,21 +89,21 @@ def _kits(pcs: Iterable[Pc], tools: Tools | None, report: Callable[[Message], ob
     kinds: dict[tuple[object, ...], tuple[Machine, Plan, list[Text]]] = {}
     for one in pcs:
         if one.plan:
-            _machine, _plan, labels = kinds.setdefault(_kind(one.machine, one.plan), (one.machine, one.plan, []))
+            _machine, _plan, labels = kinds.setdefault(kind_of(one.machine, one.plan), (one.machine, one.plan, []))
             labels.append(one.label)
     report(ngettext("Resolving for {count} kind of PC", "Resolving for {count} kinds of PC", len(kinds)))
     if tools is None:
         return _named([_kit(*kind, tools) for kind in kinds.values()])
     find_uv()  # here and not in the threads: sysconfig, which it asks, is not ready for two at once in Python 3.11
     kits: list[Kit] = []
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
+    with ThreadPoolExecutor(AT_ONCE) as pool:
         for kit in pool.map(lambda kind: _kit(kind[0], kind[1], kind[2], tools), kinds.values()):
             kits.append(kit)
             report(_("Setup packages ready: {done} of {total}", done=len(kits), total=len(kinds)))
     return _named(kits)
 
 
-def _kind(machine: Machine, plan: Plan) -> tuple[object, ...]:
+def kind_of(machine: Machine, plan: Plan) -> tuple[object, ...]:
     """Return what PCs that get the same package have in common."""
     # A lock for glibc 2.28 also fits 2.39, but not the other way round.
     release = machine.os_version if machine.os == "macos" else machine.glibc

@@ -9,7 +9,7 @@ from assistant.i18n import Text
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Plan, Request
 from assistant.model.record import Record, from_json, replace, to_json
-from assistant.plan import make_plans
+from assistant.plan import kind_of, make_plans
 
 
 class CardOutlook(Record, frozen=True):
@@ -46,7 +46,7 @@ def outlook(machine: Machine) -> Outlook:
 def _asked(text: str) -> Outlook:
     machine = from_json(text, Machine, "machine")
     cards = tuple(_card_outlook(gpu, machine) for gpu in dict.fromkeys(machine.gpus))
-    return Outlook(cards=cards, openings=_openings(machine))
+    return Outlook(cards=cards, openings=openings(machine))
 
 
 def _card_outlook(gpu: Gpu, machine: Machine) -> CardOutlook:
@@ -62,25 +62,33 @@ def _card_outlook(gpu: Gpu, machine: Machine) -> CardOutlook:
     )
 
 
-def _openings(machine: Machine) -> tuple[Opening, ...]:
-    """Return the best CUDA plan under each driver that matters, oldest first; () without an NVIDIA GPU."""
+def openings(machine: Machine) -> tuple[Opening, ...]:
+    """Return the best CUDA plan under each driver that matters, oldest first; () without an NVIDIA GPU.
+
+    Machines that differ in their driver alone are planned once.
+    """
     cards = tuple(replace(gpu, driver=None) for gpu in machine.gpus if gpu.vendor is Vendor.NVIDIA)
     if not cards or machine.os not in {"linux", "windows"}:
         return ()
-    bare = replace(machine, gpus=cards, nvidia_driver_state=None, nvidia_smi_output=None, cuda_driver_api=None)
+    no_driver = dict.fromkeys(("nvidia_driver", "nvidia_driver_state", "nvidia_smi_output", "cuda_driver_api"))
     here = number(machine.nvidia_driver)
-    openings: list[Opening] = []
+    found = _openings(to_json(replace(kind_of(machine), gpus=cards, **no_driver)))
+    return tuple(replace(one, reached=bool(here) and here >= number(one.driver)) for one in found)
+
+
+@lru_cache(maxsize=1024)
+def _openings(text: str) -> tuple[Opening, ...]:
+    """Return the openings of a machine without a driver."""
+    bare = from_json(text, Machine, "machine")
+    found: list[Opening] = []
     # Every driver of the catalogue from which some build runs, or runs fully; WSL has the driver of Windows.
-    windows = machine.os == "windows" or machine.wsl
+    windows = bare.os == "windows" or bare.wsl
     rows = load_catalog().cuda.drivers.rows
     named = [(row.windows, row.full_windows) if windows else (row.linux, row.full_linux) for row in rows]
     for driver in sorted({text for pair in named for text in pair if text}, key=number):
         choice = make_plans(replace(bare, nvidia_driver=driver), load_catalog(), Request()).choice
         if choice and choice.backend is Backend.CUDA:
-            found = Opening(
-                driver=driver, variant=choice.variant, torch=choice.torch, reached=bool(here) and here >= number(driver)
-            )
-            last = openings[-1] if openings else None
-            if last is None or (last.variant, last.torch) != (found.variant, found.torch):
-                openings.append(found)
-    return tuple(openings)
+            last = found[-1] if found else None
+            if last is None or (last.variant, last.torch) != (choice.variant, choice.torch):
+                found.append(Opening(driver=driver, variant=choice.variant, torch=choice.torch, reached=False))
+    return tuple(found)

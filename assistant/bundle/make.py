@@ -1,0 +1,136 @@
+"""Makes a bundle: plans, fetches, writes the locks, the start scripts and the page; what is there already stays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from assistant.bundle.folder import Folder
+from assistant.bundle.kinds import Kinds, Report, Resolved, Wanted, kinds_of, own_packages
+from assistant.bundle.lock import lock_text
+from assistant.bundle.manifest import LOCKS, WHEELS, Bundle, File, Kind, read_bundle, write_bundle
+from assistant.bundle.page import bundle_page
+from assistant.bundle.platforms import platform_of
+from assistant.bundle.starts import bring_starts
+from assistant.export import PAGE, Setup, kit_name
+from assistant.host.download import Fetch, file_name
+from assistant.i18n import _, render
+from assistant.install import Package, Tools
+from assistant.model.errors import BadInput, WorkFailed, unwritable
+from assistant.model.record import replace
+from assistant.views import plan_title
+
+
+class Made(NamedTuple):
+    """A finished bundle, the bytes that had to be fetched for it, and the machines for which the work failed."""
+
+    bundle: Bundle
+    fetched: int
+    failed: tuple[str, ...]
+
+
+def make(folder: Path, wanted: Sequence[Wanted], tools: Tools, report: Report) -> Made:
+    """Let a folder be the bundle for some machines; one that was interrupted, or is of yesterday, is gone on with.
+
+    Raises `NothingFits`, `Cancelled`, `BadInput` for a folder with other files, and `WorkFailed` with what was fetched
+    kept.
+    """
+    before = _begun(folder)
+    try:
+        found = kinds_of(wanted, tools, report)
+        if not found.kinds:
+            raise WorkFailed(found.without[0].why, hint=_("Check the network and the index, and start again."))
+        folder.mkdir(parents=True, exist_ok=True)
+        write_bundle(folder, replace(before, made=""))
+        held = Folder(folder, before, tools)
+        bundle = _filled(held, found, report)
+        held.keep_only(bundle.files)
+        write_bundle(folder, bundle)
+    except OSError as error:
+        raise unwritable(folder, error) from error
+    return Made(bundle, held.fetched, found.failed)
+
+
+def _begun(folder: Path) -> Bundle:
+    """Return the bundle that stands in a folder, an empty one for an empty folder; raise `BadInput` for another."""
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return Bundle()
+    return read_bundle(folder)
+
+
+def _filled(held: Folder, found: Kinds, report: Report) -> Bundle:
+    """Bring and write every file of a bundle."""
+    own = own_packages(found.kinds, held.tools)
+    resolutions = [*(kind.resolution for kind in found.kinds), *(one.resolution for one in own)]
+    wheels = _wheels(package for one in resolutions for package in one.packages)
+    size = sum(one.size or 0 for one in wheels) // 10**6
+    report(_("Fetching {count} files of {size} MB, without those that are here", count=len(wheels), size=size))
+    logins = dict.fromkeys(kind.plan.index_url for kind in found.kinds if kind.plan.index_url)
+    files = {Path(one.path).name: one for one in held.bring(wheels, index_urls=tuple(logins))}
+    needed = {(platform_of(kind.machine), kind.plan.python) for kind in found.kinds}
+    starts = bring_starts(held, own, needed, files, report)
+    kinds: list[Kind] = []
+    written: list[File] = []
+    for key, one in _keyed(found.kinds).items():
+        lock = lock_text(one.plan.python, one.resolution.packages, files)
+        written.append(held.write(f"{LOCKS}/{key}/pylock.toml", lock.encode()))
+        kinds.append(_kind(key, one, files, written[-1]))
+    every = {one.path: one for one in (*files.values(), *written, *(one for of in starts.files.values() for one in of))}
+    bundle = Bundle(
+        made=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        files=tuple(every[path] for path in sorted(every)),
+        kinds=tuple(kinds),
+        without=found.without,
+        pythons=starts.pythons,
+        platforms={platform: tuple(sorted({one.path for one in of})) for platform, of in starts.files.items()},
+    )
+    shown = held.write(PAGE, bundle_page(bundle).encode())
+    return replace(bundle, files=(*bundle.files, shown))
+
+
+def _wheels(packages: Iterable[Package]) -> list[Fetch]:
+    """Return every file once; raise `WorkFailed` where two have the same name and are not the same."""
+    found: dict[str, Package] = {}
+    for one in packages:
+        name = file_name(one.url)
+        if not name:
+            raise BadInput(
+                _("{url} does not name a file.", url=one.url), hint=_("The index is broken; choose another one.")
+            )
+        first = found.setdefault(name, one)
+        if first.sha256 != one.sha256:
+            raise WorkFailed(
+                _("{one} and {other} are different files of the same name.", one=first.url, other=one.url),
+                hint=_("Make a bundle for each of the machines that they are for, or name one index for both."),
+            )
+    return [
+        Fetch(url=one.url, path=f"{WHEELS}/{name}", sha256=one.sha256, size=one.size) for name, one in found.items()
+    ]
+
+
+def _keyed(kinds: Sequence[Resolved]) -> dict[str, Resolved]:
+    """Name each kind by what decides; a name that is given twice gets a number."""
+    seen: dict[str, int] = {}
+    keyed = {}
+    for one in kinds:
+        key = kit_name(Setup(machine=one.machine, plan=one.plan))
+        seen[key] = seen.get(key, 0) + 1
+        keyed[key if seen[key] == 1 else f"{key}-{seen[key]}"] = one
+    return keyed
+
+
+def _kind(key: str, found: Resolved, files: Mapping[str, File], lock: File) -> Kind:
+    wheels = (files[file_name(one.url)].path for one in found.resolution.packages)
+    return Kind(
+        key=key,
+        title=render(plan_title(found.plan)),
+        machines=found.names,
+        plan=found.plan,
+        lock=lock.path,
+        python=found.plan.python,
+        machine=found.machine,
+        platform=platform_of(found.machine),
+        files=(lock.path, *sorted(wheels)),
+    )

@@ -1,0 +1,62 @@
+"""`assistant fleet`: one record for each of many machines, and one report on all of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from assistant.cli.apply import CONFIG_LIMIT
+from assistant.cli.inputs import host_of, read_text, replay_option
+from assistant.cli.planning import plan_tools
+from assistant.cli.terminal import echo, echo_json, echo_record, json_option
+from assistant.export import read_config
+from assistant.fleet import own_name, take_record, write_record
+from assistant.i18n import _, say
+from assistant.model.errors import BadInput, unwritable
+from assistant.session.store import Store
+
+
+@click.group()
+def fleet() -> None:
+    """Many machines: a record of each, and one report on all of them."""
+
+
+@fleet.command()
+@click.option("--target", default="", metavar="PATH", help="The environment to verify; by default the last setup's.")
+@click.option("--name", default="", metavar="NAME", help="What the machine is called; by default its own name.")
+@click.option("--config", metavar="assistant.toml", help="Also compare with this exported configuration.")
+@click.option(
+    "--to",
+    default="-",
+    metavar="DIR|FILE|-",
+    help="Write the record there, in a folder as NAME.json; by default it is printed ('-').",
+)
+@click.option("--no-verify", is_flag=True, help="Compute nothing; report machine, plan and packages only.")
+@replay_option
+@json_option
+def record(
+    target: str, name: str, config: str | None, to: str, replay: str | None, *, no_verify: bool, as_json: bool
+) -> None:
+    """Write one record of this machine for a report on many: facts, plan, environment, verification, problems."""
+    host, last = host_of(replay), Store().environment()
+    name = name or own_name(host) or Path(replay or "").stem
+    if not name:
+        raise BadInput(_("This machine has no name."), hint=_("Name it.", option="--name"))
+    exported = read_config(read_text(config, CONFIG_LIMIT), config) if config else None
+    if not (target or exported or replay) and last:
+        target = last.path
+    told = _("The record names this machine, {name}; nothing else in it tells which one it is.", name=name)
+    echo(told, err=True)
+    taken = take_record(host, name, plan_tools({}), target=target, config=exported, verify=not no_verify)
+    if to == "-":
+        echo_record(taken)
+        return
+    try:
+        written = write_record(taken, Path(to).expanduser())
+    except OSError as error:
+        raise unwritable(to, error) from error
+    if as_json:
+        echo_json({"name": name, "file": str(written)})
+    else:
+        echo(say("Written: {file}", file=written))
