@@ -10,6 +10,7 @@ from assistant.cli.inputs import (
     only_one,
     print_answers,
     read_file,
+    read_lines,
     read_text,
     replay_option,
     rules_option,
@@ -61,7 +62,7 @@ def diagnose(
         raise click.UsageError(say("--batch reads its logs from a file and cannot be combined with LOG."))
     add_rules(rules)
     if batch:
-        print_answers(read_text(batch), _of_line)
+        print_answers(read_lines(batch), _of_line)
         return
     if log is None:
         hint = say("Example: `assistant diagnose error.log`")

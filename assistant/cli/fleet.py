@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
 from assistant.cli.apply import CONFIG_LIMIT
-from assistant.cli.inputs import host_of, read_text, replay_option
+from assistant.cli.inputs import host_of, read_text, replay_option, standard_input
 from assistant.cli.planning import plan_tools
 from assistant.cli.terminal import echo, echo_json, echo_record, json_option
 from assistant.export import read_config
-from assistant.fleet import own_name, take_record, write_record
+from assistant.fleet import (
+    FORMATS,
+    Format,
+    own_name,
+    read_lines,
+    read_records,
+    rows_of,
+    summed_up,
+    take_record,
+    text_of,
+    write_record,
+    write_report,
+)
 from assistant.i18n import _, say
 from assistant.model.errors import BadInput, unwritable
 from assistant.session.store import Store
@@ -60,3 +73,46 @@ def record(
         echo_json({"name": name, "file": str(written)})
     else:
         echo(say("Written: {file}", file=written))
+
+
+@fleet.command()
+@click.argument("place", metavar="FOLDER|FILE.jsonl")
+@click.option("--to", metavar="FILE|-", help="Write the report there: FILE.html, .ipynb, .csv or .json.")
+@click.option("--format", "kind", type=click.Choice(FORMATS), help="Its format, where the file's name does not tell.")
+@json_option
+def report(place: str, to: str | None, kind: Format | None, *, as_json: bool) -> None:
+    """Report on many machines from their records: who has what, what fails, what mends it, what helps most."""
+    now = datetime.now(UTC)
+    named = Path(to).expanduser() if to and to != "-" else None
+    if named and kind is None:
+        kind = _format_of(named)
+    read = read_lines(standard_input(), "-") if place == "-" else read_records(Path(place).expanduser(), named)
+    found = summed_up(rows_of(read, now), now)
+    if not found.machines:
+        hint = say("Each machine writes one: `assistant fleet record --to {folder}`", folder=place)
+        raise BadInput(_("There are no records in {folder}.", folder=place), hint=hint)
+    if named:
+        try:
+            write_report(found, kind or "html", place, named)
+        except OSError as error:
+            raise unwritable(named, error) from error
+    elif to:
+        echo(text_of(found, kind or "html", place))
+        return
+    if as_json:
+        echo_json(found)
+    elif named:
+        echo(say("Written: {file}", file=named))
+    else:
+        from assistant.cli.draw_fleet import draw_fleet  # noqa: PLC0415 - --json need not load the drawing library
+
+        draw_fleet(found)
+
+
+def _format_of(path: Path) -> Format:
+    """Return the format that a file's name tells; raise `BadInput` for another name."""
+    found = next((kind for kind in FORMATS if path.suffix.lower() == f".{kind}"), None)
+    if found is None:
+        hint = _("Name its format.", option=f"--format {'|'.join(FORMATS)}")
+        raise BadInput(_("The name {file} does not tell in which format to write.", file=path.name), hint=hint)
+    return found

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
+from typing import cast
 
 import click
 
@@ -18,7 +21,7 @@ from assistant.machines import load, shipped
 from assistant.model.errors import AssistantError, BadInput, unreadable, unwritable
 from assistant.model.record import Record
 from assistant.model.visible import visible
-from assistant.parsers.decode import text_pieces
+from assistant.parsers.decode import text_lines, text_pieces
 
 READ_LIMIT = 100 * 10**6  # chosen: bytes of a log or a batch, which is held in memory
 
@@ -54,6 +57,23 @@ def read_text(name: str, limit: int = READ_LIMIT) -> str:
         raise BadInput(text, hint=_("Check the name and try again.")) from error
 
 
+def standard_input() -> io.BufferedReader:
+    """Return the bytes that are piped in."""
+    return cast("io.BufferedReader", sys.stdin.buffer)
+
+
+def read_lines(name: str) -> Iterator[str]:
+    """Yield the lines of a file ("-": standard input) of any length, as `read_text` would read them."""
+    try:
+        with nullcontext(standard_input()) if name == "-" else Path(name).open("rb") as file:
+            yield from text_lines(file)
+    except OSError as error:
+        raise unreadable(name, error) from error
+    except BadInput as error:
+        text = _("{file} cannot be read: {reason}.", file=name, reason=error.message)
+        raise BadInput(text, hint=error.hint) from error
+
+
 def write_file(name: str, text: str) -> None:
     """Write a file that an option names, with nothing hidden in it; raise `WorkFailed` when it cannot be written."""
     try:
@@ -68,9 +88,9 @@ class Refused(Record, frozen=True):
     error: Text
 
 
-def print_answers(batch: str, answer: Callable[[str], object]) -> None:
+def print_answers(batch: Iterable[str], answer: Callable[[str], object]) -> None:
     """Print one line of JSON for each line of a batch, in order; a bad line gets `{"error": …}` in its place."""
-    for line in filter(str.strip, batch.split("\n")):  # `splitlines` would cut at signs that may stand in JSON's texts
+    for line in batch:
         try:
             result = answer(line)
         except AssistantError as error:

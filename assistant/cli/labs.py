@@ -14,6 +14,7 @@ import click
 from assistant.cli.terminal import echo, echo_json, json_option
 from assistant.i18n import _, render, say, sentences
 from assistant.model.errors import BadInput
+from assistant.model.visible import cell
 
 if TYPE_CHECKING:
     from assistant.labs import Grade, LabText  # `--help` needs no notebook library
@@ -198,13 +199,8 @@ def _table(found: Sequence[Grade]) -> str:
     writer.writerow([*columns, "remarks", "notebook"])
     for row in found:
         plain = [getattr(row, name) for name in columns]
-        writer.writerow([*map(_cell, plain), _cell(_remarks(row)), _cell(row.notebook)])
+        writer.writerow([*map(cell, plain), cell(_remarks(row)), cell(row.notebook)])
     return table.getvalue()
-
-
-def _cell(value: object) -> object:
-    """Return what a spreadsheet takes for a text, never for a formula."""
-    return f"'{value}" if isinstance(value, str) and value[:1] in {"=", "+", "-", "@", "\t"} else value
 
 
 def _remarks(row: Grade) -> str:

@@ -23,6 +23,7 @@ from assistant.export.first_steps import first_notebook, write_first_notebook
 from assistant.export.formats import FORMATS, NEEDS
 from assistant.export.kit import PAGE, Kit, Without, commands, kit_bundle, kit_name, kit_zip, page, zipped
 from assistant.export.purposes import PURPOSES, Purpose
+from assistant.export.report import escaped
 from assistant.export.setup import MARKER, Setup, Unsuited, clean
 from assistant.export.write import write_all
 from assistant.i18n import _
@@ -44,6 +45,7 @@ __all__ = [
     "Uses",
     "Without",
     "commands",
+    "escaped",
     "export",
     "file_drift",
     "first_notebook",

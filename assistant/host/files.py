@@ -7,6 +7,7 @@ regular file of a sane size: a pipe would block for ever, and a link leads to wh
 from __future__ import annotations
 
 import errno
+import io
 import os
 import re
 import shutil
@@ -195,7 +196,7 @@ def settle_all(folder: Path) -> None:
         os.sync()
 
 
-def open_plain(path: Path, *, follow: bool = False) -> IO[bytes]:
+def open_plain(path: Path, *, follow: bool = False) -> io.BufferedReader:
     """Open a file for reading; raise `OSError` for a folder, a pipe, a device, and a link unless `follow`."""
     handle = os.open(path, os.O_RDONLY | _NO_WAIT | _BINARY | (0 if follow else _NO_LINK))
     if not stat.S_ISREG(os.fstat(handle).st_mode):

@@ -36,6 +36,11 @@ def printable(text: object) -> str:
     return one_line(str(text))[:SHORT]
 
 
+def cell(value: object) -> object:
+    """Return what a spreadsheet takes for a text, never for a formula."""
+    return f"'{value}" if isinstance(value, str) and value[:1] in {"=", "+", "-", "@", "\t", "\r"} else value
+
+
 def spelled(text: str, *, long: bool = False) -> str:
     r"""Escape the hidden characters in JSON, or with `long` in TOML: the data stay the same, and can be seen.
 

@@ -6,10 +6,12 @@ Every file that the user names is read here, piece by piece where it is long: lo
 from __future__ import annotations
 
 import codecs
+import io
 import locale
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
+from itertools import chain
 
 from assistant.i18n import _
 from assistant.model.errors import BadInput
@@ -25,17 +27,59 @@ _COLOURS = re.compile(r"\x1b\[[0-9;?]{0,40}[ -/]?[@-~]|\x1b\][^\x07\x1b\n]{0,300
 _IN_USE = bytes({0, 1, 2, 3, 4, *range(0x20, 0x28), *range(0x30, 0xA0), *range(0xAC, 0xE0), 0xF9, 0xFE, 0xFF})
 # A code page in which letters have two bytes, so that what is not written in it seldom reads as if it were.
 _TELLING = {"cp932", "shift_jis", "euc_jp", "cp949", "euc_kr", "johab", "cp950", "big5"}
+LONGEST_LINE = 100 * 10**6  # chosen: bytes of a line, which is held in memory
 _MOST_ODD = 0.02  # a text has next to no control characters; a compressed or compiled file has about 8 %
 
 
 def text_pieces(data: bytes) -> Iterator[str]:
     """Yield the text in pieces of whole lines, colours removed; raise `BadInput` for a binary file."""
+    encoding = _encoding_of(data)
+    for piece in _wide(data, encoding) if encoding else _narrow(data):
+        yield tidied(piece)
+
+
+def text_lines(file: io.BufferedReader) -> Iterator[str]:
+    """Yield the lines of a text of any length that are not blank, as they come; only one piece of it is held.
+
+    Lines end at line feeds alone: what else breaks lines may stand in the texts of JSON. Raises `BadInput` for a binary
+    file and for a line that is too long.
+    """
+    head = file.read1(PIECE)
+    encoding = _encoding_of(head)
+    pieces = chain([head], iter(lambda: file.read1(PIECE), b""))
+    texts = _wide_lines(pieces, encoding) if encoding else map(_decoded, _whole_lines(pieces))
+    for text in texts:
+        yield from filter(str.strip, tidied(text).split("\n"))
+
+
+def _whole_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Cut what comes anyhow behind the last line that is whole."""
+    held: list[bytes] = []
+    for piece in pieces:
+        cut = piece.rfind(b"\n") + 1
+        if cut:
+            yield b"".join((*held, piece[:cut]))
+            held = []
+        held.append(piece[cut:])
+        if sum(map(len, held)) > LONGEST_LINE:
+            text = _("A line is longer than {limit} MB.", limit=LONGEST_LINE // 10**6)
+            raise BadInput(text, hint=_("Pass only the part that matters."))
+    yield b"".join(held)
+
+
+def _wide_lines(pieces: Iterable[bytes], encoding: str) -> Iterator[str]:
+    decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
+    decoded = (decoder.decode(piece).encode() for piece in pieces)
+    return map(bytes.decode, _whole_lines(decoded))
+
+
+def _encoding_of(data: bytes) -> str | None:
+    """Return the kind of UTF-16 that a text begins in, None for any other; raise `BadInput` for a binary file."""
     encoding, sample = _wide_encoding(data), data[:SAMPLE]
     odd = len(sample) - len(sample.translate(None, _ODD_BYTES))
     if encoding is None and (sample.startswith(MAGIC) or odd > _MOST_ODD * len(sample)):
         raise BadInput(_("This is a binary file, not a log."), hint=_("Give the text that the program printed."))
-    for piece in _wide(data, encoding) if encoding else _narrow(data):
-        yield tidied(piece)
+    return encoding
 
 
 def tidied(text: str) -> str:
@@ -81,12 +125,15 @@ def _narrow(data: bytes) -> Iterator[str]:
     start = 0
     while start < len(data):
         end = data.find(b"\n", start + PIECE, start + 2 * PIECE) + 1 or min(start + 2 * PIECE, len(data))
-        piece = data[start:end]
-        try:
-            yield piece.decode()
-        except UnicodeDecodeError:
-            yield "\n".join(map(_line, piece.split(b"\n")))
+        yield _decoded(data[start:end])
         start = end
+
+
+def _decoded(piece: bytes) -> str:
+    try:
+        return piece.decode()
+    except UnicodeDecodeError:
+        return "\n".join(map(_line, piece.split(b"\n")))
 
 
 def _line(line: bytes) -> str:

@@ -65,7 +65,8 @@ def _helps(machine: Machine, planning: Planning) -> Iterator[Help]:
     bare = choice is None or choice.backend is Backend.CPU
     for rejection in planning.rejected:
         above = choice is None or order.index(rejection.backend) < order.index(choice.backend)
-        if bare and above and rejection.would_help and rejection.key != _TOO_OLD and is_mendable(rejection):
+        changes = rejection.key != _TOO_OLD and (choice is None or is_mendable(rejection))
+        if bare and above and changes and rejection.would_help:
             gain = Gain.GPU if choice else Gain.TORCH
             yield Help(key=rejection.key, text=rejection.would_help, gain=gain, backend=rejection.backend)
     others = [one for one in planning.rejected if one.backend is Backend.CUDA and one.key != _TOO_OLD]
