@@ -24,10 +24,10 @@ def settings(home: Path, more: Mapping[str, str] = {}) -> dict[str, str]:
     return {**os.environ, "LC_ALL": "C.UTF-8", **own, **shown, **more}
 
 
-def module(home: Path, called: str, /, *words: str, **arguments: Any) -> dict[str, Any]:
-    """Run a module on this machine and return its answer, with what was printed before it as `shown`."""
+def module(home: Path, called: str, /, *words: str, env: Mapping[str, str] = {}, **arguments: Any) -> dict[str, Any]:
+    """Run a module on this machine, with some variables; return its answer, and what was printed before as `shown`."""
     command = [PROGRAMS / "ansible", "localhost", "-c", "local", "-m", f"{NAME}.{called}", "-a", json.dumps(arguments)]
-    more = {"ANSIBLE_PYTHON_INTERPRETER": "auto_silent"}
+    more = {"ANSIBLE_PYTHON_INTERPRETER": "auto_silent", **env}
     done = subprocess.run(
         [*command, *words], env=settings(home, more), capture_output=True, text=True, check=False, cwd=home
     )

@@ -181,14 +181,15 @@ def test_a_failure_is_the_assistants_own_sentence(tmp_path):
 
 def test_what_an_installation_would_bring_is_shown(loopback_index, tmp_path):
     """Check mode resolves, the diff lists every package, and nothing is written."""
-    for name in ("torch", "numpy", "onnx", "onnxruntime", "ipykernel"):
-        loopback_index.add(name, "2.6.0")
-    where = {"index_url": loopback_index.url, "backend": "cpu", "pins": ["torch==2.6.0"]}
+    loopback_index.add("torch", "2.13.0+cpu")
+    for name in ("numpy", "onnx", "onnxruntime", "ipykernel"):
+        loopback_index.add(name, "1.0")
+    own = {"PIP_CONFIG_FILE": os.devnull, "PIP_INDEX_URL": loopback_index.url, "PIP_FIND_LINKS": ""}
     target = tmp_path / "torch"
-    wanted = {"program": ASSISTANT, "target": str(target), **where}
-    foreseen = module(tmp_path, "assistant_setup", "--check", "--diff", **wanted)
+    wanted = {"target": str(target), "backend": "cpu", "pins": ["torch==2.13.0"], "index_url": loopback_index.url}
+    foreseen = module(tmp_path, "assistant_setup", "--check", "--diff", env=own, program=ASSISTANT, **wanted)
     assert foreseen["changed"], foreseen
-    assert "+torch==2.6.0" in foreseen["shown"]
+    assert "+torch==2.13.0+cpu" in foreseen["shown"]
     assert foreseen["plan"]["backend"] == "cpu"
     assert not target.exists()
 
