@@ -97,6 +97,8 @@ def test_the_host_chooses_where_the_bundle_does_not_name_it(bundle, tmp_path):
         bytes=(bundle / "start.sh").stat().st_size,
     )
     (bundle / "bundle.json").write_text(json.dumps(index))
+    assert brings(tmp_path, "--check")["kind"] == ""
+    assert brings(tmp_path, kind="")["carried"] == ["start.sh", f"uv/{HERE}/uv", "bundle.json"]
     assert brings(tmp_path)["kind"] == "chosen"
     assert "wheels/chosen.whl" in held(tmp_path / "there")
     refused = brings(tmp_path, kind="windows")

@@ -31,6 +31,7 @@ NOTEBOOKS = sorted((ROOT / "notebooks").rglob("*.ipynb"))
 ADDRESS = r"https?://[^\s;,)>]+"
 TEXTS = [ROOT / "README.md", ROOT / "README.zh-CN.md", ROOT / "CHANGELOG.md", *PAGES]
 COURSE = "tests/labs/test_course.py"
+HOSTS = "tests/collection/test_hosts.py"
 # What another test runs, or this run is; each is named with the file that does it.
 ELSEWHERE = {
     'pip install "torch-setup-assistant[course,onnxruntime]"': COURSE,
@@ -42,6 +43,10 @@ ELSEWHERE = {
     'nbgrader generate_feedback "*"': COURSE,
     "nbgrader export": COURSE,
     "assistant labs course gpu-course --roster roster.csv --exchange /srv/exchange": COURSE,
+    "pip install ansible-core": HOSTS,
+    "ansible-galaxy collection install ./ansible/ansible_collections/torch_setup/assistant": HOSTS,
+    "ansible-playbook -i hosts.ini torch_setup.assistant.site -e @many.yml": HOSTS,
+    "ansible-doc -t module torch_setup.assistant.assistant_setup": "tests/collection/test_modules.py",
     "python3 start.py": "tests/browser/test_lab_opens.py",
     "python3 start.py test": ".ci/run",
     "python3 start.py test --quick": "tests/conftest.py",

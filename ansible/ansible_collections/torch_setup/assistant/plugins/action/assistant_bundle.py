@@ -45,8 +45,8 @@ class ActionModule(ActionBase):
     def _bring(self, source, bundle, task_vars):
         seen = self._ask(task_vars, _step="look")
         carried = self._carry(source, bundle["platforms"].get(seen["platform"]) or (), bundle, seen, task_vars)
-        key = self._task.args.get("kind") or named(bundle, task_vars["inventory_hostname"])
-        if not (key or (self._task.check_mode and carried)):  # what is not there yet cannot be asked
+        key = self._task.args.get("kind", named(bundle, task_vars["inventory_hostname"]))
+        if key is None and not (self._task.check_mode and carried):  # what is not there yet cannot be asked
             key = self._ask(task_vars, _step="which")["key"]
         if key:
             kind = kind_of(bundle, key, seen["platform"])
@@ -54,7 +54,7 @@ class ActionModule(ActionBase):
                 source, [one for one in kind["files"] if one not in carried], bundle, seen, task_vars
             )
         sizes = {path: bundle["sizes"][path] for path in carried}
-        answer = {"changed": bool(carried), "kind": key, "carried": carried, "bytes": sum(sizes.values())}
+        answer = {"changed": bool(carried), "kind": key or "", "carried": carried, "bytes": sum(sizes.values())}
         return {**answer, "diff": differences(sizes)} if self._task.diff and carried else answer
 
     def _carry(self, source, paths, bundle, seen, task_vars):
@@ -107,8 +107,8 @@ def read_index(source):
 
 
 def named(bundle, machine):
-    """Return the key of the kind that lists a machine, "" for none."""
-    return next((kind["key"] for kind in bundle["kinds"] if machine in kind["machines"]), "")
+    """Return the key of the kind that lists a machine, None for none."""
+    return next((kind["key"] for kind in bundle["kinds"] if machine in kind["machines"]), None)
 
 
 def kind_of(bundle, key, platform):

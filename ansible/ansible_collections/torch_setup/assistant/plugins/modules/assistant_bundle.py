@@ -34,6 +34,7 @@ options:
       - The key of the kind whose files the host gets, as C(bundle.json) names it.
       - By default the kind that lists the host by its name in the inventory, else the one that the assistant on the
         host chooses, which is brought first.
+      - An empty text brings the assistant alone, which is enough for assistant_facts.
     type: str
   _step:
     description: Between the action plugin and the module - what to do.
@@ -75,7 +76,8 @@ RETURN = r"""
 kind:
   description:
     - The key of the kind that the host gets.
-    - It is empty in check mode where the host is not named in the bundle and has no assistant yet to choose.
+    - It is empty where the assistant alone was asked for, and in check mode where the host is not named in the bundle
+      and has no assistant yet to choose.
   returned: always
   type: str
 carried:
