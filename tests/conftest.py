@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -135,6 +135,20 @@ def _set_up(folder: Path) -> str:
     if done.returncode:
         pytest.fail(f"the CPU environment could not be set up:\n{done.stderr}", pytrace=False)
     return done.stdout
+
+
+@pytest.fixture(scope="module")
+def large_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Path]]:
+    """Give a function that makes a folder for something large; it is deleted when the module's tests are done."""
+    made: list[Path] = []
+
+    def make(name: str) -> Path:
+        made.append(tmp_path_factory.mktemp(name))
+        return made[-1]
+
+    yield make
+    for folder in made:
+        shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="session")

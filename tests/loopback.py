@@ -94,9 +94,10 @@ class LoopbackIndex:
     `trouble` maps a project to an HTTP status, to "stall" (no answer until the test ends), to "page" (no index), to
     "hash" (its pages tell wrong hashes), to "bare" (they tell none) or to "half" (its files break off). `upstream`
     makes pages name files absolutely, as those of a leaking mirror do; `delay` are seconds before each answer; `login`
-    ("user:password") is asked for where it is set; `requests` holds every path that was asked for. `parts` is what
-    becomes of a request for a part of a file: it is "served", or "whole" (a server without parts), "shifted" (another
-    part), "longer" (more than was asked for), "packed" (though nobody asked for that) or "slow".
+    ("user:password") is asked for where it is set; `requests` holds every path that was asked for, and `fetched` those
+    that went whole to another program than uv, which looks into wheels to resolve. `parts` is what becomes of a request
+    for a part of a file: it is "served", or "whole" (a server without parts), "shifted" (another part), "longer" (more
+    than was asked for), "packed" (though nobody asked for that) or "slow".
     """
 
     def __init__(self, folder: Path) -> None:
@@ -107,6 +108,7 @@ class LoopbackIndex:
         self.login = ""
         self.parts = "served"
         self.requests: list[str] = []
+        self.fetched: list[str] = []
         self.trouble: dict[str, int | str] = {}
         self.over = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
@@ -187,6 +189,8 @@ class LoopbackIndex:
                     body = self.part(body, wanted)
                 else:
                     self.send_response(status)
+                    resolver = self.headers.get("User-Agent", "").startswith("uv/")
+                    index.fetched += [self.path] if self.command == "GET" and not resolver else []
                 self.send_header("Content-Type", kind)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()

@@ -8,6 +8,7 @@ import re
 import sys
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from assistant.detect.observations import Notes
 from assistant.diagnose import read_log
 from assistant.export import Setup, texts
 from assistant.export.setup import clean
+from assistant.fleet.record import FleetRecord, Installed, cleaned
 from assistant.host.base import Host
 from assistant.host.recording import RecordingHost, write_recording
 from assistant.i18n import _
@@ -133,6 +135,23 @@ def _lock(text: str, _folder: Path) -> str:
     return "\n".join((cleaned.lock, *cleaned.plan.requirements, cleaned.plan.index_url or ""))
 
 
+def _fleet(text: str, _folder: Path) -> str:
+    finding = Finding(key="x", severity=Severity.ERROR, text=_("Found in {place}.", place=text), evidence=(text,))
+    record = FleetRecord(
+        schema=1,
+        name="pc-07",
+        when=datetime.now(UTC),
+        assistant="1",
+        machine=_machine(text),
+        plan=_plan(text),
+        environment=Installed(path=text, python="3.12", torch="2.6.0"),
+        report=Report(device="cpu", checks=(Check(key="import", status=Status.FAILED, detail=text),)),
+        drift=(finding,),
+        findings=(finding,),
+    )
+    return to_json(cleaned(record))
+
+
 def _log(text: str, folder: Path) -> str:
     store = Store(folder)
     for line in text.splitlines():
@@ -185,6 +204,7 @@ PRODUCERS: dict[str, Producer] = {
     "cli/diagnose.py:diagnose": _report,
     "wizard/page.py:file_of": _page,
     "export/write.py:write_all": _export,
+    "fleet/record.py:write_record": _fleet,
     "session/store.py:write_log": _log,
     "session/store.py:keep_fault": _fault,
 }
@@ -205,6 +225,7 @@ EXEMPT = {
     "cli/notebooks.py:put_copies": "private: names of notebooks and their hashes",
     "cli/onnx.py:check": "a picture of the user's own model",
     "export/write.py:_step_in": "it puts back what had been there",
+    "fleet/files.py:write_report": "what records hold, which are cleaned where they are made",
     "host/files.py:write_named": "it is the writer",
     "start.py:_lead_home": "Python obeys it: the way to the project",
     "host/files.py:write_whole": "it is the writer",

@@ -10,6 +10,7 @@ from assistant.bundle.lock import Locked, check_files, read_lock
 from assistant.bundle.make import Made, make
 from assistant.bundle.manifest import REPORTS, WHEELS, Bundle, Kind, read_bundle
 from assistant.bundle.page import lacking_pythons
+from assistant.bundle.pythons import unpack_python
 
 __all__ = [
     "REPORTS",
@@ -27,5 +28,6 @@ __all__ = [
     "make",
     "read_bundle",
     "read_lock",
+    "unpack_python",
     "without_indexes",
 ]

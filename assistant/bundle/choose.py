@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
+
+from packaging.requirements import InvalidRequirement
 
 from assistant.bundle.manifest import Bundle, Kind
 from assistant.bundle.platforms import platform_of, release
-from assistant.catalog import Catalog
+from assistant.catalog import Catalog, load_catalog
 from assistant.i18n import _
 from assistant.model.errors import AssistantError, BadInput, NothingFits
 from assistant.model.machine import Machine
@@ -16,9 +19,7 @@ from assistant.plan import make_plans, nothing_fits
 from assistant.views import plan_title
 
 
-def choose(
-    bundle: Bundle, machine: Machine, catalog: Catalog, *, backend: Backend | None = None, key: str = ""
-) -> Kind:
+def choose(bundle: Bundle, machine: Machine, *, backend: Backend | None = None, key: str = "") -> Kind:
     """Return the kind that a machine gets: of those that run on it, the best for the backend that it would be planned.
 
     `backend` asks for another backend; `key` names the kind, and nothing is judged then. Raises `NothingFits` where the
@@ -26,6 +27,7 @@ def choose(
     """
     if key:
         return _named(bundle, key)
+    catalog = load_catalog()
     planning = make_plans(machine, catalog, Request(backend=backend))
     best = planning.choice
     if best is None:
@@ -71,10 +73,14 @@ def _carries(made_for: Machine, machine: Machine) -> bool:
 
 
 def _planned(plan: Plan, machine: Machine, catalog: Catalog) -> bool:
-    """Return whether the planner would plan this build of torch here, were it asked for."""
-    asked = Request(backend=plan.backend, python=plan.python, pins=(f"torch=={plan.torch}",))
-    try:
-        offered = make_plans(machine, catalog, asked).plans
-    except AssistantError:
-        return False
-    return any((one.variant, one.torch) == (plan.variant, plan.torch) for one in offered)
+    """Return whether the planner would plan this build of torch here, were it asked for.
+
+    The release alone may have a better build; and not every build has a label ("+cu130") to ask for.
+    """
+    for pin in (f"torch=={plan.torch}", f"torch=={plan.torch}+{plan.variant}"):
+        asked = Request(backend=plan.backend, python=plan.python, pins=(pin,))
+        with suppress(AssistantError, InvalidRequirement):
+            offered = make_plans(machine, catalog, asked).plans
+            if any((one.variant, one.torch) == (plan.variant, plan.torch) for one in offered):
+                return True
+    return False

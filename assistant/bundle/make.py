@@ -64,7 +64,7 @@ def _filled(held: Folder, found: Kinds, report: Report) -> Bundle:
     """Bring and write every file of a bundle."""
     own = own_packages(found.kinds, held.tools)
     resolutions = [*(kind.resolution for kind in found.kinds), *(one.resolution for one in own)]
-    wheels = _wheels(package for one in resolutions for package in one.packages)
+    wheels = wheels_of(package for one in resolutions for package in one.packages)
     size = sum(one.size or 0 for one in wheels) // 10**6
     report(_("Fetching {count} files of {size} MB, without those that are here", count=len(wheels), size=size))
     logins = dict.fromkeys(kind.plan.index_url for kind in found.kinds if kind.plan.index_url)
@@ -90,7 +90,7 @@ def _filled(held: Folder, found: Kinds, report: Report) -> Bundle:
     return replace(bundle, files=(*bundle.files, shown))
 
 
-def _wheels(packages: Iterable[Package]) -> list[Fetch]:
+def wheels_of(packages: Iterable[Package]) -> list[Fetch]:
     """Return every file once; raise `WorkFailed` where two have the same name and are not the same."""
     found: dict[str, Package] = {}
     for one in packages:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from pathlib import Path
 
-from assistant.bundle.manifest import PYTHONS
+from assistant.bundle.manifest import PYTHONS, Kind
 from assistant.host.download import Fetch, file_name
 from assistant.host.process import stream
 from assistant.install import Tools, find_uv
@@ -22,7 +23,16 @@ def archives(wanted: Iterable[tuple[str, str]], tools: Tools) -> dict[tuple[str,
     pairs = set(wanted)
     if not pairs or tools.sources.offline:
         return {}
-    words = [find_uv(), "python", "list", "--all-platforms", "--only-downloads", "--output-format", "json"]
+    words = [
+        find_uv(),
+        "python",
+        "list",
+        "--all-platforms",
+        "--all-arches",
+        "--only-downloads",
+        "--output-format",
+        "json",
+    ]
     listed: list[str] = []
     if stream([*words, "--no-config"], listed.append, cancel=tools.cancel):
         return {}
@@ -35,6 +45,18 @@ def archives(wanted: Iterable[tuple[str, str]], tools: Tools) -> dict[tuple[str,
         if row:
             found[platform, python] = Fetch(url=row["url"], path=f"{PYTHONS}/{platform}/{_place(row['url'])}")
     return found
+
+
+def unpack_python(folder: Path, kind: Kind) -> None:
+    """Let this machine have the Python of a kind, where the bundle carries it; uv finds it later by itself.
+
+    Whether there is one now, the installation tells.
+    """
+    place = folder / PYTHONS / kind.platform
+    if place.is_dir():
+        words = [find_uv(), "python", "install", "--no-config", "--quiet", kind.python]
+        known = {"UV_PYTHON_INSTALL_MIRROR": place.as_uri(), "UV_PYTHON_INSTALL_BIN": "0"}
+        stream(words, lambda _line: None, environment={**known, "UV_PYTHON_INSTALL_REGISTRY": "0"})
 
 
 def _kind(row: dict[str, str]) -> tuple[str, ...]:

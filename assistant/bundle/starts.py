@@ -15,7 +15,7 @@ from assistant.bundle.own_wheel import own_wheel
 from assistant.bundle.pythons import archives
 from assistant.host.download import Patience, file_name
 from assistant.i18n import LANGUAGES, _, in_language, render
-from assistant.model.errors import WorkFailed
+from assistant.model.errors import BadInput, WorkFailed
 
 SCRIPTS = ("start.sh", "start.bat", "start.ps1")
 _IN_A_HURRY = Patience(tries=2)  # a bundle without a Python is one all the same
@@ -55,7 +55,7 @@ def bring_starts(
     `files` are the wheels that are there, by name. A Python that cannot be had is told, and is no failure. Raises
     `OSError`.
     """
-    every = [held.write(script, _STARTS.joinpath(script).read_bytes()) for script in SCRIPTS]
+    every = [held.write(script, _script(script)) for script in SCRIPTS]
     every += [held.write(f"{OWN}/says/{name}.txt", _said(name).encode()) for name in SAYS]
     name, content = own_wheel()
     wheel = held.write(f"{WHEELS}/{name}", content)
@@ -72,13 +72,19 @@ def bring_starts(
         try:
             found[platform] += held.bring([known[platform, python]], patience=_IN_A_HURRY)
             pythons[platform] = (*pythons.get(platform, ()), python)
-        except (KeyError, WorkFailed):
+        except (KeyError, WorkFailed, BadInput):
             text = _("Python {python} for {platform} could not be fetched: those machines need one of their own.")
             report(text.format(python=python, platform=platform))
     return Starts(found, pythons)
 
 
 _STARTS = Path(__file__).with_name("start")
+
+
+def _script(name: str) -> bytes:
+    """Return a start script; cmd misses labels in a file whose lines do not end as Windows has them."""
+    content = _STARTS.joinpath(name).read_bytes()
+    return content if name.endswith(".sh") else content.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
 
 
 def _said(name: str) -> str:

@@ -8,8 +8,18 @@ from typing import Any
 
 import click
 
-from assistant.bundle import REPORTS, WHEELS, Bundle, Kind, check_files, choose, read_bundle, read_lock, without_indexes
-from assistant.catalog import load_catalog
+from assistant.bundle import (
+    REPORTS,
+    WHEELS,
+    Bundle,
+    Kind,
+    check_files,
+    choose,
+    read_bundle,
+    read_lock,
+    unpack_python,
+    without_indexes,
+)
 from assistant.cli.draw import draw_preview
 from assistant.cli.inputs import host_of, replay_option
 from assistant.cli.journey import Journey, refuse_failed
@@ -18,10 +28,10 @@ from assistant.cli.reports import write_report
 from assistant.cli.terminal import echo, echo_json, json_option, yes_option
 from assistant.detect import detect
 from assistant.host.live import LiveHost
-from assistant.host.process import CancelToken
 from assistant.i18n import _
 from assistant.install import Consent, Sources
-from assistant.model.errors import BadInput
+from assistant.model.errors import AssistantError, BadInput
+from assistant.model.machine import Machine
 from assistant.model.plan import Backend
 from assistant.model.record import replace
 from assistant.session.state import State, Task, known
@@ -90,15 +100,20 @@ def _prepare(journey: Journey, folder: Path, bundle: Bundle, sources: Sources, o
     """Choose the machine's kind, and resolve its lock from the folder alone, each file of it checked."""
     machine = known(journey.run(Task.DETECT).detection).machine
     kind = _chosen(bundle, machine, options)
+    if not str(LiveHost().facts("platform").get("python", "")).startswith(f"{kind.python}."):
+        unpack_python(folder, kind)
     locked = read_lock(folder, kind)
     sources.keep = sources.locked = locked.versions
     journey.take(without_indexes(kind.plan))
-    preview = known(journey.run(Task.PREPARE).preview)
-    if not preview.ready:
-        check_files(folder, locked, CancelToken())
+    try:
+        ready = known(journey.run(Task.PREPARE).preview).ready
+    except AssistantError:
+        check_files(folder, locked)  # it names the file that the resolver has stumbled over
+        raise
+    if not ready:  # what is there was checked when it was installed
+        check_files(folder, locked)
 
 
-def _chosen(bundle: Bundle, machine: Any, options: dict[str, Any]) -> Kind:  # noqa: ANN401
-    backend = options["backend"]
-    asked = Backend(backend) if backend else None
-    return choose(bundle, machine, load_catalog(), backend=asked, key=options["key"])
+def _chosen(bundle: Bundle, machine: Machine, options: dict[str, Any]) -> Kind:
+    backend = Backend(options["backend"]) if options["backend"] else None
+    return choose(bundle, machine, backend=backend, key=options["key"])

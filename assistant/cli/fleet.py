@@ -14,6 +14,7 @@ from assistant.cli.terminal import echo, echo_json, echo_record, json_option
 from assistant.export import read_config
 from assistant.fleet import (
     FORMATS,
+    LONGEST_NAME,
     Format,
     own_name,
     read_lines,
@@ -56,10 +57,12 @@ def record(
     name = name or own_name(host) or Path(replay or "").stem
     if not name:
         raise BadInput(_("This machine has no name."), hint=_("Name it.", option="--name"))
+    if len(name) > LONGEST_NAME:
+        raise BadInput(_("A name has at most {limit} characters.", limit=LONGEST_NAME), hint=_("Choose a shorter one."))
     exported = read_config(read_text(config, CONFIG_LIMIT), config) if config else None
     if not (target or exported or replay) and last:
         target = last.path
-    told = _("The record names this machine, {name}; nothing else in it tells which one it is.", name=name)
+    told = _("The record names this machine {name}; all else that is private is taken out.", name=name, option="--name")
     echo(told, err=True)
     taken = take_record(host, name, plan_tools({}), target=target, config=exported, verify=not no_verify)
     if to == "-":
@@ -97,7 +100,7 @@ def report(place: str, to: str | None, kind: Format | None, *, as_json: bool) ->
         except OSError as error:
             raise unwritable(named, error) from error
     elif to:
-        echo(text_of(found, kind or "html", place))
+        echo(text_of(found, kind or "html", place).rstrip("\n"))
         return
     if as_json:
         echo_json(found)

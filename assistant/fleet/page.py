@@ -123,9 +123,15 @@ def _table(table: Table, said: Sequence[_Said], *, sorts: bool = True) -> Markup
         "section",
         tag("h2", _both([each.title for each in said])),
         tag("p", _both([each.lead for each in said])),
+        _search() if sorts and table.key == "machines" else "",
         tag("table", tag("thead", tag("tr", *headings)), tag("tbody", "", *rows)),
         id=table.key,
     )
+
+
+def _search() -> Markup:
+    field = tag("input", type="search", autocomplete="off")
+    return tag("label", _in_each(_("Only rows with these words:")), " ", field)
 
 
 def _cell(cell: Cell, *in_each: tuple[str, ...]) -> Markup:

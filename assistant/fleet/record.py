@@ -95,7 +95,12 @@ def take_record(
         drift=None if changed is None else tuple(map(_finding, changed)),
         findings=tuple(finding for finding in judged if finding.severity is not Severity.OK),
     )
-    return replace(redact(taken, known=known_here()), name=name)
+    return cleaned(taken)
+
+
+def cleaned(record: FleetRecord) -> FleetRecord:
+    """Remove what must not leave this machine; the name is what its user gave it for others to see."""
+    return replace(redact(record, known=known_here()), name=record.name)
 
 
 class _Place(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from enum import Enum
@@ -149,7 +150,7 @@ def _row_of(found: Found, now: datetime) -> Row:
         standing=_standing(record, problems, kind.helps, fits=choice is not None),
         when=record.when,
         system=printable(_system(machine)),
-        gpus=tuple(printable(gpu_line(gpu)) for gpu in machine.gpus),
+        gpus=_gpus(machine),
         driver=printable(machine.nvidia_driver or machine.rocm_version or ""),
         can_run=Build(backend=choice.backend, variant=choice.variant, torch=choice.torch, python=choice.python)
         if choice
@@ -164,6 +165,12 @@ def _row_of(found: Found, now: datetime) -> Row:
 
 def _system(machine: Machine) -> str:
     return " ".join(filter(None, (machine.os_version or machine.os, machine.arch, "WSL" if machine.wsl else "")))
+
+
+def _gpus(machine: Machine) -> tuple[str, ...]:
+    """Name each kind of GPU, with how many there are."""
+    counted = Counter(printable(gpu_line(gpu)) for gpu in machine.gpus)
+    return tuple(f"{count} × {line}" if count > 1 else line for line, count in counted.items())
 
 
 def _problems(record: FleetRecord) -> Iterator[Problem]:

@@ -36,28 +36,37 @@ _KEY = re.compile(r"[a-z0-9][a-z0-9-]*")
 _R = TypeVar("_R", bound=Record)
 
 
-class LabText(Record, frozen=True):
-    """What lab.toml holds: what the learner reads, what the lab needs, and what is right.
+class Translation(Record, frozen=True):
+    """What lab.zh_CN.toml holds: the texts for the learner.
 
-    `minutes` is how long a learner takes. `hints` go from general to exact. `remember` closes the lab: what to keep in
-    mind, and how to see it elsewhere. `causes` are those that the learner chooses from, `cause` is the right one, and
-    each of `evidence` is a piece of the failing program's output that proves it. `diagnosis` is the rule that must
-    come first in the assistant's own diagnosis, "" where nothing in the output is a known error. `files` are those
-    that the learner changes. `python` limits the Python of the lab's environment ("" for any), `needs` are packages
-    of the assistant's own Python. `machine` is the recorded machine that is played, "" for this one. `faults` are
-    sentences for what `fault` of scene.py finds. Each `variant` gives values to the placeholders in texts and ways.
+    `hints` go from general to exact. `remember` closes the lab: what to keep in mind, and how to see it elsewhere.
+    `causes` are those that the learner chooses from. `faults` are sentences for what `fault` of scene.py finds.
     """
 
-    schema: Literal[1]
     title: str
-    minutes: int
     objectives: tuple[str, ...]
     story: str
     hints: tuple[str, ...]
     explanation: str
     remember: str
-    cause: str
     causes: dict[str, str]
+    faults: dict[str, str] = {}
+
+
+class LabText(Translation, frozen=True, kw_only=True):
+    """What lab.toml holds: the texts in English, what the lab needs, and what is right.
+
+    `minutes` is how long a learner takes. `cause` is the right one of `causes`, and each of `evidence` is a piece of
+    the failing program's output that proves it. `diagnosis` is the rule that must come first in the assistant's own
+    diagnosis, "" where nothing in the output is a known error. `files` are those that the learner changes. `python`
+    limits the Python of the lab's environment ("" for any), `needs` are packages of the assistant's own Python.
+    `machine` is the recorded machine that is played, "" for this one. Each `variant` gives values to the placeholders
+    in texts and ways.
+    """
+
+    schema: Literal[1]
+    minutes: int
+    cause: str
     evidence: tuple[str, ...]
     diagnosis: str = ""
     order: int = 1000
@@ -66,21 +75,7 @@ class LabText(Record, frozen=True):
     python: str = ""
     needs: tuple[str, ...] = ()
     machine: str = ""
-    faults: dict[str, str] = {}
     variant: tuple[dict[str, str], ...] = ()
-
-
-class Translation(Record, frozen=True):
-    """What lab.zh_CN.toml holds: the texts for the learner, in the same form as in lab.toml."""
-
-    title: str
-    objectives: tuple[str, ...]
-    story: str
-    hints: tuple[str, ...]
-    explanation: str
-    remember: str
-    causes: dict[str, str]
-    faults: dict[str, str] = {}
 
 
 class Way(Record, frozen=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,9 +18,9 @@ READY = "() => window.jupyterapp.shell.currentWidget.sessionContext.session?.ker
 
 
 @pytest.fixture(scope="module")
-def scratch_kernel(jupyter_server, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def scratch_kernel(jupyter_server, large_folder: Callable[[str], Path]) -> Path:
     """Give the Python of an environment that holds the assistant and an old torch, known to JupyterLab as a kernel."""
-    folder = tmp_path_factory.mktemp("kernel")
+    folder = large_folder("kernel")
     old = make_wheel(folder, "torch", "0.1", "py3-none-any")
     return make_kernel(folder / "env", jupyter_server.state_dir / "data", "scratch", old)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,9 +13,9 @@ from stage import Stage
 
 
 @pytest.fixture(scope="module")
-def env(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def env(large_folder: Callable[[str], Path]) -> Path:
     """Make one environment with pip for all of these failures."""
-    folder = tmp_path_factory.mktemp("installers") / "env"
+    folder = large_folder("installers") / "env"
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     return folder
 

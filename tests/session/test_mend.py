@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -35,9 +36,9 @@ GONE = """python -c 'import importlib.util as u, sys; sys.exit(u.find_spec("six"
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Environment:
+def real(large_folder: Callable[[str], Path]) -> Environment:
     """Make an environment with one small package, without pip, as uv makes them."""
-    folder = tmp_path_factory.mktemp("mend") / "an environment"
+    folder = large_folder("mend") / "an environment"
     uv = [sys.executable, "-m", "uv"]
     subprocess.run([*uv, "venv", "-q", "--python", sys.executable, folder], check=True)
     python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")

@@ -59,9 +59,9 @@ class Installed(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory) -> Path:
+def wheel(large_folder) -> Path:
     """Build the wheel from a copy that holds what it is made of, and nothing that was made since."""
-    copy = tmp_path_factory.mktemp("clean")
+    copy = large_folder("clean")
     made = shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints")
     for name in SHIPPED:
         source = ROOT / name
@@ -85,15 +85,15 @@ def installed(wheel: Path, folder: Path, extra: str = "") -> Installed:
 
 
 @pytest.fixture(scope="module")
-def core(wheel, tmp_path_factory) -> Installed:
+def core(wheel, large_folder) -> Installed:
     """Install the core."""
-    return installed(wheel, tmp_path_factory.mktemp("core"))
+    return installed(wheel, large_folder("core"))
 
 
 @pytest.fixture(scope="module")
-def lab(wheel, tmp_path_factory) -> Installed:
+def lab(wheel, large_folder) -> Installed:
     """Install what the notebooks need."""
-    return installed(wheel, tmp_path_factory.mktemp("lab"), "[lab]")
+    return installed(wheel, large_folder("lab"), "[lab]")
 
 
 def test_the_wheel_holds_every_notebook_and_its_types(wheel):

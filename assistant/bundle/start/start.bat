@@ -24,10 +24,10 @@ if not exist "%bundle%\uv\%platform%\uv.exe" set "says=machine" & set "code=3" &
 if not exist "%home%\" mkdir "%home%" 2>nul
 if not exist "%home%\" set "says=folder" & set "code=1" & goto fail
 if exist "%home%\said" del "%home%\said"
-set "uv="%bundle%\uv\%platform%\uv.exe" --offline --no-config"
+set "uv="%bundle%\uv\%platform%\uv.exe" --no-config"
 
-rem uv on this machine unpacks the Python that lies here, if it needs one.
-if not exist "%bundle%\python\%platform%\" goto look
+rem uv takes a Python that it needs from here, but not where it is told to stay offline.
+if not exist "%bundle%\python\%platform%\" set "uv=%uv% --offline" & goto look
 set "slashed=%bundle:\=/%"
 set "UV_PYTHON_INSTALL_MIRROR=file:///%slashed%/python/%platform%"
 if "%slashed:~0,2%"=="//" set "UV_PYTHON_INSTALL_MIRROR=file:%slashed%/python/%platform%"

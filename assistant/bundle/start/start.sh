@@ -52,9 +52,11 @@ find_machine() {
     esac
     platform=$system-$arch
     home=$data/pytorch-setup-assistant/bundle
-    # uv on this machine unpacks the Python that lies here, if it needs one.
+    # uv takes a Python that it needs from here, but not where it is told to stay offline.
+    offline=yes
     if [ -d "$bundle/python/$platform" ]; then
         export UV_PYTHON_INSTALL_MIRROR="file://$bundle/python/$platform"
+        offline=
     fi
 }
 
@@ -62,7 +64,7 @@ find_machine() {
 bring_uv() {
     uv=$home/uv
     cmp -s "$bundle/uv/$platform/uv" "$uv" && return
-    cp "$bundle/uv/$platform/uv" "$uv.$$" && chmod +x "$uv.$$" && mv -f "$uv.$$" "$uv" || fail 1 folder
+    { cp "$bundle/uv/$platform/uv" "$uv.$$" && chmod +x "$uv.$$" && mv -f "$uv.$$" "$uv"; } || fail 1 folder
 }
 
 # The first line of a list tells one set of packages from another: an environment of that name holds just these.
@@ -98,7 +100,7 @@ make_own() {
 }
 
 uv() {
-    "$uv" --offline --no-config "$@" >"$home/said" 2>&1
+    "$uv" --no-config ${offline:+--offline} "$@" >"$home/said" 2>&1
     code=$?
     cat "$home/said" >>"$SETUP_ASSISTANT_LOG"
     return $code

@@ -1,0 +1,1 @@
+"""Tests of bundles; a package, because its conftest is read by name."""

@@ -1,0 +1,79 @@
+"""Files with a line for each machine are read as a stream: each line is answered before the next has come."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import os
+import subprocess
+import sys
+
+import pytest
+
+from assistant.model.errors import BadInput
+from assistant.parsers import decode
+from assistant.parsers.decode import text_lines
+
+TEXT = '{"a": "显卡"}\n\n{"b": "x\u2028y"}\n  \n{"c": 1}'
+LINES = ['{"a": "显卡"}', '{"b": "x\u2028y"}', '{"c": 1}']
+
+
+class Trickle(io.RawIOBase):
+    """A file whose bytes come a few at a time, as from a slow pipe."""
+
+    def __init__(self, data: bytes, step: int) -> None:
+        self._pieces = (data[start : start + step] for start in range(0, len(data), step))
+
+    def readable(self) -> bool:
+        """As a pipe can."""
+        return True
+
+    def readinto(self, buffer: bytearray) -> int:
+        """Give the next few bytes."""
+        piece = next(self._pieces, b"")
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "gbk"])
+@pytest.mark.parametrize("step", [5, 7, 1000])
+def test_lines_come_whole(encoding: str, step: int) -> None:
+    """However the bytes are cut, and whichever program wrote them; only line feeds end a line."""
+    text = TEXT if encoding != "gbk" else TEXT.replace("\u2028", "——")
+    data = (text if step == 1000 else text.replace("显", "显" * 40)).encode(encoding)
+    found = list(text_lines(io.BufferedReader(Trickle(data, max(step, 4)))))
+    expected = [line.replace("\u2028", "——") if encoding == "gbk" else line for line in LINES]
+    assert found == [line if step == 1000 else line.replace("显", "显" * 40) for line in expected]
+
+
+def test_a_line_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of one endless line would fill the memory; a binary one is no text."""
+    monkeypatch.setattr(decode, "LONGEST_LINE", 10_000)
+    endless = Trickle(b"x" * 100_000, 1000)
+    with pytest.raises(BadInput, match="longer"):
+        list(text_lines(io.BufferedReader(endless)))
+    with pytest.raises(BadInput, match="binary"):
+        list(text_lines(io.BufferedReader(Trickle(b"\x7fELF" + bytes(100), 1000))))
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("command", [("plan", "--machines", "-"), ("diagnose", "--batch", "-")])
+def test_a_line_is_answered_before_the_next_has_come(command: tuple[str, ...]) -> None:
+    """Ten thousand machines take no more memory than one, and whoever reads along sees the first at once."""
+    line = '{"os": "linux", "arch": "x86_64"}\n' if command[0] == "plan" else '{"log": "fine"}\n'
+    child = subprocess.Popen(
+        [sys.executable, "-m", "assistant", *command],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "LANGUAGE": "en"},
+        text=True,
+    )
+    assert child.stdin
+    assert child.stdout
+    with child:
+        for _number in itertools.repeat(None, 3):
+            child.stdin.write(line)
+            child.stdin.flush()
+            assert child.stdout.readline().startswith('{"')
+        child.stdin.close()
+        assert child.wait(60) == 0
