@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from hosts import Host, Room, room
+from hosts import Host, Room, disk, room
 from playbooks import NAME, PROGRAMS, settings
 
 pytestmark = [pytest.mark.heavy, pytest.mark.timeout(5400)]
@@ -50,14 +50,11 @@ def bundle(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def hosts(tmp_path: Path) -> Iterator[Room]:
-    """Run the hosts; what they hold is deleted whatever becomes of the test."""
+    """Run the hosts on a disk that is gone with them."""
     folder = tmp_path / "room"
     folder.mkdir()
-    try:
-        with room(folder, FACES, ABSENT) as running, _each_large_file_once(folder):
-            yield running
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with disk(folder, ROOM_GB), room(folder, FACES, ABSENT) as running, _each_large_file_once(folder):
+        yield running
 
 
 def test_twelve_hosts(bundle, hosts, tmp_path):
