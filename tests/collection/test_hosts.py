@@ -60,10 +60,12 @@ def hosts(tmp_path: Path) -> Iterator[Room]:
 def test_twelve_hosts(bundle, hosts, tmp_path):
     """What the first run carries is what each host needs, the second changes nothing, the third repairs what died."""
     chance = random.Random(seed := random.randrange(10**6))  # noqa: S311 - no secret
-    began = time.monotonic()
     needed = _needed(bundle)
+    _code, recap = _play(hosts, tmp_path, bundle, "--check", "--diff")
+    assert {name: recap[name]["changed"] for name in FACES} == dict.fromkeys(FACES, 2)
+    assert not [name for name, host in hosts.hosts.items() if (host.folder / "root" / "bundle").exists()]
 
-    before = {host.name: host.received() for host in hosts.hosts.values()}
+    began, before = time.monotonic(), {host.name: host.received() for host in hosts.hosts.values()}
     code, recap = _play(hosts, tmp_path, bundle)
     assert code == 4, "one host cannot be reached"
     assert recap.pop(ABSENT)["unreachable"] == 1
