@@ -176,6 +176,7 @@ PRINTERS = (
 RENDERERS = {
     "cli/": "it prints",
     "wizard/": "it draws",
+    "bundle/": "it writes a page and sentences for scripts",
     "export/": "it writes files for people",
     "labs/": "it teaches in a notebook",
     "start.py": "it prints before anything is installed",

@@ -224,6 +224,8 @@ EXEMPT = {
     "cli/notebooks.py:_put": "a notebook of the project",
     "cli/notebooks.py:put_copies": "private: names of notebooks and their hashes",
     "cli/onnx.py:check": "a picture of the user's own model",
+    "bundle/folder.py:_copy": "wheels",
+    "bundle/folder.py:write": "names of machines as the user calls them, and what is public",
     "export/write.py:_step_in": "it puts back what had been there",
     "fleet/files.py:write_report": "what records hold, which are cleaned where they are made",
     "host/files.py:write_named": "it is the writer",

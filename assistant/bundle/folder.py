@@ -30,7 +30,7 @@ class Folder:
         self.path, self.tools = path, tools
         self.fetched = 0
         self._noted = {file.path: file.sha256 for file in before.files}
-        self._have: dict[str, int] = {}
+        self._begun: set[str] = set()
 
     def bring(
         self, wanted: Sequence[Fetch], *, patience: Patience | None = None, index_urls: tuple[str, ...] = ()
@@ -84,10 +84,11 @@ class Folder:
     def _size(self, path: str) -> int:
         return (self.path / path).stat().st_size
 
-    def _hear(self, file: Fetch, have: int) -> None:
-        self._have[file.path] = have
-        text = _("Downloading {file}", file=Path(file.path).name)
-        self.tools.sink(Progress(step=Step.INSTALL, text=text, done=sum(self._have.values()), unit="bytes"))
+    def _hear(self, file: Fetch, _have: int) -> None:
+        """Tell each file once, when it begins."""
+        if file.path not in self._begun:
+            self._begun.add(file.path)
+            self.tools.sink(Progress(step=Step.INSTALL, text=_("Downloading {file}", file=Path(file.path).name)))
 
 
 def digests(folder: Path, paths: Iterable[str], cancel: CancelToken) -> dict[str, str]:

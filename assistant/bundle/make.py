@@ -66,7 +66,7 @@ def _filled(held: Folder, found: Kinds, report: Report) -> Bundle:
     resolutions = [*(kind.resolution for kind in found.kinds), *(one.resolution for one in own)]
     wheels = wheels_of(package for one in resolutions for package in one.packages)
     size = sum(one.size or 0 for one in wheels) // 10**6
-    report(_("Fetching {count} files of {size} MB, without those that are here", count=len(wheels), size=size))
+    report(_("{count} packages of {size} MB are needed; those that are here are kept", count=len(wheels), size=size))
     logins = dict.fromkeys(kind.plan.index_url for kind in found.kinds if kind.plan.index_url)
     files = {Path(one.path).name: one for one in held.bring(wheels, index_urls=tuple(logins))}
     needed = {(platform_of(kind.machine), kind.plan.python) for kind in found.kinds}

@@ -79,12 +79,16 @@ def install(folder: Path, target: str, to: str, *, dry_run: bool, yes: bool, as_
     sources = Sources(LiveHost(), find_links=(str(folder / WHEELS),), offline=True, consent=Consent(builds=False))
     asks = not (yes or as_json) and sys.stdin.isatty()
     journey = Journey(State(target="" if target == "new" else target), sources, quiet=as_json, asks=asks)
+    place = Path(to).expanduser() if to else folder / REPORTS
     try:
         _prepare(journey, folder, bundle, sources, options)
         if not dry_run:
             journey.install(yes=not asks)
-    finally:
-        written = None if dry_run else write_report(journey.state, Path(to).expanduser() if to else folder / REPORTS)
+    except AssistantError:  # what has gone wrong is what the report is read for
+        if not dry_run:
+            write_report(journey.state, place)
+        raise
+    written = None if dry_run else write_report(journey.state, place)
     preview = journey.state.preview
     if as_json:
         shown = replace(preview, site=None) if preview else None
