@@ -20,6 +20,7 @@ PROGRAMS = Path(sysconfig.get_path("scripts"))
 def settings(home: Path, more: Mapping[str, str] = {}) -> dict[str, str]:
     """Return the variables for Ansible's programs, whose own files go into a home of the test's."""
     own = {"HOME": str(home), "ANSIBLE_HOME": str(home / ".ansible"), "ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS)}
+    own |= {"XDG_STATE_HOME": str(home / "state"), "XDG_DATA_HOME": str(home / "data")}  # no other test's last setup
     shown = {"ANSIBLE_CALLBACK_RESULT_FORMAT": "json", "ANSIBLE_NOCOLOR": "1", "ANSIBLE_LOCALHOST_WARNING": "0"}
     return {**os.environ, "LC_ALL": "C.UTF-8", **own, **shown, **more}
 
