@@ -46,7 +46,8 @@ class Hub:
     """A running hub, driven by its own REST interface and by those of its accounts' servers."""
 
     def __init__(self, address: str, token: str) -> None:
-        self._address, self._login = address, {"Authorization": f"token {token}"}
+        self.address = address
+        self._login = {"Authorization": f"token {token}"}
         self._client = httpx.Client(headers=self._login, timeout=120.0)
 
     def close(self) -> None:
@@ -56,26 +57,26 @@ class Hub:
     def start(self, *names: str) -> None:
         """Log accounts in and start their servers, side by side."""
         for name in names:
-            self._client.post(f"{self._address}/hub/api/users/{name}").raise_for_status()
-            self._client.post(f"{self._address}/hub/api/users/{name}/server").raise_for_status()
+            self._client.post(f"{self.address}/hub/api/users/{name}").raise_for_status()
+            self._client.post(f"{self.address}/hub/api/users/{name}/server").raise_for_status()
         for name in names:
             wait(
-                lambda name=name: self._client.get(f"{self._address}/hub/api/users/{name}").json()["servers"][""][
+                lambda name=name: self._client.get(f"{self.address}/hub/api/users/{name}").json()["servers"][""][
                     "ready"
                 ]
             )
 
     def of(self, name: str, method: str, path: str, **more: Any) -> Any:
         """Ask an account's server for something, as its JupyterLab does; answer what it says."""
-        answer = self._client.request(method, f"{self._address}/user/{name}/{path}", **more)
+        answer = self._client.request(method, f"{self.address}/user/{name}/{path}", **more)
         answer.raise_for_status()
         return answer.json() if answer.content else None
 
-    def run(self, name: str, path: str, notebook: Any) -> None:
+    def run(self, name: str, path: str, notebook: Any, kernel: str = "python3") -> None:
         """Run a notebook's code cells on a kernel of the account, with their outputs, and save it there."""
-        wanted = {"path": path, "type": "notebook", "name": path, "kernel": {"name": "python3"}}
+        wanted = {"path": path, "type": "notebook", "name": path, "kernel": {"name": kernel}}
         session = self.of(name, "POST", "api/sessions", json=wanted)
-        channels = f"ws{self._address[4:]}/user/{name}/api/kernels/{session['kernel']['id']}/channels"
+        channels = f"ws{self.address[4:]}/user/{name}/api/kernels/{session['kernel']['id']}/channels"
         code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
         with ThreadPoolExecutor(1) as pool:  # in this thread the loop of the browser's driver may be running
             pool.submit(self._played, channels, code).result()

@@ -204,7 +204,7 @@ PRODUCERS: dict[str, Producer] = {
     "cli/diagnose.py:diagnose": _report,
     "wizard/page.py:file_of": _page,
     "export/write.py:write_all": _export,
-    "fleet/record.py:write_record": _fleet,
+    "fleet/writing.py:write_record": _fleet,
     "session/store.py:write_log": _log,
     "session/store.py:keep_fault": _fault,
 }

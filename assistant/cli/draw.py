@@ -364,7 +364,10 @@ def draw_next(state: State) -> None:
     if not (made and plan and report and report.usable):
         return
     lines = {say("In this terminal:"): uses(made, plan, shell_for()).terminal}
-    if made.launcher_name:
+    if made.kernel and made.kernels:
+        text = say("In JupyterLab, all users of this machine find the kernel “{name}”, from:", name=made.launcher_name)
+        lines[text] = as_typed(str(Path(made.kernels) / made.kernel))
+    elif made.launcher_name:
         lines[say("In JupyterLab, with the kernel “{name}”:", name=made.launcher_name)] = as_typed("assistant lab")
     for text, command in lines.items():
         console.print(Text(f"  {text}"))

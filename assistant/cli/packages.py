@@ -1,4 +1,4 @@
-"""`assistant export --machine`: a setup package for each kind of PC, and a page that shows which PC gets which."""
+"""`assistant export --machine`: a setup package, or a JupyterHub profile, for each kind of PC."""
 
 from __future__ import annotations
 
@@ -10,24 +10,32 @@ from assistant.cli.planning import plan_tools
 from assistant.cli.terminal import echo
 from assistant.cli.wanted import case_of
 from assistant.export import write_all
+from assistant.i18n import Message
 from assistant.install import Tools
 from assistant.model.plan import Request
 from assistant.session.joint import decided
-from assistant.session.kits import Pc, packages_for, pc
+from assistant.session.kits import Pc, packages_for, pc, profiles_for
 
 
 def write_packages(
-    machines: tuple[str, ...], folder: Path, options: dict[str, Any], *, force: bool, quiet: bool
+    machines: tuple[str, ...], folder: Path, options: dict[str, Any], *, profiles: bool, force: bool, quiet: bool
 ) -> tuple[Path, ...]:
     """Plan for each machine, resolve its packages, write them, and return the paths, the page's first.
 
-    `options` are those of `request_options` and `source_options`.
+    With `profiles` a JupyterHub profile is written for each kind of GPU instead, and nothing is resolved. `options` are
+    those of `request_options` and `source_options`.
     """
     request = request_of(options)
     tools = plan_tools(options)
     pcs = [_pc(name, request, tools) for name in machines]
-    files = packages_for(pcs, tools, (lambda _text: None) if quiet else (lambda text: echo(text, err=True)))
-    return write_all(folder, files, lambda _foreign: force)
+
+    def tell(text: Message) -> None:
+        if not quiet:
+            echo(text, err=True)
+
+    if profiles:
+        return write_all(folder, profiles_for(pcs, tell), lambda _foreign: force)
+    return write_all(folder, packages_for(pcs, tools, tell), lambda _foreign: force)
 
 
 def _pc(name: str, request: Request, tools: Tools) -> Pc:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import click
 
 from assistant.catalog import Catalog, load_catalog
 from assistant.cli.brief import read_brief
-from assistant.cli.inputs import host_of, only_one, print_answers, read_lines, read_text, replay_option
+from assistant.cli.inputs import host_of, only_one, read_text, replay_option
 from assistant.cli.options import (
     project_options,
     request_of,
@@ -17,21 +16,17 @@ from assistant.cli.options import (
     source_options,
     trust_index_option,
 )
-from assistant.cli.planning import plan_tools
+from assistant.cli.planning import plan_each, plan_tools
 from assistant.cli.project import Answered, agree_project, project_of
 from assistant.cli.terminal import echo, echo_json, json_option
 from assistant.cli.variants import answer_variants
 from assistant.detect import detect
-from assistant.i18n import render, say
-from assistant.install import Tools
+from assistant.i18n import render
 from assistant.model.errors import NothingFits
 from assistant.model.machine import Machine
-from assistant.model.plan import Plan, Planning, Request
-from assistant.model.record import to_json
-from assistant.plan import PlanInputs, explain, kind_of, make_plans, nothing_fits
+from assistant.model.plan import Plan, Request
+from assistant.plan import PlanInputs, explain, make_plans, nothing_fits
 from assistant.session.joint import decided
-
-_KINDS = 1024  # chosen: kinds of machines whose plans are kept, some 20 kB each
 
 
 def best_plan(machine: Machine, catalog: Catalog, request: Request) -> Plan:
@@ -40,17 +35,6 @@ def best_plan(machine: Machine, catalog: Catalog, request: Request) -> Plan:
     if planning.choice is None:
         raise nothing_fits(planning)
     return planning.choice
-
-
-def _plan_each(file: str, catalog: Catalog, request: Request, tools: Tools) -> None:
-    """Print a plan for each line of a file; machines of one kind are planned once."""
-
-    @lru_cache(maxsize=_KINDS)
-    def of_kind(text: str) -> Planning:
-        brief = read_brief(text, say("This line"))
-        return decided(PlanInputs(brief, catalog, brief.asked(request)), tools, look=False)
-
-    print_answers(read_lines(file), lambda line: of_kind(to_json(kind_of(read_brief(line, say("This line"))))))
 
 
 @click.command()
@@ -98,7 +82,7 @@ def plan(
         return
 
     if machines:
-        _plan_each(machines, catalog, request, tools)
+        plan_each(machines, catalog, request, tools)
         return
     here: Machine
     if machine:

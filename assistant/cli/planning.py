@@ -1,17 +1,27 @@
-"""What planning in the terminal works with: this user's package sources, and a line for what takes seconds."""
+"""What planning in the terminal works with: this user's package sources, a line for what takes seconds, batches."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
+from assistant.catalog import Catalog
+from assistant.cli.brief import read_brief
+from assistant.cli.inputs import print_answers, read_lines
 from assistant.cli.terminal import echo
 from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
-from assistant.i18n import render
+from assistant.i18n import render, say
 from assistant.install import Sources, Tools
 from assistant.model.event import Event, Progress
+from assistant.model.plan import Planning, Request
+from assistant.model.record import to_json
+from assistant.plan import PlanInputs, kind_of
+from assistant.session.joint import decided
+
+_KINDS = 1024  # chosen: kinds of machines whose plans are kept, some 20 kB each
 
 
 def plan_tools(options: Mapping[str, Any]) -> Tools:
@@ -26,3 +36,14 @@ def plan_tools(options: Mapping[str, Any]) -> Tools:
             echo(render(event.text), err=True)
 
     return Tools(host, Sources(host, **options), tell, CancelToken())
+
+
+def plan_each(file: str, catalog: Catalog, request: Request, tools: Tools) -> None:
+    """Print a plan for each line of a file; machines of one kind are planned once."""
+
+    @lru_cache(maxsize=_KINDS)
+    def of_kind(text: str) -> Planning:
+        brief = read_brief(text, say("This line"))
+        return decided(PlanInputs(brief, catalog, brief.asked(request)), tools, look=False)
+
+    print_answers(read_lines(file), lambda line: of_kind(to_json(kind_of(read_brief(line, say("This line"))))))

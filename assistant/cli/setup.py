@@ -14,6 +14,7 @@ from assistant.cli.options import (
     dry_run_option,
     each,
     place,
+    prefix_kernel_option,
     project_options,
     request_of,
     request_options,
@@ -76,6 +77,7 @@ def setup(target: str, folder: str, *, yes: bool, as_json: bool, **options: Any)
 
 @click.command()
 @target_option
+@prefix_kernel_option
 @request_options
 @project_options
 @source_options
@@ -131,7 +133,8 @@ def _prepared(
             request = replace(request, python=site.minor)
     built, indexes = options.pop("build_from_source"), options.pop("trust_index")
     consent = Consent(built=built, builds=not dry_run, indexes=indexes, asks=not dry_run)
-    state = State(target=target, folder=folder, request=request, keep=options.pop("keep"))
+    kernels, keep = options.pop("prefix_kernel", ""), options.pop("keep")
+    state = State(target=target, kernels=kernels, folder=folder, request=request, keep=keep)
     with_cuda = options.pop("with_cuda")
     journey = Journey(state, Sources(host, **options, consent=consent), quiet=quiet, asks=asks)
     planning = journey.run(Task.DETECT, Task.PLAN).planning

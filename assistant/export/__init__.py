@@ -21,6 +21,7 @@ from assistant.export.drift import (
 from assistant.export.editors import Uses, uses
 from assistant.export.first_steps import first_notebook, write_first_notebook
 from assistant.export.formats import FORMATS, NEEDS
+from assistant.export.hubs import hub_profiles
 from assistant.export.kit import PAGE, Kit, Without, commands, kit_bundle, kit_name, kit_zip, page, zipped
 from assistant.export.purposes import PURPOSES, Purpose
 from assistant.export.report import escaped
@@ -42,13 +43,16 @@ __all__ = [
     "Kit",
     "Purpose",
     "Setup",
+    "Unsuited",
     "Uses",
     "Without",
+    "clean",
     "commands",
     "escaped",
     "export",
     "file_drift",
     "first_notebook",
+    "hub_profiles",
     "kit_bundle",
     "kit_name",
     "kit_zip",

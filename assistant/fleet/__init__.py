@@ -6,10 +6,11 @@ Other packages import from here only, never from the modules behind it.
 from assistant.fleet.files import FORMATS, Format, text_of, write_report
 from assistant.fleet.notebook import show
 from assistant.fleet.reading import Found, Unread, read_lines, read_records
-from assistant.fleet.record import LONGEST_NAME, FleetRecord, Installed, own_name, take_record, write_record
+from assistant.fleet.record import LONGEST_NAME, FleetRecord, Installed, own_name, take_record
 from assistant.fleet.rows import Row, Standing, rows_of
 from assistant.fleet.summary import Fleet, summed_up
 from assistant.fleet.tables import lines_of, standings, tables_of, title_of
+from assistant.fleet.writing import write_record
 
 __all__ = [
     "FORMATS",

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import re
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
@@ -13,9 +10,8 @@ import msgspec
 
 from assistant import __version__
 from assistant.detect import detect
-from assistant.export import Config, Drift, same_hardware
+from assistant.export import Config, Drift
 from assistant.host.base import Host
-from assistant.host.files import read_plain, write_named
 from assistant.host.identity import known_here
 from assistant.i18n import _
 from assistant.install import Site, Tools
@@ -23,7 +19,7 @@ from assistant.model.errors import BadInput
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.machine import Machine
 from assistant.model.plan import Plan, Rejection
-from assistant.model.record import Record, from_json, replace, to_json
+from assistant.model.record import Record, replace
 from assistant.model.report import Report
 from assistant.privacy import redact
 from assistant.session.apply import drifts, environment_of
@@ -132,33 +128,3 @@ def _look(target: str, machine: Machine, tools: Tools, *, verify: bool) -> _Plac
 
 def _finding(drift: Drift) -> Finding:
     return Finding(key=f"drift-{drift.kind}", severity=Severity.WARNING, text=drift.message)
-
-
-def write_record(record: FleetRecord, to: Path) -> Path:
-    """Write a record where the user said and return the file: an existing one, a new `….json`, else into that folder.
-
-    In a folder the file is called as the machine; a file of that name which is not of the same machine stays, and the
-    new one gets a number. Raises `OSError`.
-    """
-    if to.is_dir() or not (to.exists() or to.suffix == ".json"):
-        to.mkdir(parents=True, exist_ok=True)
-        to = next(path for path in _places(to, record.name) if _is_free(path, record))
-    write_named(to, to_json(record, indent=1) + "\n")
-    return to
-
-
-def _places(folder: Path, name: str) -> Iterator[Path]:
-    stem = re.sub(r"[^\w.-]+", "-", name).strip(".-") or "machine"
-    yield folder / f"{stem}.json"
-    yield from (folder / f"{stem}-{number}.json" for number in itertools.count(2))
-
-
-def _is_free(path: Path, record: FleetRecord) -> bool:
-    """Return whether nothing is lost by writing there: no file, or an earlier record of the same machine."""
-    try:
-        there = from_json(read_plain(path), FleetRecord, path.name)
-    except FileNotFoundError:
-        return True
-    except (OSError, BadInput):
-        return False
-    return there.name == record.name and same_hardware(there.machine, record.machine)

@@ -42,7 +42,8 @@ def status_word(status: Status) -> Message:
 class Environment(Record, frozen=True):
     """An installed environment: its folder, its interpreter, and the name of its kernel in JupyterLab.
 
-    `kernel` is the name that programs use, `display_name` what the launcher shows.
+    `kernel` is the name that programs use, `display_name` what the launcher shows. `kernels` is the folder of
+    kernelspecs in which all users of the machine find it; "" where it is this user's own.
     """
 
     path: str
@@ -50,6 +51,7 @@ class Environment(Record, frozen=True):
     kernel: str | None = None
     packages: dict[str, str] = {}
     display_name: str = ""
+    kernels: str = ""
 
     @property
     def launcher_name(self) -> str:

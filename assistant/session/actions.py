@@ -65,9 +65,10 @@ class Wish(Record, frozen=True):
 
 
 class Aim(Record, frozen=True):
-    """Set where the environment goes ("" for the default folder)."""
+    """Set where the environment goes ("" for the default folder), and where its kernel does (None: as before)."""
 
     target: str
+    kernels: str | None = None
 
 
 class SetFact(Record, frozen=True):

@@ -18,6 +18,7 @@ from assistant.model.errors import BadInput
 from assistant.model.event import Progress, Step
 from assistant.model.record import Record, replace
 from assistant.model.report import Environment
+from assistant.session.sources import card_of
 from assistant.session.state import Exported, State, known
 from assistant.verify import figures
 
@@ -39,6 +40,7 @@ def exported(state: State, tools: Tools) -> Exported:
         machine=detection.machine,
         findings=detection.findings,
         plan=known(state.plan),
+        card=card_of(state),
         environment=environment,
         report=report,
         lock=lock.lock,

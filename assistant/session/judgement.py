@@ -31,6 +31,7 @@ from assistant.model.plan import Backend
 from assistant.model.record import replace
 from assistant.plan import make_plans
 from assistant.session.doctor import findings_of
+from assistant.session.shared import is_others
 from assistant.session.survey import Known
 
 _OF_THE_SHELL = {FOREIGN_PIP, "pythonpath-leak"}  # these are about the shell that asks, not about the environment
@@ -52,6 +53,7 @@ def known_of(spot: Spot, site: Site, host: Host, machine: Machine, kernels: Iter
         kernels=tuple(kernels),
         made=marker is not None,
         own=own,
+        others=is_others(str(spot.path)),
         undo=undoable(spot.path),
     )
 

@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from assistant.export import Kit, Setup, Without, commands, kit_bundle, kit_name, kit_zip, zipped
+from assistant.export import (
+    Kit,
+    Setup,
+    Unsuited,
+    Without,
+    clean,
+    commands,
+    hub_profiles,
+    kit_bundle,
+    kit_name,
+    kit_zip,
+    zipped,
+)
 from assistant.host.live import IN_BROWSER, LiveHost
 from assistant.host.process import CancelToken
 from assistant.i18n import Message, Text, _, ngettext, sentences
@@ -14,7 +26,7 @@ from assistant.model.errors import NothingFits, WorkFailed
 from assistant.model.machine import Machine
 from assistant.model.plan import Plan, Planning
 from assistant.model.record import Record, replace
-from assistant.plan import nothing_fits
+from assistant.plan import card_name, nothing_fits
 from assistant.views import rejection_reason
 
 AT_ONCE = 4  # chosen: resolvers that run side by side; they wait for the network
@@ -64,15 +76,44 @@ def packages_for(
     With `tools`, every package is resolved here for the PC it is for, and locked; where that fails, or without, the
     package says that it has no lock. `report` hears how far the work is. Raises `NothingFits` where no PC has a plan.
     """
+    without = _without(pcs)
+    for one in without:
+        report(_("{pc} gets no package: {why}", pc=one.pc, why=one.why))
+    return kit_bundle(_kits(pcs, tools, report), without)
+
+
+def profiles_for(pcs: Sequence[Pc], report: Callable[[Message], object]) -> dict[str, str]:
+    """Return the files with a JupyterHub profile for each kind of GPU among PCs.
+
+    `report` hears of those that get none. Raises `NothingFits` where no PC has a plan, `Unsuited` where no container
+    reaches the GPU of any.
+    """
+    without, suited, refusal = _without(pcs), list[Setup](), None
+    for one in pcs:
+        if one.plan:
+            setup = clean(Setup(machine=one.machine, plan=one.plan, card=card_name(one.machine, one.plan.backend)))
+            try:
+                hub_profiles([setup])
+                suited.append(setup)
+            except Unsuited as error:
+                refusal = error
+                without.append(Without(pc=one.label, why=error.message))
+    if refusal and not suited:
+        raise refusal
+    for each in without:
+        report(_("{pc} gets no profile: {why}", pc=each.pc, why=each.why))
+    return hub_profiles(suited)
+
+
+def _without(pcs: Sequence[Pc]) -> list[Without]:
+    """List the PCs without a plan; raise `NothingFits` where none has one."""
     without = [Without(pc=one.label, why=one.why) for one in pcs if one.plan is None]
     if len(without) == len(pcs):
         raise NothingFits(
             _("No PyTorch wheel fits any of these PCs."),
             hint=sentences(one.why for one in without) if without else _("Choose at least one."),
         )
-    for one in without:
-        report(_("{pc} gets no package: {why}", pc=one.pc, why=one.why))
-    return kit_bundle(_kits(pcs, tools, report), without)
+    return without
 
 
 def in_one_zip(files: dict[str, bytes]) -> bytes:

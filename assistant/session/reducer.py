@@ -102,6 +102,8 @@ def following(state: State) -> Task | None:
         if task is Task.PLAN and state.page is Page.ENVIRONMENTS and phase is not Phase.RUNNING:
             looks = state.survey is None and state.errand.phase is not Phase.FAILED
             return Task.SURVEY if looks else _proof(state)  # the plan waits until somebody wants to see it
+        if task is Task.PLAN and state.page is Page.WRONG and state.environment and phase is Phase.READY:
+            return _proof(state)  # of one that others have made: so does the plan for one of the user's own
         if phase is not Phase.DONE:
             return None if phase is Phase.FAILED else task
     prepares = state.preview is None and state.plan and not state.machine
@@ -140,6 +142,11 @@ def _other_machine(state: State, machine: str) -> State:
     """Look at a recorded machine with the real setup laid aside, or go back to that."""
     real = state if not state.machine else state.aside or State()
     return State(machine=machine, aside=real) if machine else replace(real, page=Page.SETUP)
+
+
+def _aimed(state: State, aim: Aim) -> State:
+    kernels = state.kernels if aim.kernels is None else aim.kernels
+    return replace(state, target=aim.target, kernels=kernels, preview=None)
 
 
 def _elsewhere(state: State) -> State:
@@ -352,7 +359,7 @@ _WISHES: dict[type[Action], Change] = {
     Wish: lambda state, wish: _stale(
         replace(state, request=wish.request, chosen=0, preview=None), Step.PLAN, itself=True
     ),
-    Aim: lambda state, aim: _stale(_elsewhere(replace(state, target=aim.target, preview=None)), Step.PLAN),
+    Aim: lambda state, aim: _stale(_elsewhere(_aimed(state, aim)), Step.PLAN),
     Choose: lambda state, choice: _chosen(state, choice.index),
     Fill: _filled_in,
 }

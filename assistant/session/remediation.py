@@ -36,6 +36,7 @@ from assistant.model.shell import command_line
 from assistant.privacy import Lines, Policy
 from assistant.session.doctor import findings_of, still_true
 from assistant.session.environments import looked_into
+from assistant.session.shared import is_others
 from assistant.session.state import Mended, Outcome, State, known
 from assistant.session.survey import move_words
 
@@ -59,7 +60,9 @@ def ways(state: State) -> dict[str, Remedy]:
     return {
         name: remedy
         for name, remedy in named(state).items()
-        if (environment := environments[name]) and not remedy.plan and commands_for(remedy, environment) is not None
+        if (environment := environments[name])
+        and not (remedy.plan or is_others(environment.path))
+        and commands_for(remedy, environment) is not None
     }
 
 
@@ -137,7 +140,7 @@ def _apply(remedy: Remedy, environment: Environment, tools: Tools) -> Outcome:
             message = _("{command} ended with exit code {code}.", command=command_line(words), code=code)
             raise WorkFailed(message, hint=_("See the log for the reason, or try another fix."))
     if remedy.env and environment.kernel:
-        set_variables(environment.kernel, remedy.env)
+        set_variables(environment.kernel, remedy.env, environment.kernels)
     checks = [_words(check, environment.python) for check in remedy.check]
     if not checks or None in checks:
         return Outcome.DONE

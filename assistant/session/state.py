@@ -285,13 +285,14 @@ class State(Record, frozen=True):
     """Everything that a setup knows; `machine` names a replayed recording ("" is the machine at hand).
 
     `overrides` are facts that the user set; `target`, `device` and `folder` are the user's own choices, "" where the
-    plan decides. `pasted` is a log that the user gave to be diagnosed, `edited` says that the page holds another one
-    that was not sent yet, and `explained` is the one that the `diagnoses` are of (empty: what failed here), each shown
-    at one of `places`. `keep` lets an installation stand whose
-    verification failed; `question` waits for the user's answer; `proof` is what the installation itself verified.
-    `aside` is the real setup while a recorded machine is looked at; `stopping` is set from a request to stop until the
-    task has taken back what it began. `pythons` names the interpreters of this kernel and of the server that shows it;
-    `source` is what the log comes from; `unexplained` is what can be said where its cause is not known.
+    plan decides; `kernels` is the folder of kernelspecs in which all users of the machine are to find the kernel, ""
+    for the user's own. `pasted` is a log that the user gave to be diagnosed, `edited` says that the page holds another
+    one that was not sent yet, and `explained` is the one that the `diagnoses` are of (empty: what failed here), each
+    shown at one of `places`. `keep` lets an installation stand whose verification failed; `question` waits for the
+    user's answer; `proof` is what the installation itself verified. `aside` is the real setup while a recorded machine
+    is looked at; `stopping` is set from a request to stop until the task has taken back what it began. `pythons` names
+    the interpreters of this kernel and of the server that shows it; `source` is what the log comes from; `unexplained`
+    is what can be said where its cause is not known.
     `inquiry` is a report to paste. `way` names the remedy that was chosen, by the
     cause's key and its number as in "oom#1"; `mended` says how applying those that were chosen ended, by their names.
     `raised` are those of the `findings` that the tasks told about the setup's environment.
@@ -313,6 +314,7 @@ class State(Record, frozen=True):
     overrides: dict[str, str] = {}
     request: Request = Request()
     target: str = ""
+    kernels: str = ""
     device: str = ""
     level: Level = "quick"
     keep: bool = False

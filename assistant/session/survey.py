@@ -37,7 +37,8 @@ class Known(Record, frozen=True):
     """One environment: where and what it is, what it holds, what is wrong with it.
 
     `kind` and `of` tell what keeps it: "venv" or "conda", a "project" of uv or pixi, a Jupyter "kernel", an
-    "application". `made` is set if the assistant made it, `own` if the assistant runs in it.
+    "application". `made` is set if the assistant made it, `own` if the assistant runs in it, `others` if this user may
+    not change it.
     `checked` is when its Python was asked, "" where only files were read, and `stamp` tells whether anything was
     installed since; `size` in bytes, None until then; `device` is the one on which torch was seen to compute.
     """
@@ -53,6 +54,7 @@ class Known(Record, frozen=True):
     kernels: tuple[str, ...] = ()
     made: bool = False
     own: bool = False
+    others: bool = False
     unread: bool = False
     checked: str = ""
     stamp: tuple[int, ...] = ()
@@ -73,6 +75,8 @@ class Known(Record, frozen=True):
         """What it is, or what keeps it."""
         if self.own:
             return _("the assistant's own")
+        if self.others:
+            return _("another user looks after it")
         if self.made:
             return _("made by the assistant")
         kinds = {

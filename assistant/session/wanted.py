@@ -24,7 +24,8 @@ from assistant.session.survey import Known
 
 def mendable(environment: Known) -> bool:
     """Return whether anything that is wrong with an environment can be mended by changing its packages."""
-    return not (environment.own or environment.unread) and any(one.key in _WAYS for one in environment.findings)
+    closed = environment.own or environment.others or environment.unread
+    return not closed and any(one.key in _WAYS for one in environment.findings)
 
 
 def wanted_for(site: Site, findings: Iterable[Finding], machine: Machine) -> Wanted:

@@ -14,6 +14,7 @@ from assistant.i18n import LANGUAGES, language, say, use_language
 from assistant.session.actions import Show, Simulate
 from assistant.session.runner import LoopRunner, ThreadRunner
 from assistant.session.session import Session
+from assistant.session.shared import beginning
 from assistant.session.state import Page, State, Task
 from assistant.session.store import Store
 from assistant.wizard import html
@@ -186,9 +187,9 @@ def open_here(machine: str = "", host: Host | None = None) -> SetupWizard:
         _machine, old = _current.pop()
         old.session.cancel()
         old.close()
-    session = Session(
-        host or LiveHost(), LoopRunner() if IN_BROWSER else ThreadRunner(), Store(), asks=True, guided=True
-    )
+    begins = State() if machine or host or IN_BROWSER else beginning()
+    runner = LoopRunner() if IN_BROWSER else ThreadRunner()
+    session = Session(host or LiveHost(), runner, Store(), begins, asks=True, guided=True)
     if machine or IN_BROWSER:
         session.dispatch(Simulate(machine=machine or DEMO))
     wizard = SetupWizard(session)

@@ -30,6 +30,7 @@ PAGES = sorted(path for path in (ROOT / "docs").rglob("*.md") if "written" not i
 NOTEBOOKS = sorted((ROOT / "notebooks").rglob("*.ipynb"))
 ADDRESS = r"https?://[^\s;,)>]+"
 TEXTS = [ROOT / "README.md", ROOT / "README.zh-CN.md", ROOT / "CHANGELOG.md", *PAGES]
+HUB, CLUSTERS = "tests/browser/test_hub.py", "tests/export/test_clusters.py"
 COURSE = "tests/labs/test_course.py"
 HOSTS = "tests/collection/test_hosts.py"
 # What another test runs, or this run is; each is named with the file that does it.
@@ -47,6 +48,16 @@ ELSEWHERE = {
     "ansible-galaxy collection install ./ansible/ansible_collections/torch_setup/assistant": HOSTS,
     "ansible-playbook -i hosts.ini torch_setup.assistant.site -e @many.yml": HOSTS,
     "ansible-doc -t module torch_setup.assistant.assistant_setup": "tests/collection/test_modules.py",
+    "assistant install --target /opt/pytorch --prefix-kernel": HUB,
+    'pip install "torch-setup-assistant[lab]"': HUB,
+    'sudo /opt/tljh/user/bin/pip install "torch-setup-assistant[lab]"': HUB,
+    "sudo /opt/tljh/user/bin/assistant install --target /opt/pytorch --prefix-kernel /opt/tljh/user": HUB,
+    "assistant export lmod slurm apptainer pylock.toml report.md --to cluster": CLUSTERS,
+    "module use cluster/modulefiles": CLUSTERS,
+    "module load pytorch": CLUSTERS,
+    "cd cluster": CLUSTERS,
+    "apptainer build torch-cu130.sif apptainer.def": "tests/export/test_tools.py",
+    "apptainer run --nv torch-cu130.sif train.py": "tests/export/test_tools.py",
     "python3 start.py": "tests/browser/test_lab_opens.py",
     "python3 start.py test": ".ci/run",
     "python3 start.py test --quick": "tests/conftest.py",

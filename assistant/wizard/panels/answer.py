@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from assistant.diagnose import Interpreter, placed
-from assistant.i18n import as_typed, ngettext, render, say
+from assistant.i18n import as_typed, ngettext, render, say, sentences
 from assistant.markup import Markup, joined, tag
 from assistant.model.checks import check_title
 from assistant.model.event import Step
@@ -16,6 +16,7 @@ from assistant.model.shell import Shell, command_line, quoted, settings, shell_o
 from assistant.model.visible import visible
 from assistant.session.answer import first, headline, launches, offered, stands
 from assistant.session.remediation import commands_for, environment_of, named
+from assistant.session.shared import is_others
 from assistant.session.state import Outcome, Phase, Place, State
 from assistant.wizard import html
 from assistant.wizard.panels.base import failure
@@ -36,6 +37,7 @@ def draw_causes(state: State) -> Markup:
     failed = html.NOTHING if causes or outdated else _failures(state)
     parts = [
         failure(state, Step.DIAGNOSE),
+        _of_others(state),
         _tried(state),
         _waits(state) if outdated else html.NOTHING,
         _draw_answer(causes[0], state) if causes else html.NOTHING,
@@ -46,6 +48,17 @@ def draw_causes(state: State) -> Markup:
         html.NOTHING if causes or outdated or wrong or state.pasted.text or failed else _nothing(state),
     ]
     return joined(parts)
+
+
+def _of_others(state: State) -> Markup:
+    """Say of an environment that all users have who can change it, and what its other users can do."""
+    made = state.environment
+    if made is None or not made.kernels or not is_others(made.path):
+        return html.NOTHING
+    kernel = made.launcher_name
+    text = say("The kernel “{name}” is for all users of this machine, and you cannot change it.", name=kernel)
+    then = say("Give the report to those who look after it; under “The setup” you can make an environment of your own.")
+    return html.note(Severity.INFO, sentences((text, then)))
 
 
 def _draw_finding(finding: Finding, state: State) -> Markup:

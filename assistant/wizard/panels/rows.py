@@ -88,9 +88,9 @@ def row_of(known: Known) -> dict[str, object]:
     """Put what is known of an environment into words for its row."""
     buttons = [("check", say("Check"))] if not (known.own or known.unread) else []
     buttons += [("mend", say("Mend …"))] if mendable(known) else []
-    buttons += [("undo", say("Undo"))] if known.undo else []
+    buttons += [("undo", say("Undo"))] if known.undo and not known.others else []
     buttons += [("open", say("Open a notebook"))] if known.kernels and known.torch and not known.own else []
-    buttons += [("remove", say("Remove …"))] if known.made and not known.own else []
+    buttons += [("remove", say("Remove …"))] if known.made and not (known.own or known.others) else []
     return {
         "path": known.path,
         "light": known.light.value,
