@@ -61,9 +61,9 @@ def bring_starts(
     wheel = held.write(f"{WHEELS}/{name}", content)
     found: dict[str, list[File]] = {}
     for one in own:
-        lines = _lines(one, files, wheel)
+        name, lines = _list(one, files, wheel)
         of = found.setdefault(one.platform, [*every, wheel])
-        of += [held.write(f"{OWN}/{one.platform}-{one.python}.txt", lines), _uv(held, one)]
+        of += [held.write(f"{OWN}/{name}.txt", lines), _uv(held, one)]
         of += [files[file_name(package.url)] for package in one.resolution.packages]
     pythons: dict[str, tuple[str, ...]] = {}
     wanted = sorted({*needed, *((one.platform, one.python) for one in own)})
@@ -96,15 +96,15 @@ def _said(name: str) -> str:
     return "\n".join([*lines, ""])
 
 
-def _lines(own: Own, files: Mapping[str, File], wheel: File) -> bytes:
-    """Write what the start scripts install for the assistant itself; the first line tells one set from another."""
+def _list(own: Own, files: Mapping[str, File], wheel: File) -> tuple[str, bytes]:
+    """Return what the start scripts install for the assistant itself, and a name that tells one set from another."""
     lines = [
         f"{one.name}=={one.version} --hash=sha256:{files[file_name(one.url)].sha256}" for one in own.resolution.packages
     ]
     name, version = Path(wheel.path).name.split("-")[:2]
     lines.append(f"{name}=={version} --hash=sha256:{wheel.sha256}")
-    digest = hashlib.sha256("\n".join([own.platform, own.python, *lines]).encode()).hexdigest()
-    return "\n".join([f"# {digest[:12]}", *lines, ""]).encode()
+    content = "\n".join([*lines, ""]).encode()
+    return f"{own.platform}-{own.python}-{hashlib.sha256(content).hexdigest()[:12]}", content
 
 
 def _uv(held: Folder, own: Own) -> File:

@@ -13,7 +13,10 @@ import re
 import sys
 from contextlib import suppress
 from datetime import datetime
+from pathlib import Path
 from typing import Any, TextIO
+
+from assistant.host.files import append_private
 
 # What is drawn in place of a sign that an encoding lacks; a letter that it lacks becomes a question mark.
 PLAIN = {
@@ -87,25 +90,23 @@ _DRAWN = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")  # colours, and a progress bar
 
 def keep_log() -> None:
     """Let all that is printed from here on also go into the file that `SETUP_ASSISTANT_LOG` names, if it can be had."""
-    name = os.environ.get(LOG)
-    with suppress(OSError):
-        if name:
-            log = open(name, "a", encoding="utf-8", errors="replace")  # noqa: PTH123, SIM115 - held until the end
-            print(f"# {datetime.now().astimezone():%Y-%m-%d %H:%M:%S%z} {sys.argv[1:]}", file=log, flush=True)
+    if name := os.environ.get(LOG):
+        log = Path(name)
+        with suppress(OSError):
+            append_private(log, f"# {datetime.now().astimezone():%Y-%m-%d %H:%M:%S%z} {sys.argv[1:]}\n")
             sys.stdout, sys.stderr = (_Copied(stream, log) for stream in (sys.stdout, sys.stderr))
 
 
 class _Copied:
-    """A stream whose text also goes into a log, without colours and line by line."""
+    """A stream whose text also goes into a log, without colours."""
 
-    def __init__(self, stream: TextIO, log: TextIO) -> None:
+    def __init__(self, stream: TextIO, log: Path) -> None:
         self._stream, self._log = stream, log
 
     def write(self, text: str) -> int:
         """Write to both; a log that cannot be written is no failure."""
         with suppress(OSError):
-            self._log.write(_DRAWN.sub("", text))
-            self._log.flush()
+            append_private(self._log, _DRAWN.sub("", text))
         return self._stream.write(text)
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the stream has

@@ -104,8 +104,6 @@ NO_TEXT = {  # written, or no text
     ("bundle serve", "folder"),
     ("bundle which", "folder"),
     ("bundle install", "folder"),
-    ("bundle install", "--target"),
-    ("bundle install", "--report"),
     ("onnx check", "model"),
     ("onnx check", "--svg"),
     ("onnx check", "--inputs"),

@@ -34,7 +34,14 @@ HUB, CLUSTERS = "tests/browser/test_hub.py", "tests/export/test_clusters.py"
 COURSE = "tests/labs/test_course.py"
 HOSTS = "tests/collection/test_hosts.py"
 # What another test runs, or this run is; each is named with the file that does it.
+BUNDLE = "tests/bundle/test_bundle.py"
 ELSEWHERE = {
+    "assistant bundle make stick --machines class.jsonl": BUNDLE,
+    "assistant bundle make stick --machine windows11-rtx3060 --here": BUNDLE,
+    "assistant bundle check stick": BUNDLE,
+    "assistant bundle serve stick --host 192.168.1.10": BUNDLE,
+    "pip install --index-url http://192.168.1.10:8080/simple/ --trusted-host 192.168.1.10 numpy": BUNDLE,
+    "sh start.sh": "tests/bundle/test_start.py",
     'pip install "torch-setup-assistant[course,onnxruntime]"': COURSE,
     "assistant labs prepare --shared /srv/labs --labs cpu-build --labs numpy-abi": COURSE,
     "assistant labs course gpu-course --roster roster.csv --labs cpu-build --labs numpy-abi": COURSE,

@@ -33,35 +33,36 @@ set "UV_PYTHON_INSTALL_MIRROR=file:///%slashed%/python/%platform%"
 if "%slashed:~0,2%"=="//" set "UV_PYTHON_INSTALL_MIRROR=file:%slashed%/python/%platform%"
 
 :look
-rem The first line of a list tells one set of packages from another: an environment of that name holds just these.
-for %%f in ("%bundle%\assistant\%platform%-*.txt") do call :find "%%~ff" && goto run
+rem Lists have names as windows-x86_64-3.12-0123456789ab: an environment of that name holds just its packages.
+set "lists=dir /b "%bundle%\assistant\%platform%-*.txt" 2^>nul"
+for /f "delims=" %%f in ('%lists%') do call :find "%%~nf" & if not errorlevel 1 goto run
 set "says=python"
-for %%f in ("%bundle%\assistant\%platform%-*.txt") do call :make "%%~ff" "%%~nf" && goto run
+for /f "delims=" %%f in ('%lists%') do call :make "%%~nf" & if not errorlevel 1 goto run
 set "code=1"
 goto fail
 
 :find
-set /p first=<"%~1"
-set "own=%home%\%first:~2%"
+set "own=%home%\%~1"
 if exist "%own%\ready" exit /b 0
 exit /b 1
 
 :make
 if "%says%"=="failed" exit /b 1
-set /p first=<"%~1"
-set "own=%home%\%first:~2%"
-set "name=%~2"
-call set "version=%%name:%platform%-=%%"
+set "own=%home%\%~1"
+set "name=%~1"
+call set "rest=%%name:%platform%-=%%"
+for /f "delims=-" %%v in ("%rest%") do set "version=%%v"
 set "part=%home%\part.%RANDOM%"
-%uv% venv --quiet --no-project --relocatable --clear --python %version% "%part%" >"%home%\said" 2>&1 || exit /b 1
-%uv% pip install --quiet --python "%part%\Scripts\python.exe" --no-index --find-links "%bundle%\wheels" --no-deps --require-hashes --requirements "%~1" >"%home%\said" 2>&1
+%uv% venv --quiet --no-project --relocatable --clear --python %version% "%part%" >"%home%\said" 2>&1
+if errorlevel 1 exit /b 1
+%uv% pip install --quiet --python "%part%\Scripts\python.exe" --no-index --find-links "%bundle%\wheels" --no-deps --require-hashes --requirements "%bundle%\assistant\%~1.txt" >"%home%\said" 2>&1
 if errorlevel 1 set "says=failed" & rmdir /s /q "%part%" & exit /b 1
 type nul >"%part%\ready"
 if exist "%own%\" rmdir /s /q "%own%"
 move "%part%" "%own%" >nul
 if errorlevel 1 set "says=folder" & exit /b 1
 rem What an earlier bundle brought, or a start that was killed has left.
-for /d %%d in ("%home%\*") do if /i not "%%~fd"=="%own%" rmdir /s /q "%%~fd" 2>nul
+for /f "delims=" %%d in ('dir /b /ad "%home%"') do if /i not "%home%\%%d"=="%own%" rmdir /s /q "%home%\%%d" 2>nul
 exit /b 0
 
 :run

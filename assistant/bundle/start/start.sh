@@ -67,11 +67,10 @@ bring_uv() {
     { cp "$bundle/uv/$platform/uv" "$uv.$$" && chmod +x "$uv.$$" && mv -f "$uv.$$" "$uv"; } || fail 1 folder
 }
 
-# The first line of a list tells one set of packages from another: an environment of that name holds just these.
+# Lists have names as linux-x86_64-3.12-0123456789ab.txt: an environment of that name holds just its packages.
 find_own() {
     for list in "$bundle/assistant/$platform"-*.txt; do
-        read -r _hash id <"$list"
-        own=$home/$id
+        own=$home/$(basename "$list" .txt)
         [ ! -f "$own/ready" ] || return 0
     done
     return 1
@@ -83,10 +82,9 @@ make_own() {
     trap 'exit 130' INT
     trap 'exit 143' HUP TERM
     for list in "$bundle/assistant/$platform"-*.txt; do
-        read -r _hash id <"$list"
-        own=$home/$id
-        version=${list##*-}
-        uv venv --quiet --no-project --relocatable --clear --python "${version%.txt}" "$part" || continue
+        own=$home/$(basename "$list" .txt)
+        version=${list##*"$platform"-}
+        uv venv --quiet --no-project --relocatable --clear --python "${version%%-*}" "$part" || continue
         uv pip install --quiet --python "$part/bin/python" --no-index --find-links "$bundle/wheels" --no-deps \
             --require-hashes --requirements "$list" || fail 1 failed "$home/said"
         : >"$part/ready"
