@@ -32,6 +32,7 @@ ADDRESS = r"https?://[^\s;,)>]+"
 TEXTS = [ROOT / "README.md", ROOT / "README.zh-CN.md", ROOT / "CHANGELOG.md", *PAGES]
 HUB, CLUSTERS = "tests/browser/test_hub.py", "tests/export/test_clusters.py"
 COURSE = "tests/labs/test_course.py"
+HOSTS = "tests/collection/test_hosts.py"
 # What another test runs, or this run is; each is named with the file that does it.
 BUNDLE = "tests/bundle/test_bundle.py"
 ELSEWHERE = {
@@ -50,6 +51,10 @@ ELSEWHERE = {
     'nbgrader generate_feedback "*"': COURSE,
     "nbgrader export": COURSE,
     "assistant labs course gpu-course --roster roster.csv --exchange /srv/exchange": COURSE,
+    "pip install ansible-core": HOSTS,
+    "ansible-galaxy collection install ./ansible/ansible_collections/torch_setup/assistant": HOSTS,
+    "ansible-playbook -i hosts.ini torch_setup.assistant.site -e @many.yml": HOSTS,
+    "ansible-doc -t module torch_setup.assistant.assistant_setup": "tests/collection/test_modules.py",
     "assistant install --target /opt/pytorch --prefix-kernel": HUB,
     'pip install "torch-setup-assistant[lab]"': HUB,
     'sudo /opt/tljh/user/bin/pip install "torch-setup-assistant[lab]"': HUB,
