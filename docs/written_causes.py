@@ -140,15 +140,16 @@ def _typed(rule: Rule, names: dict[str, str]) -> dict[str, dict[tuple[str, ...],
     for system, machine in SYSTEMS.items():
         for remedy in remedies_for(rule, machine, names):
             shown = as_remedy(remedy)
-            lines = tuple(
-                say("check: {command}", command=line.text) if line.kind == "check" else line.text
-                for line in remedy_lines(shown, shell_of(machine.os))
-            )
+            lines = tuple(_line(*line) for line in remedy_lines(shown, shell_of(machine.os)))
             again = (_setup(remedy.plan),) if remedy.plan else ()
             by_lines = found.setdefault(render(shown.text), {})
             if lines or again:
                 by_lines.setdefault((*again, *lines), []).append(system)
     return found
+
+
+def _line(kind: str, text: str) -> str:
+    return say("check: {command}", command=text) if kind == "check" else f"{text}:" if kind == "place" else text
 
 
 def _setup(plan: PlanRequest) -> str:

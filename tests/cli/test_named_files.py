@@ -88,6 +88,7 @@ READ = {
 NO_TEXT = {  # written, or no text
     ("detect", "--record"),
     ("diagnose", "--report"),
+    ("diagnose", "--share"),
     ("onnx check", "model"),
     ("onnx check", "--svg"),
     ("onnx check", "--inputs"),
