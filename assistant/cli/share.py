@@ -24,7 +24,7 @@ CAUSES = 3  # chosen, as in the terminal
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 SHEET = """
 :root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
-body { margin: 1.5rem; } main { max-width: 52rem; margin: auto; }
+body { margin: 1.5rem; overflow-wrap: anywhere; } main { max-width: 52rem; margin: auto; }
 h1 { font-size: 1.6rem; } h2 { font-size: 1.25rem; margin-top: 2rem; }
 pre { overflow-x: auto; padding: 0.7rem; border: 1px solid #8886; border-radius: 4px; font-size: 0.85rem; }
 th { text-align: left; vertical-align: top; padding-right: 1.5rem; font-weight: 600; }
@@ -61,7 +61,7 @@ def _rows(machine: Machine) -> list[tuple[Text, Text]]:
 
 
 def _cause(cause: Diagnosis, place: Place | None, machine: Machine, *, first: bool) -> Markup:
-    """Write one cause: where it shows, why it is so, how sure, what helps, and who says so; the page bears the first."""
+    """Write one cause: where it shows, why it is so, what helps, who says so; the page is headed by the first."""
     sure = (
         say("Lines like these are typical of this cause.")
         if cause.sure

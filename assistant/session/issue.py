@@ -12,7 +12,7 @@ from assistant.catalog.tables import Table, read_tables
 from assistant.diagnose import Log
 from assistant.export import stated_env_text
 from assistant.host.identity import known_here
-from assistant.i18n import in_language, render
+from assistant.i18n import in_language
 from assistant.model.finding import Diagnosis
 from assistant.model.machine import Machine
 from assistant.model.record import Record, replace
@@ -110,7 +110,7 @@ def _causes(found: tuple[Diagnosis, ...]) -> str:
     if not found:
         return "torch-setup-assistant knows no cause for this log."
     with in_language("en"):
-        told = (f"- {render(one.title)} (`{one.key}`, {one.confidence:.0%})" for one in found)
+        told = (f"- {one.title} (`{one.key}`, {one.confidence:.0%})" for one in found)
         return "\n".join(("What torch-setup-assistant takes for the cause:", "", *told))
 
 

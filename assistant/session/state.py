@@ -300,14 +300,13 @@ class State(Record, frozen=True):
     `aside` is the real setup while a recorded machine is looked at; `stopping` is set from a request to stop until the
     task has taken back what it began. `pythons` names the interpreters of this kernel and of the server that shows it;
     `source` is what the log comes from; `unexplained` is what can be said where its cause is not known.
-    `issues` are reports to paste, the likeliest first. `way` names the remedy that was chosen, by the
-    cause's key and its number as in "oom#1"; `mended` says how applying those that were chosen ended, by their names.
-    `raised` are those of the `findings` that the tasks told about the setup's environment.
-    `log_file` keeps every line of the log. `overwrite` lets the next export replace files that somebody else wrote.
-    `onnx` is the model that is examined beside the steps, none of which rests on it; `adding` are packages that the
-    user wants beside those of the plan. `survey` holds the environments that stand on this machine, `picked` the path
-    of the one that is looked into, `repair` the change that is offered for it; `errand` is how far the task about them
-    is, or how it ended.
+    `issues` are reports to paste, the likeliest first. `way` names the remedy that was chosen, by the cause's key and
+    its number as in "oom#1"; `mended` says how applying those that were chosen ended, by their names. `raised` are
+    those of the `findings` that the tasks told about the setup's environment. `log_file` keeps every line of the log.
+    `overwrite` lets the next export replace files that somebody else wrote. `onnx` is the model that is examined beside
+    the steps, none of which rests on it; `adding` are packages that the user wants beside those of the plan. `survey`
+    holds the environments that stand on this machine, `picked` the path of the one that is looked into, `repair` the
+    change that is offered for it; `errand` is how far the task about them is, or how it ended.
     """
 
     schema: Literal[1] = 1

@@ -18,10 +18,10 @@ from assistant.parsers.collect_env import collect_env
 from assistant.session.diagnosis import diagnosed
 from assistant.session.issue import TO_WRITE, IssueTables, issues
 
-SM = "RuntimeError: CUDA error: no kernel image is available for execution on the device"
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
 LOGS = {
-    "PyTorch": SM,
-    "ComfyUI": f"C:\\ComfyUI> python main.py\n{SM}",
+    "PyTorch": OOM,
+    "ComfyUI": f"C:\\ComfyUI> python main.py\n{OOM}",
     "ONNX Runtime": "[E:onnxruntime:Default, provider_bridge_ort.cc:1862] Failed to load library "
     "libonnxruntime_providers_cuda.so with error: libcudnn.so.9: cannot open shared object file",
 }
@@ -55,13 +55,13 @@ def test_the_project_that_a_log_concerns_comes_first(project: str, machine: Mach
 
 def test_pytorchs_form_has_the_causes_the_log_and_the_versions(machine: Machine) -> None:
     """The versions are a block that the reader of such blocks understands; what only a person knows is left open."""
-    log = read_log(SM)
+    log = read_log(OOM)
     with in_language("zh_CN"):  # the form asks for English
         report = parts(issues(log, machine, diagnosed(log, machine))[0].text)
     bug = report["🐛 Describe the bug"]
-    assert "`sm-not-in-wheel`" in bug
-    assert "This build has no code" in bug
-    assert SM in bug
+    assert "`oom`" in bug
+    assert "Not enough memory on the device" in bug
+    assert OOM in bug
     assert TO_WRITE in bug
     read = collect_env(report["Versions"].strip("`").removeprefix("text"))
     assert read is not None
