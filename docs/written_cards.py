@@ -34,6 +34,12 @@ from assistant.views import plan_summary, rejected_name, rejection_reason
 TITLES = {"windows": "Windows", "linux": "Linux", "wsl": "WSL", "macos": "macOS"}
 PCI = {Vendor.NVIDIA: "10de", Vendor.AMD: "1002", Vendor.INTEL: "8086"}
 MAKERS = {Vendor.NVIDIA: "NVIDIA", Vendor.AMD: "AMD", Vendor.INTEL: "Intel", Vendor.APPLE: "Apple"}
+THEMED = {  # as the theme's style sheet knows them
+    "<table>": '<table class="docutils align-default">',
+    "<ul>": '<ul class="simple">',
+    '<pre><code class="language-text">': '<div class="highlight"><pre>',
+    "</code></pre>": "</pre></div>",
+}
 NAMED = 4  # chosen: names of cards in a heading; all stand on the page
 _UNSURE = re.compile(r"[/()\[\],]")  # several cards, or a chip's name
 _STEM = re.compile(r"(?:\D*\s)?[A-Za-z-]{0,4}\d+|.+")  # "GeForce RTX 4060" of "GeForce RTX 4060 Ti 16GB"
@@ -70,6 +76,8 @@ def _collected(card: Card) -> tuple[str, dict[str, Any], str]:
     """Return a card's page as Sphinx takes it: its name, what its template shows, and the template."""
     title, description, *lines = _page(card)
     body = MarkdownIt().enable("table").render("\n".join([f"# {title}\n", *lines]))
+    for plain_one, themed in THEMED.items():
+        body = body.replace(plain_one, themed)
     about = f'<meta name="description" content="{escape(description)}" />'
     return name_of(card), {"title": escape(title), "body": body, "metatags": about}, "page.html"
 

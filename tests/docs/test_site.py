@@ -1,4 +1,7 @@
-"""The site as it is built: a page for each cause and each card, links that lead somewhere, both languages, a map."""
+"""The site as it is built: a page for each cause and each card, links that lead somewhere, both languages, a map.
+
+All builds are in this file, since each writes the generated pages anew, in its own language.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,8 @@ from urllib.parse import unquote, urlsplit
 from xml.etree import ElementTree as ET
 
 import pytest
+from babel.messages import Catalog
+from babel.messages.pofile import read_po
 
 from assistant.diagnose import load_rules
 
@@ -20,22 +25,25 @@ pytestmark = pytest.mark.process
 
 ROOT = Path(__file__).parents[2]
 ADDRESS = "https://example.org/docs/"
+SENTENCES = ROOT / "docs" / "locale" / "zh_CN" / "LC_MESSAGES"
 WRITTEN = Path("reference", "written")
 IN_ENGLISH = {"changelog"}  # its page says in Chinese that the entries, written for those who read the code, stay so
 CODE = r"<(pre|code|script|style)\b.*?</\1>"
 
 
+def sphinx(*arguments: str) -> None:
+    """Build the documentation; a warning is a failure."""
+    command = [sys.executable, "-W", "ignore", "-m", "sphinx", "-W", "--keep-going", "-q", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.fixture(scope="module")
 def site(large_folder):
-    """Build both languages as the contributors' page says; a warning is a failure."""
+    """Build both languages as the contributors' page says."""
     folder = large_folder("site")
-    command = [sys.executable, "-W", "ignore", "-m", "sphinx", "-W", "--keep-going", "-q", "-D"]
-    for language, place in (("en", folder), ("zh_CN", folder / "zh_CN")):
-        chosen = ["-D", f"language={language}", str(ROOT / "docs"), str(place)]
-        done = subprocess.run(
-            [*command, f"html_baseurl={ADDRESS}", *chosen], capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
+    sphinx("-D", f"html_baseurl={ADDRESS}", str(ROOT / "docs"), str(folder))
+    sphinx("-D", f"html_baseurl={ADDRESS}", "-D", "language=zh_CN", str(ROOT / "docs"), str(folder / "zh_CN"))
     return folder
 
 
@@ -145,3 +153,21 @@ def english(page: Path) -> Iterable[str]:
     words = (re.sub(r"<[^>]+>", "", block).strip() for _name, block in blocks)
     said = (one for one in words if not re.search(r"\(\d{4}-\d\d(-\d\d)?\)$", one))  # a source ends with its date
     return [one for one in said if re.search(r"\b[a-z]+( [a-z]+){3}\b", one) and not re.search(r"[\u4e00-\u9fff]", one)]
+
+
+def test_every_sentence_of_the_pages_is_translated(tmp_path):
+    """What stands in a page stands in its file of sentences, with Chinese beside it, and nothing else does."""
+    sphinx("-b", "gettext", str(ROOT / "docs"), str(tmp_path))
+    found = {path.relative_to(tmp_path).with_suffix("").as_posix(): path for path in tmp_path.rglob("*.pot")}
+    wanted = {name for name in found if not name.startswith("reference/written/")} - IN_ENGLISH
+    assert len(wanted) > 10
+    for name in wanted:
+        known = sentences(SENTENCES / f"{name}.po")
+        assert {one.id for one in known} == {one.id for one in sentences(found[name])}, name
+        assert [one.id for one in known if one.id and (not one.string or one.fuzzy)] == [], name
+
+
+def sentences(path: Path) -> Catalog:
+    """Read a file of sentences."""
+    with path.open("rb") as file:
+        return read_po(file)
