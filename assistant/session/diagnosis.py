@@ -32,7 +32,7 @@ from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend
 from assistant.model.record import replace
-from assistant.privacy import redact
+from assistant.privacy import Lines
 from assistant.session.remedy_plans import CHECKS, any_nvidia, gpus_known, planned, whole, with_plans
 from assistant.session.state import Place, Source, Unexplained
 
@@ -106,10 +106,18 @@ def places(log: Log, lines: Iterable[int | None]) -> tuple[Place | None, ...]:
         if index is None
         else Place(
             line=log.lines[index][0],
-            lines=tuple((number, redact(line[: 10 * LONGEST])[:LONGEST]) for number, line in log.around(index, 2)),
+            lines=tuple((number, line[:LONGEST]) for number, line in without_secrets(log, index - 2, index + 3)),
         )
         for index in lines
     )
+
+
+def without_secrets(log: Log, first: int, last: int) -> list[tuple[int, str]]:
+    """Return the lines of a log from one index up to another, without the private key that may have begun above."""
+    begin, first = max(0, first - Lines.LONGEST), max(0, first)
+    clean = Lines()
+    lines = [(number, clean(line[: 10 * LONGEST])) for number, line in log.lines[begin:last]]
+    return lines[first - begin :]
 
 
 def source_of(log: Log, machine: Machine, here: Machine, line: int | None = None) -> Source:

@@ -17,6 +17,7 @@ from assistant.model.finding import Diagnosis
 from assistant.model.machine import Machine
 from assistant.model.record import Record, replace
 from assistant.privacy import redact
+from assistant.session.diagnosis import without_secrets
 from assistant.session.state import Issue
 
 REPORTED = 80  # last lines of a log that go into a report
@@ -85,7 +86,8 @@ def _fillings(log: Log, machine: Machine, found: tuple[Diagnosis, ...]) -> dict[
     """Return what fills the fields, by the names that the table has for it."""
     known = known_here()
     here: Machine = redact(replace(machine, evidence=()), known=known)
-    text = "\n".join(line for _number, line in log.lines[-REPORTED:]).strip("\n").replace("```", "'''")
+    last = without_secrets(log, len(log.lines) - REPORTED, len(log.lines))
+    text = "\n".join(line for _number, line in last).strip("\n").replace("```", "'''")
     packages = {name: version for name, version in here.packages.items() if name.startswith("onnxruntime")}
     log_block = _fenced(redact(text, known=known))
     causes = _causes(redact(found, known=known))
