@@ -19,7 +19,7 @@ from playwright.sync_api import Browser, Page, Route
 from assistant.host.live import LiveHost
 from assistant.install import Sources
 
-START_MS = 120_000  # Python itself has to start in the page
+START_MS = 240_000  # Python itself has to start in the page, on a machine that may be busy
 
 
 class Quiet(SimpleHTTPRequestHandler):

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from playwright.sync_api import Browser, Page, Response, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 ROUNDS = 5
 LAB = "19-render-group.ipynb"
@@ -69,18 +69,12 @@ MEASURES: dict[str, Callable[[Page, str], float]] = {
 }
 
 
-def measured(browser: Browser, address: str, measure: Callable[[Page, str], float]) -> tuple[float, int]:
-    """Take one measure as a first visit; answer it with the bytes that were loaded."""
+def measured(browser: Browser, address: str, measure: Callable[[Page, str], float]) -> float:
+    """Take one measure as a first visit."""
     from lite_site import visit  # noqa: PLC0415 - found once the tests' own helpers are
 
-    loaded = []
-
-    def note(response: Response) -> None:
-        loaded.append(int(response.headers.get("content-length", 0)))
-
     with visit(browser, address) as page:
-        page.context.on("response", note)
-        return measure(page, address), sum(loaded)
+        return measure(page, address)
 
 
 def main() -> None:
@@ -100,11 +94,10 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=path, args=BROWSER_ARGUMENTS)
         medians = {}
         for name, measure in MEASURES.items():
-            rounds = [measured(browser, address, measure) for _round in range(ROUNDS)]
-            seconds = sorted(one for one, _bytes in rounds)
+            seconds = sorted(measured(browser, address, measure) for _round in range(ROUNDS))
             medians[name] = statistics.median(seconds)
             span = f"{seconds[0]:.2f} to {seconds[-1]:.2f}"
-            print(f"{name}: {medians[name]:.2f} s ({span}), {rounds[-1][1] / 1e6:.1f} MB loaded", flush=True)
+            print(f"{name}: {medians[name]:.2f} s ({span})", flush=True)
         browser.close()
     missed = [name for name, limit in LIMITS.items() if medians[name] > limit]
     print(f"missed: {', '.join(missed)}" if missed else "all within their limits")
