@@ -1,4 +1,4 @@
-"""Writes markup: elements of HTML, and SVG with shapes and words at places in pixels.
+"""Writes markup: elements and pages of HTML, and SVG with shapes and words at places in pixels.
 
 This is the one place where text is escaped: an element escapes all that is put into it, unless it was written here.
 """
@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Iterable
 from html import escape
 
+from assistant.i18n import language
 from assistant.model.visible import visible
 
 # Where no page around it sets a colour, a grey that reads on white and on black: contrast 4.4 and 4.7 to 1.
@@ -78,6 +79,30 @@ def document(width: float, height: float, parts: Iterable[object], title: str, d
         color=GREY,  # for viewers of files that do not know variables
         style=f"color: var(--ptsa-text, {GREY})",
     )
+
+
+def style(sheet: str) -> Markup:
+    """Put a style sheet of ours into a page, as it stands: inside of `style` nothing is escaped."""
+    return Markup(f"<style>{sheet}</style>")
+
+
+def web_page(title: str, policy: str, sheet: str, body: Markup, class_: str | None = None) -> Markup:
+    """Write a whole page of HTML, of which a browser loads and runs only what the policy allows."""
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width"),
+        tag("meta", http_equiv="Content-Security-Policy", content=policy),
+        tag("title", title),
+        style(sheet),
+    )
+    page = tag("html", head, tag("body", tag("main", tag("h1", title), body, class_=class_)), lang=html_language())
+    return Markup(f"<!doctype html>\n{page}\n")
+
+
+def html_language() -> str:
+    """Name the language in force as HTML does: zh-CN, where gettext says zh_CN."""
+    return language().replace("_", "-")
 
 
 def width_of(words: str, size: float = 12) -> float:

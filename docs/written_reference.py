@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import click
 from sphinx.application import Sphinx
+from written_cards import card_list
+from written_causes import causes
+from written_markdown import codes, head, linked, plain, prose
 
 from assistant.catalog.companions import Companion, load_companions, version_ranges
 from assistant.catalog.needs import in_words
 from assistant.catalog.recipes import Recipe
 from assistant.catalog.recipes import recipes as known_recipes
 from assistant.cli import cli
-from assistant.diagnose import as_remedy, load_rules, remedies_for
-from assistant.diagnose.rules import PLACEHOLDER, Rule
 from assistant.export import FORMATS
 from assistant.i18n import _, render, say, use_language
 from assistant.labs import labs as all_labs
 from assistant.labs import needs_of
 from assistant.machines import label, load, shipped
-from assistant.model.machine import Machine
-from assistant.model.shell import shell_of
 from assistant.session.support import outcomes
-from assistant.views import plan_title, recipe_rows, remedy_lines
+from assistant.views import plan_title, recipe_rows
 
 HERE = Path(__file__).parent / "reference" / "written"
 
@@ -46,14 +44,18 @@ def write_all(language: str = "en") -> None:
         "commands": commands(),
         "catalogue": catalogue(),
         "companions": companions(),
-        "rules": rules(),
         "recipes": recipes(),
         "machines": machines(),
         "formats": formats(),
         "labs": labs(),
+        "cards": card_list(),
+        **causes(),
     }
+    for left in {*HERE.rglob("*.md")} - {HERE / f"{name}.md" for name in pages}:
+        left.unlink()
     for name, lines in pages.items():
         path, text = HERE / f"{name}.md", "\n".join(lines) + "\n"
+        path.parent.mkdir(exist_ok=True)
         if not path.exists() or path.read_text("utf-8") != text:
             path.write_text(text, "utf-8")
 
@@ -86,7 +88,7 @@ def catalogue() -> Iterator[str]:
         for name, table in json.loads(entry.read_text("utf-8")).items():
             yield f"## {entry.name.removesuffix('.json')}: {name}\n"
             about = say("{count} rows as of {date}. Source:", count=len(table["rows"]), date=table["as_of"])
-            yield f"{about} {_linked(table['source'])}\n"
+            yield f"{about} {linked(table['source'])}\n"
             columns = ", ".join(f"`{column}`" for column in dict.fromkeys(key for row in table["rows"] for key in row))
             yield say("Columns: {names}", names=columns) + "\n"
 
@@ -108,26 +110,26 @@ def companions() -> Iterator[str]:
     for row in sorted(tables.companions.rows, key=lambda row: row.name):
         yield from _companion(row)
     yield "## " + say("Wheels that lie elsewhere") + "\n"
-    yield _head(say("Package"), "Torch", say("Variants"), say("By"), say("Where"), say("As of"))
+    yield head(say("Package"), "Torch", say("Variants"), say("By"), say("Where"), say("As of"))
     for place in tables.wheel_sources.rows:
-        what = f"`{place.name}{place.versions}`", f"`{place.torch or say('any')}`", _codes(place.variants)
+        what = f"`{place.name}{place.versions}`", f"`{place.torch or say('any')}`", codes(place.variants)
         where = f"<{place.url}>" if "{" not in place.url else f"`{place.url}`"
         yield f"| {' | '.join((*what, _told(place.by), where, place.as_of))} |"
-    yield "\n## " + say("What torch's own indexes carry") + "\n\n" + _head(say("Packages"), say("Variants"))
+    yield "\n## " + say("What torch's own indexes carry") + "\n\n" + head(say("Packages"), say("Variants"))
     for carried in tables.carried.rows:
-        yield f"| {_codes(carried.names)} | {_codes(carried.variants)} |"
-    yield "\n## " + say("At most one of these") + "\n\n" + _head(say("Packages"), say("They write"), say("Source"))
+        yield f"| {codes(carried.names)} | {codes(carried.variants)} |"
+    yield "\n## " + say("At most one of these") + "\n\n" + head(say("Packages"), say("They write"), say("Source"))
     for clash in tables.clashes.rows:
-        yield f"| {_codes(clash.names)} | `{clash.shares}` | {_linked(clash.source)} ({clash.as_of}) |"
+        yield f"| {codes(clash.names)} | `{clash.shares}` | {linked(clash.source)} ({clash.as_of}) |"
 
 
 def _companion(row: Companion) -> Iterator[str]:
     """Yield the section of one companion."""
     yield f"## {row.name}\n"
     facts = {
-        say("Wheels"): say("none, source only") if row.only_source else _codes(row.platforms),
+        say("Wheels"): say("none, source only") if row.only_source else codes(row.platforms),
         say("Computes on"): ", ".join(row.backends),
-        say("Needs"): _plain(" ".join(str(need.text) for need in in_words(row.name, row.needs))),
+        say("Needs"): plain(" ".join(str(need.text) for need in in_words(row.name, row.needs))),
         say("Tried by"): f"`{row.call}`" if row.call else "",
         say("Seen to work on a CPU"): row.ran,
     }
@@ -135,67 +137,21 @@ def _companion(row: Companion) -> Iterator[str]:
     if row.note:
         yield f"{_told(row.note)}\n"
     if row.build and (row.build.note or row.only_source):
-        tools = _codes((*row.build.requires, *(["nvcc"] if row.build.nvcc else [])))
+        tools = codes((*row.build.requires, *(["nvcc"] if row.build.nvcc else [])))
         yield say("To build it: {tools}.", tools=tools) + f" {_told(row.build.note)}\n"
-    yield _head(say("Versions"), "Torch", say("Kept by"), say("CUDA of PyPI's wheel"), say("As of"), "")
+    yield head(say("Versions"), "Torch", say("Kept by"), say("CUDA of PyPI's wheel"), say("As of"), "")
     for one in version_ranges(row.name):
         torch = " / ".join(f"`{bound}`" for bound in one.torch) or say("any")
         cudas, kept = ", ".join(map(str, one.cuda)), render(_KEPT_BY[one.known]) if one.torch else ""
         versions, as_of = f"`{one.versions}`" if one.versions else say("all"), one.as_of or row.as_of
         yield f"| {versions} | {torch} | {kept} | {cudas} | {as_of} | {_told(one.note)} |"
-    more = [f"{_linked(one.source)}" for one in row.ranges if one.source]
-    yield "\n" + say("Source") + f": {'; '.join((_linked(row.source), *more))}\n"
+    more = [f"{linked(one.source)}" for one in row.ranges if one.source]
+    yield "\n" + say("Source") + f": {'; '.join((linked(row.source), *more))}\n"
 
 
 def _told(note: str) -> str:
     """Return a table's own sentence in the language in force."""
-    return _prose(say(note)) if note else ""
-
-
-def _codes(names: Iterable[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names)
-
-
-def rules() -> Iterator[str]:
-    """Yield the page of diagnosis rules: key, cause, fixes with what is typed, sources."""
-    yield "# " + say("Diagnosis rules") + "\n"
-    text = say("What the diagnosis knows. A name in capitals stands for what it finds in your log or on your machine.")
-    yield f"{text}\n"
-    for rule in sorted(load_rules().rules, key=lambda rule: rule.key):
-        texts = (rule.title, rule.cause, *(remedy.text for remedy in rule.remedy))
-        commands = (one for remedy in rule.remedy for one in (*remedy.commands, *remedy.check))
-        names = {name: name.upper() for text in (*texts, *commands) for name in PLACEHOLDER.findall(text)}
-        yield f"## {rule.key}\n\n**{_prose(say(rule.title, **names))}**\n\n{_prose(say(rule.cause, **names))}\n"
-        for remedy, typed in _typed(rule, names).items():
-            yield f"- {_prose(remedy)}\n"
-            for lines, systems in typed.items():
-                among = "" if len(systems) == len(SYSTEMS) else f"  {', '.join(systems)}:\n\n"
-                yield f"{among}  ```text\n" + "".join(f"  {line}\n" for line in lines) + "  ```\n"
-        yield say("Sources") + ": " + ", ".join(_linked(source) for source in rule.sources) + "\n"
-
-
-SYSTEMS = {
-    "Linux": Machine(os="linux", wsl=False),
-    "WSL": Machine(os="linux", wsl=True),
-    "Windows": Machine(os="windows"),
-    "macOS": Machine(os="macos"),
-}
-
-
-def _typed(rule: Rule, names: dict[str, str]) -> dict[str, dict[tuple[str, ...], list[str]]]:
-    """Return a rule's remedies, each with the lines that are typed, by the systems that they are for."""
-    found: dict[str, dict[tuple[str, ...], list[str]]] = {}
-    for system, machine in SYSTEMS.items():
-        for remedy in remedies_for(rule, machine, names):
-            shown = as_remedy(remedy)
-            lines = tuple(
-                say("check: {command}", command=line.text) if line.kind == "check" else line.text
-                for line in remedy_lines(shown, shell_of(machine.os))
-            )
-            by_lines = found.setdefault(render(shown.text), {})
-            if lines:
-                by_lines.setdefault(lines, []).append(system)
-    return found
+    return prose(say(note)) if note else ""
 
 
 def recipes() -> Iterator[str]:
@@ -207,10 +163,10 @@ def recipes() -> Iterator[str]:
     )
     yield f"{text}\n"
     for recipe in known_recipes():
-        yield f"## {recipe.key}\n\n**{_plain(str(recipe.name))}**\n\n| | |\n|---|---|"
-        yield from (f"| {_prose(str(label))} | {_linked(str(value))} |" for label, value in recipe_rows(recipe))
-        yield "\n" + _head(say("It gets"), say("on"))
-        yield from (f"| {_prose(what)} | {', '.join(names)} |" for what, names in outcome_rows(recipe).items())
+        yield f"## {recipe.key}\n\n**{plain(str(recipe.name))}**\n\n| | |\n|---|---|"
+        yield from (f"| {prose(str(label))} | {linked(str(value))} |" for label, value in recipe_rows(recipe))
+        yield "\n" + head(say("It gets"), say("on"))
+        yield from (f"| {prose(what)} | {', '.join(names)} |" for what, names in outcome_rows(recipe).items())
         yield ""
 
 
@@ -225,47 +181,24 @@ def outcome_rows(recipe: Recipe) -> dict[str, list[str]]:
 
 def machines() -> Iterator[str]:
     """Yield the page of shipped machines, each with its origin."""
-    yield "# " + say("Recorded machines") + "\n\n" + _head(say("Name"), say("What it is"), say("Origin"))
+    yield "# " + say("Recorded machines") + "\n\n" + head(say("Name"), say("What it is"), say("Origin"))
     for name in shipped():
         recording = load(name)
         origin = say("recorded") if recording.origin == "recorded" else say("composed")
-        yield f"| `{name}` | {_plain(render(label(name)))} | {origin} ({recording.date}) |"
+        yield f"| `{name}` | {plain(render(label(name)))} | {origin} ({recording.date}) |"
 
 
 def formats() -> Iterator[str]:
     """Yield the page of formats of `assistant export`."""
-    yield "# " + say("Exported formats") + "\n\n" + _head(say("Format"), say("What it is for"))
+    yield "# " + say("Exported formats") + "\n\n" + head(say("Format"), say("What it is for"))
     for name, kind in FORMATS.items():
-        yield f"| `{name}` | {_prose(render(kind.description))} |"
+        yield f"| `{name}` | {prose(render(kind.description))} |"
 
 
 def labs() -> Iterator[str]:
     """Yield the page of labs; hints and answers stay in the notebooks."""
-    yield "# " + say("Labs") + "\n\n" + _head(say("Lab"), say("Minutes"), say("Where"), say("Story"))
+    yield "# " + say("Labs") + "\n\n" + head(say("Lab"), say("Minutes"), say("Where"), say("Story"))
     for key, definition in all_labs().items():
         text = definition.text()
-        where = _prose(needs_of(text))
-        yield f"| `{key}`: {_prose(text.title)} | {text.minutes} | {where} | {_prose(text.story)} |"
-
-
-def _head(*names: str) -> str:
-    """Return the first two lines of a table."""
-    return f"| {' | '.join(names)} |\n|{'---|' * len(names)}"
-
-
-def _prose(text: str) -> str:
-    """Escape what Markdown would read as markup, but for code between backticks."""
-    parts = re.split(r"(`[^`]+`)", text)
-    return "".join(part.replace("|", "\\|") if place % 2 else _plain(part) for place, part in enumerate(parts))
-
-
-def _plain(text: str) -> str:
-    for sign in "\\`*_<>{}[]|":
-        text = text.replace(sign, f"\\{sign}")
-    return text
-
-
-def _linked(text: str) -> str:
-    """Turn the addresses in a text into links, which `linkcheck` checks."""
-    parts = re.split(r"(https://[^\s;,()]+)", text)
-    return "".join(f"<{part}>" if place % 2 else _prose(part) for place, part in enumerate(parts))
+        where = prose(needs_of(text))
+        yield f"| `{key}`: {prose(text.title)} | {text.minutes} | {where} | {prose(text.story)} |"

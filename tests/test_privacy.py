@@ -15,6 +15,7 @@ import pytest
 from secrets_corpus import CONTEXTS, HOST, KEPT, KINDS, USER, VARIABLES, every
 
 import assistant.start
+from assistant.cli.share import share_page
 from assistant.detect.observations import Notes
 from assistant.diagnose import read_log
 from assistant.export import Setup, texts
@@ -25,15 +26,15 @@ from assistant.host.recording import RecordingHost, write_recording
 from assistant.i18n import _
 from assistant.install.target import Marker
 from assistant.model.event import Step
-from assistant.model.finding import Finding, Severity
+from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
 from assistant.model.machine import Answer, Detection, Evidence, Machine
 from assistant.model.plan import Backend, Plan, Planning
 from assistant.model.record import replace, to_json
 from assistant.model.report import Check, Environment, Report, Status
 from assistant.privacy import Known, Lines, Policy, redact, secret_values
 from assistant.privacy.rules import RULES
-from assistant.session.diagnosis import inquiry
-from assistant.session.state import Pasted, Phase, State, StepStatus
+from assistant.session.issue import issues
+from assistant.session.state import Issue, Pasted, Phase, State, StepStatus
 from assistant.session.store import Store
 from assistant.verify.results import Child, Clock, Results
 from assistant.wizard.page import page
@@ -93,7 +94,14 @@ def _recording(text: str, _folder: Path) -> str:
 
 
 def _report(text: str, _folder: Path) -> str:
-    return inquiry(read_log(text), _machine(text), ())
+    log, machine = read_log(text), _machine(text)
+    return "\n".join((*(one.text for one in issues(log, machine, ())), share_page(log, machine, _shown(text))))
+
+
+def _shown(text: str) -> list[tuple[Diagnosis, int | None]]:
+    """Return a cause that holds a text wherever one can, shown by the first line."""
+    fix = Remedy(text=text, commands=(text,), env={"NOTE": text}, check=(text,))
+    return [(Diagnosis(key="x", title=text, cause=text, evidence=(text,), remedies=(fix,)), 0)]
 
 
 def _page(text: str, _folder: Path) -> str:
@@ -105,7 +113,7 @@ def _page(text: str, _folder: Path) -> str:
             planning=Planning(choice=_plan(text), plans=(_plan(text),)),
             log=tuple(text.splitlines()) if "PRIVATE" not in text else (text,),
             pasted=Pasted(text=text),
-            inquiry=text,
+            issues=(Issue(project=text, address="https://example.org/", text=text),),
         )
     )
 
@@ -201,7 +209,7 @@ def _child(text: str, _folder: Path) -> str:
 # Where text from outside leaves in a file: who writes it, and how to make it.
 PRODUCERS: dict[str, Producer] = {
     "cli/detect.py:_look": _recording,
-    "cli/diagnose.py:diagnose": _report,
+    "cli/diagnose.py:_write": _report,
     "wizard/page.py:file_of": _page,
     "export/write.py:write_all": _export,
     "fleet/writing.py:write_record": _fleet,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import click
 
 from assistant.cli.inputs import (
@@ -24,7 +26,7 @@ from assistant.model.errors import BadInput
 from assistant.model.finding import Diagnosis
 from assistant.model.machine import Detection, Machine
 from assistant.model.record import Record, from_json
-from assistant.session.diagnosis import diagnosed_lines, inquiry, machine_of_log, placed_causes, unexplained
+from assistant.session.diagnosis import diagnosed_lines, machine_of_log, placed_causes, unexplained
 from assistant.session.doctor import judged
 from assistant.session.state import Unexplained
 
@@ -44,17 +46,24 @@ class Case(Record, frozen=True):
 @click.option("--machine", metavar="FILE", help="The machine that the log comes from, as `detect --json` prints it.")
 @replay_option
 @rules_option
-@click.option("--report", metavar="FILE.md", help="Write a report to paste into an issue, private data removed.")
+@click.option(
+    "--report",
+    metavar="FILE.md",
+    help="Write a report in the form that the project's issues ask for, private data removed.",
+)
+@click.option(
+    "--share", metavar="FILE.html", help="Write the answer as a page to send to somebody, private data removed."
+)
 @json_option
 def diagnose(
     log: str | None,
     batch: str | None,
     machine: str | None,
     replay: str | None,
-    report: str | None,
     rules: tuple[str, ...],
     *,
     as_json: bool,
+    **files: str | None,
 ) -> None:
     """Find the cause of a failure in a log ('-' for standard input)."""
     only_one(machine=machine, replay=replay, batch=batch)
@@ -75,8 +84,7 @@ def diagnose(
         known = found if replay else machine_of_log(read, found)
     causes = placed_causes(diagnosed_lines(read, known), read, known)
     diagnoses = tuple(diagnosis for diagnosis, _line in causes)
-    if report:
-        write_file(report, inquiry(read, known, diagnoses))
+    _write(files, read, known, causes)
     if as_json:
         echo_json(_answer(read, known, diagnoses))
         return
@@ -92,6 +100,21 @@ def diagnose(
         keys = {diagnosis.key for diagnosis in diagnoses}
         judged_here = judged(Detection(machine=known))
         draw_findings([each for each in judged_here if each.wrong and each.key not in keys])
+
+
+def _write(
+    files: Mapping[str, str | None], log: Log, machine: Machine, causes: tuple[tuple[Diagnosis, int | None], ...]
+) -> None:
+    """Write the files that were asked for, by their options."""
+    if report := files["report"]:
+        from assistant.session.issue import issues  # noqa: PLC0415 - most ask for no file
+
+        found = (diagnosis for diagnosis, _line in causes)
+        write_file(report, issues(log, machine, found)[0].text)
+    if share := files["share"]:
+        from assistant.cli.share import share_page  # noqa: PLC0415 - likewise
+
+        write_file(share, share_page(log, machine, causes))
 
 
 def _of_line(line: str) -> object:

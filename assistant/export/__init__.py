@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from assistant.export.collect_env import stated_env_text
 from assistant.export.config import Config, read_config
 from assistant.export.drift import (
     Drift,
@@ -63,6 +64,7 @@ __all__ = [
     "read_config",
     "report_drift",
     "same_hardware",
+    "stated_env_text",
     "texts",
     "uses",
     "write_all",

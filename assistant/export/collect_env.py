@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from assistant.catalog import carried_by_torch_index
 from assistant.export.setup import Setup, verified
@@ -16,15 +16,53 @@ _BESIDE = re.compile(r"numpy|onnx.*|torch.*|nvidia-.*|intel-.*|optree|mypy.*")  
 
 
 def collect_env_text(setup: Setup) -> str:
-    """Write the block; what the assistant never looks at reads "Could not collect", as in the tool itself."""
-    (_environment, report), machine, plan = verified(setup), setup.machine, setup.plan
-    facts = report.facts
-    cuda, hip = re.fullmatch(r"cu(\d+)(\d)", plan.variant), re.fullmatch(r"rocm([\d.]+)", plan.variant)
+    """Write the block for a verified environment; raise `Unsuited` where there is none."""
+    (_environment, report), plan = verified(setup), setup.plan
     works = report.usable
+    return _block(
+        setup.machine,
+        setup.packages,
+        torch=report.facts.get("torch") or setup.packages.get("torch", plan.torch),
+        variant=plan.variant,
+        python=report.facts.get("python") or plan.python,
+        available=(
+            str(works and plan.backend in {Backend.CUDA, Backend.ROCM}),
+            str(works and plan.backend is Backend.XPU),
+        ),
+        loading=plan.env.get("CUDA_MODULE_LOADING", "N/A"),
+    )
+
+
+def stated_env_text(machine: Machine) -> str:
+    """Write the block for a machine of which only a log tells, so that nobody has looked what its torch can do."""
+    torch = machine.packages.get("torch", _NONE)
+    return _block(
+        machine,
+        machine.packages,
+        torch=torch,
+        variant=torch.partition("+")[2],
+        python=machine.python or _NONE,
+        available=(_NONE, _NONE),
+        loading=machine.env.get("CUDA_MODULE_LOADING", "N/A"),
+    )
+
+
+def _block(
+    machine: Machine,
+    packages: Mapping[str, str],
+    *,
+    torch: str,
+    variant: str,
+    python: str,
+    available: tuple[str, str],
+    loading: str,
+) -> str:
+    """Write the block; what the assistant never looks at reads "Could not collect", as in the tool itself."""
+    cuda, hip = re.fullmatch(r"cu(\d+)(\d)", variant), re.fullmatch(r"rocm([\d.]+)", variant)
     apple = (printable(gpu.name) for gpu in machine.gpus if gpu.vendor is Vendor.APPLE and gpu.name)
     libc = f"glibc-{machine.glibc}" if machine.glibc else machine.libc or "N/A"
     rows = (
-        ("PyTorch version", printable(facts.get("torch") or setup.packages.get("torch", plan.torch))),
+        ("PyTorch version", printable(torch)),
         ("Is debug build", "False"),
         ("CUDA used to build PyTorch", f"{cuda[1]}.{cuda[2]}" if cuda else _NONE),
         ("ROCM used to build PyTorch", hip[1] if hip else "N/A"),
@@ -33,21 +71,21 @@ def collect_env_text(setup: Setup) -> str:
         ("Clang version", _NONE),
         ("CMake version", _NONE),
         ("Libc version", libc),
-        ("Python version", f"{facts.get('python') or plan.python} ({machine.python_bits or 64}-bit runtime)"),
+        ("Python version", f"{python} ({machine.python_bits or 64}-bit runtime)"),
         ("Python platform", _platform(machine, libc)),
-        ("Is CUDA available", str(works and plan.backend in {Backend.CUDA, Backend.ROCM})),
+        ("Is CUDA available", available[0]),
         ("CUDA runtime version", _NONE),
-        ("CUDA_MODULE_LOADING set to", plan.env.get("CUDA_MODULE_LOADING", "N/A")),
+        ("CUDA_MODULE_LOADING set to", loading),
         ("GPU models and configuration", "\n".join(_gpus(machine)) or _NONE),
         ("Nvidia driver version", machine.nvidia_driver or _NONE),
         ("cuDNN version", _NONE),
-        ("Is XPU available", str(works and plan.backend is Backend.XPU)),
+        ("Is XPU available", available[1]),
         *(("Intel GPU models detected", f"\n{models}") for models in ["\n".join(_intel(machine))] if models),
         ("HIP runtime version", machine.rocm_version or "N/A"),
         ("MIOpen runtime version", "N/A"),
         ("Is XNNPACK available", _NONE),
         ("CPU", "\n" + next(apple, _NONE)),
-        ("Versions of relevant libraries", "\n" + "\n".join(_libraries(setup))),
+        ("Versions of relevant libraries", "\n" + "\n".join(_libraries(packages))),
     )
     return "\n".join(f"{name}: {value}" if not value.startswith("\n") else f"{name}:{value}" for name, value in rows)
 
@@ -82,8 +120,8 @@ def _intel(machine: Machine) -> Iterable[str]:
         yield f"* [{number}] _XpuDeviceProperties(name='{name}'{device}{memory})"
 
 
-def _libraries(setup: Setup) -> Iterable[str]:
-    for name, version in sorted(setup.packages.items()):
+def _libraries(packages: Mapping[str, str]) -> Iterable[str]:
+    for name, version in sorted(packages.items()):
         if carried_by_torch_index(name) or _BESIDE.fullmatch(name):
             yield f"[pip3] {name}=={printable(version)}"
     yield f"[conda] {_NONE}"

@@ -11,7 +11,6 @@ from assistant.model.finding import Finding
 from assistant.model.record import replace
 from assistant.session.diagnosis import (
     diagnosed_lines,
-    inquiry,
     machine_of_log,
     places,
     source_of,
@@ -19,6 +18,7 @@ from assistant.session.diagnosis import (
     with_remedies,
 )
 from assistant.session.doctor import still_true
+from assistant.session.issue import issues
 from assistant.session.pasted import whole
 from assistant.session.state import Diagnosed, State, Unexplained, known
 
@@ -43,7 +43,7 @@ def causes_found(state: State, tools: Tools) -> Diagnosed:
         explained=pasted,
         source=source_of(log, origin, machine, lines[0] if lines else None),
         unexplained=Unexplained() if diagnoses else unexplained(log, origin),
-        inquiry=inquiry(log, origin, diagnoses),
+        issues=issues(log, origin, diagnoses),
     )
 
 

@@ -26,20 +26,18 @@ from assistant.diagnose import (
     supposed_cuda,
     symptoms,
 )
-from assistant.host.identity import known_here
 from assistant.i18n import _
 from assistant.model.errors import BadInput
 from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend
-from assistant.model.record import replace, to_json
-from assistant.privacy import redact
+from assistant.model.record import replace
+from assistant.privacy import Lines
 from assistant.session.remedy_plans import CHECKS, any_nvidia, gpus_known, planned, whole, with_plans
 from assistant.session.state import Place, Source, Unexplained
 
 # Words of programs that gave up.
 _FAILED = re.compile(r"error\b|\bfailed\b|\btraceback\b|\bexception\b|\bfatal\b|\bcannot\b|错误|失败|报错|异常")
-REPORTED = 80  # last lines of a log that go into a report
 LONGEST = 300  # chosen: characters of a line that are shown
 _MODULE = re.compile(r"site-packages[\\/](\w{1,80})")
 # Words by which one tells whose card it is that a log does not name.
@@ -108,10 +106,18 @@ def places(log: Log, lines: Iterable[int | None]) -> tuple[Place | None, ...]:
         if index is None
         else Place(
             line=log.lines[index][0],
-            lines=tuple((number, redact(line[: 10 * LONGEST])[:LONGEST]) for number, line in log.around(index, 2)),
+            lines=tuple((number, line[:LONGEST]) for number, line in without_secrets(log, index - 2, index + 3)),
         )
         for index in lines
     )
+
+
+def without_secrets(log: Log, first: int, last: int) -> list[tuple[int, str]]:
+    """Return the lines of a log from one index up to another, without the private key that may have begun above."""
+    begin, first = max(0, first - Lines.LONGEST), max(0, first)
+    clean = Lines()
+    lines = [(number, clean(line[: 10 * LONGEST])) for number, line in log.lines[begin:last]]
+    return lines[first - begin :]
 
 
 def source_of(log: Log, machine: Machine, here: Machine, line: int | None = None) -> Source:
@@ -200,16 +206,6 @@ def unexplained(log: Log, machine: Machine) -> Unexplained:
     rules = (load_rules().by_key[key] for key in resembled(log, known))
     alike = tuple(Finding(key=rule.key, severity=Severity.INFO, text=_(rule.title)) for rule in rules if rule.named)
     return Unexplained(symptoms=shown, alike=alike, findings=with_remedies(wrong, known), question=asked)
-
-
-def inquiry(log: Log, machine: Machine, found: Iterable[Diagnosis]) -> str:
-    """Return a report to paste into an issue: causes, machine and the log's last lines, without private things."""
-    known = known_here()
-    lines = "\n".join(line for _number, line in log.lines[-REPORTED:]).replace("```", "'''")
-    keys = ", ".join(f"{diagnosis.key} ({diagnosis.confidence:g})" for diagnosis in found) or "none"
-    facts = to_json(redact(replace(machine, evidence=()), known=known), indent=2)
-    cleaned = redact(lines, known=known)
-    return f"Causes found: {keys}\n\n## Machine\n\n```json\n{facts}\n```\n\n## Log\n\n```text\n{cleaned}\n```\n"
 
 
 def with_remedies(findings: Iterable[Finding], machine: Machine) -> tuple[Finding, ...]:

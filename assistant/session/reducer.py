@@ -253,7 +253,7 @@ def _filled(state: State, result: StepResult) -> State:  # noqa: C901, PLR0911 -
                 source=result.source,
                 mended={},
                 unexplained=result.unexplained,
-                inquiry=result.inquiry,
+                issues=result.issues,
             )
         case Mended():
             new = _seen_again(replace(state, mended={**state.mended, result.way: result}), result.detected)

@@ -193,6 +193,14 @@ class Unexplained(Record, frozen=True):
     question: Remedy | None = None
 
 
+class Issue(Record, frozen=True):
+    """A report for one project: its name, the address of its form, and the Markdown to paste."""
+
+    project: str
+    address: str
+    text: str
+
+
 class Diagnosed(Record, frozen=True):
     """The causes of what was pasted or failed; the fields of `State` of the same names tell more."""
 
@@ -202,7 +210,7 @@ class Diagnosed(Record, frozen=True):
     explained: Pasted = Pasted()
     source: Source = Source()
     unexplained: Unexplained = Unexplained()
-    inquiry: str = ""
+    issues: tuple[Issue, ...] = ()
 
 
 class Mended(Record, frozen=True):
@@ -293,8 +301,8 @@ class State(Record, frozen=True):
     is looked at; `stopping` is set from a request to stop until the task has taken back what it began. `pythons` names
     the interpreters of this kernel and of the server that shows it; `source` is what the log comes from; `unexplained`
     is what can be said where its cause is not known.
-    `inquiry` is a report to paste. `way` names the remedy that was chosen, by the
-    cause's key and its number as in "oom#1"; `mended` says how applying those that were chosen ended, by their names.
+    `issues` are reports to paste, the likeliest first. `way` names the remedy that was chosen, by the cause's key and
+    its number as in "oom#1"; `mended` says how applying those that were chosen ended, by their names.
     `raised` are those of the `findings` that the tasks told about the setup's environment.
     `log_file` keeps every line of the log. `overwrite` lets the next export replace files that somebody else wrote.
     `onnx` is the model that is examined beside the steps, none of which rests on it; `adding` are packages that the
@@ -338,7 +346,7 @@ class State(Record, frozen=True):
     explained: Pasted = Pasted()
     source: Source = Source()
     unexplained: Unexplained = Unexplained()
-    inquiry: str = ""
+    issues: tuple[Issue, ...] = ()
     diagnoses: tuple[Diagnosis, ...] = ()
     places: tuple[Place | None, ...] = ()
     way: str = ""

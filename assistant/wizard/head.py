@@ -5,7 +5,7 @@ from __future__ import annotations
 from assistant.host.live import IN_BROWSER
 from assistant.i18n import language, render, say
 from assistant.machines import label, load
-from assistant.markup import Markup, joined, tag
+from assistant.markup import Markup, joined, style, tag
 from assistant.model.event import Step
 from assistant.model.finding import Severity
 from assistant.model.visible import visible
@@ -46,7 +46,7 @@ def banner(state: State) -> Markup:
     text = say("The setup cannot be drawn: Jupyter's own environment lacks anywidget, or has one that is too old.")
     then = say("Run this there, restart Jupyter and open this page again:")
     late = tag("div", f"{text} {then} ", tag("code", COMMAND), class_="ptsa-late")
-    return html.style(LATE) + late + (simulation(state.machine) if state.machine else "")
+    return style(LATE) + late + (simulation(state.machine) if state.machine else "")
 
 
 def simulation(machine: str) -> Markup:

@@ -6,7 +6,7 @@ import base64
 from collections.abc import Iterable
 from itertools import groupby
 
-from assistant.i18n import Text, as_typed, language, say
+from assistant.i18n import Text, as_typed, say
 from assistant.markup import Markup, joined, tag
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.views import remedy_lines
@@ -182,32 +182,6 @@ def bullets(lines: Iterable[Text], sign: str = "") -> Markup:
 def details(summary: str, body: Markup) -> Markup:
     """Fold a part away under a sentence; nothing for no body."""
     return tag("details", tag("summary", summary), body) if body else NOTHING
-
-
-def style(sheet: str) -> Markup:
-    """Put a style sheet of ours into the page, as it stands: inside of `style` nothing is escaped."""
-    return Markup(f"<style>{sheet}</style>")
-
-
-def document(title: str, policy: str, sheet: str, body: Markup) -> Markup:
-    """Write a whole page, of which a browser loads and runs only what the policy allows."""
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", name="viewport", content="width=device-width"),
-        tag("meta", http_equiv="Content-Security-Policy", content=policy),
-        tag("title", title),
-        style(sheet),
-    )
-    page = tag(
-        "html", head, tag("body", tag("main", tag("h1", title), body, class_="ptsa-wizard")), lang=html_language()
-    )
-    return Markup(f"<!doctype html>\n{page}\n")
-
-
-def html_language() -> str:
-    """Name the language in force as HTML does: zh-CN, where gettext says zh_CN."""
-    return language().replace("_", "-")
 
 
 def _signed(sign: str, text: Text) -> Markup:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from assistant.host.identity import known_here
 from assistant.i18n import say
 from assistant.machines import label
-from assistant.markup import Markup, joined, tag
+from assistant.markup import Markup, joined, tag, web_page
 from assistant.model.event import Step
 from assistant.model.finding import Severity
 from assistant.privacy import redact
@@ -44,7 +44,7 @@ def page(state: State) -> str:
     steps = [_step(shown, step) for step in Step if shown.status(step).phase in SIGNS]
     banner = simulation(state.machine) if state.machine else ""
     sheet = (STATIC / "wizard.css").read_text(encoding="utf-8") + OUTSIDE
-    return html.document(say("Set up PyTorch"), POLICY, sheet, joined([banner, *steps]))
+    return web_page(say("Set up PyTorch"), POLICY, sheet, joined([banner, *steps]), "ptsa-wizard")
 
 
 def _step(state: State, step: Step) -> Markup:

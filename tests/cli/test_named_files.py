@@ -104,6 +104,7 @@ NO_TEXT = {  # written, or no text
     ("bundle serve", "folder"),
     ("bundle which", "folder"),
     ("bundle install", "folder"),
+    ("diagnose", "--share"),
     ("onnx check", "model"),
     ("onnx check", "--svg"),
     ("onnx check", "--inputs"),

@@ -16,7 +16,7 @@ from assistant.diagnose.rules import load_rules
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "docs" / "how-to" / f"{name}.md" for name in ("cpu", "cuda", "rocm", "directml", "mps", "xpu")]
 PARTS = ["Install it", "What can go wrong", "How to see that it worked", "Limits"]
-SYMPTOM = re.compile(r"^\| `([^`]+)` \| \[[^\]]*\]\(\.\./reference/written/rules\.md#([\w-]+)\)", re.MULTILINE)
+SYMPTOM = re.compile(r"^\| `([^`]+)` \| \[[^\]]*\]\(\.\./reference/written/causes/([\w-]+)\.md\)", re.MULTILINE)
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
 
 

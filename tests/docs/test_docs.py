@@ -1,4 +1,4 @@
-"""The documentation builds without a warning, its links lead somewhere, and its commands do what they say."""
+"""The documentation's links lead somewhere, and its commands do what they say."""
 
 from __future__ import annotations
 
@@ -164,20 +164,6 @@ def test_every_command_of_the_pages_runs(place):
         assert "Traceback" not in done.stderr, done.stderr
 
 
-@pytest.mark.process
-def test_the_documentation_builds_without_a_warning(tmp_path):
-    """Sphinx writes every page, those made from the data among them, and finds no link that leads nowhere."""
-    command = [sys.executable, "-W", "ignore", "-m", "sphinx", "-W", "--keep-going", "-q"]
-    done = subprocess.run(
-        [*command, str(ROOT / "docs"), str(tmp_path / "site")], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    rules = (tmp_path / "site" / "reference" / "written" / "rules.html").read_text("utf-8")
-    assert "directml-on-native-linux" in rules
-    companions = (tmp_path / "site" / "reference" / "written" / "companions.html").read_text("utf-8")
-    assert "torchcodec" in companions
-
-
 def prose_of(path):
     """Read a page, or what a notebook says between its code."""
     text = path.read_text("utf-8")
@@ -202,8 +188,8 @@ def test_links_into_the_project_lead_somewhere(path):
         name, _sign, heading = link.partition("#")
         if "://" not in link:
             target = (path.parent / unquote(name)).resolve() if name else path
-            assert target.exists() or target.parent == written, link
-            if heading and target.parent != written:  # the build looks into what it writes
+            assert target.exists() or written in target.parents, link
+            if heading and written not in target.parents:  # the build looks into what it writes
                 assert heading in anchors(target.read_text("utf-8")), link
     for named in re.findall(r"`((?:assistant|notebooks|docs|tests)/[\w./-]+)`", prose):
         assert (ROOT / named).exists(), named

@@ -188,9 +188,12 @@ def test_a_log_that_nobody_knows_is_no_all_clear_and_gives_a_report_without_priv
     assert "That does not mean that nothing is wrong." in page.answer.value
     assert "No problem was found" not in page.answer.value
     assert "HIP error: something new" in page.answer.value
-    assert "Copy the report" in page.answer.value
-    assert "jane" not in session.state.inquiry
-    assert "hf_abcdefghijklmnop" not in session.state.inquiry
+    first, *others = session.state.issues
+    assert (first.project, {one.project for one in others}) == ("PyTorch", {"ComfyUI", "ONNX Runtime"})
+    for issue in session.state.issues:
+        assert f"Copy as Markdown for an issue of {issue.project}" in page.answer.value
+        assert "jane" not in issue.text
+        assert "hf_abcdefghijklmnop" not in issue.text
 
 
 def test_a_log_from_another_system_runs_nothing_here(environment: Environment) -> None:

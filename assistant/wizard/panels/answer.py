@@ -17,7 +17,7 @@ from assistant.model.visible import visible
 from assistant.session.answer import first, headline, launches, offered, stands
 from assistant.session.remediation import commands_for, environment_of, named
 from assistant.session.shared import is_others
-from assistant.session.state import Outcome, Phase, Place, State
+from assistant.session.state import Issue, Outcome, Phase, Place, State
 from assistant.wizard import html
 from assistant.wizard.panels.base import failure
 
@@ -42,7 +42,7 @@ def draw_causes(state: State) -> Markup:
         _waits(state) if outdated else html.NOTHING,
         _draw_answer(causes[0], state) if causes else html.NOTHING,
         _more_causes(causes[1:CAUSES], state),
-        _unknown(state) if not causes and not outdated and state.pasted.text and state.inquiry else html.NOTHING,
+        _unknown(state) if not causes and not outdated and state.pasted.text and state.issues else html.NOTHING,
         failed,
         html.details(also, notes) if causes or state.pasted.text else notes,
         html.NOTHING if causes or outdated or wrong or state.pasted.text or failed else _nothing(state),
@@ -124,12 +124,19 @@ def _how_sure(cause: Diagnosis) -> Markup:
 
 
 def _for_an_issue(state: State) -> Markup:
-    """Offer the report to copy, and show what it holds."""
-    if not state.inquiry:
+    """Offer the report to copy in the form of the project concerned, show what it holds, then the other projects'."""
+    if not state.issues:
         return html.NOTHING
-    button = html.copy_button(state.inquiry, say("Copy the report"))
-    held = html.details(say("What is copied: a report without private information"), html.code(state.inquiry))
-    return tag("div", button, held, class_="ptsa-issue")
+    first, *others = state.issues
+    page = tag("a", say("the form"), href=first.address, target="_blank", rel="noreferrer")
+    held = html.details(say("What is copied: a report without private information"), html.code(first.text))
+    buttons = joined(_copy_issue(one) for one in others)
+    more = html.details(say("For another project"), tag("div", buttons, class_="ptsa-buttons"))
+    return tag("div", _copy_issue(first), " ", page, held, more, class_="ptsa-issue")
+
+
+def _copy_issue(issue: Issue) -> Markup:
+    return html.copy_button(issue.text, say("Copy as Markdown for an issue of {project}", project=issue.project))
 
 
 def _more_causes(causes: Iterable[Diagnosis], state: State) -> Markup:

@@ -8,7 +8,7 @@ from functools import cached_property
 import ipywidgets as widgets
 
 from assistant.i18n import ngettext, render, say
-from assistant.markup import joined
+from assistant.markup import html_language, joined
 from assistant.model.errors import AssistantError
 from assistant.session.actions import Edited, Paste
 from assistant.session.answer import offered, others
@@ -58,7 +58,7 @@ class WrongPage(PageView):
         self.head.value = html.heading(say("Is anything wrong?"))
         self.answer.value = draw_causes(state)
         with self.box.hold_sync():
-            self.box.words, self.box.language = _words_of_box(), html.html_language()
+            self.box.words, self.box.language = _words_of_box(), html_language()
             self.box.shown = {name: getattr(state.pasted, name) for name in ("text", "tail", "size", "lines", "name")}
             self.box.busy = state.running in {Task.DIAGNOSE, Task.MEND}
         self._follow_ways(state)
