@@ -181,6 +181,7 @@ RENDERERS = {
     "start.py": "it prints before anything is installed",
     "model/errors.py": "the text of an exception that nobody caught",
     "model/record.py": "`--json` has the text beside the key",
+    "session/answers.py": "likewise",
     "onnx/picture.py": "it draws a file",
     "onnx/compare.py": "the first line of what a runtime said",
     "session/gallery.py": "labels are sorted and searched as people read them",
