@@ -175,6 +175,7 @@ PRINTERS = (
 # Who turns a message into a sentence: the shells, the writers of files, and these.
 RENDERERS = {
     "cli/": "it prints",
+    "mcp/": "it answers",
     "wizard/": "it draws",
     "export/": "it writes files for people",
     "labs/": "it teaches in a notebook",
@@ -363,7 +364,7 @@ ELSEWHERE = {"torch", "torch_directml", "onnxruntime", "babel"}
 # Programs for other environments, files that users copy, and what the translations are made with.
 NOT_OURS = ("install/programs/", "labs/library/", "labs/programs/", "labs/template/", "runtime/", "locale/")
 # Rooms whose modules only run where an extra is installed; a module of any other room may import the core alone.
-EXTRA_OF_ROOM = {"onnx/": "onnx", "wizard/": "lab", "labs/course/grading": "course", "labs/": "lab"}
+EXTRA_OF_ROOM = {"onnx/": "onnx", "wizard/": "lab", "labs/course/grading": "course", "labs/": "lab", "mcp/": "mcp"}
 # Where the core asks first whether the package is there, and does without it otherwise.
 ASKED_FIRST = {"diagnose/prefilter.py": {"ahocorasick_rs"}, "runtime/fallback.py": {"matplotlib"}}
 
@@ -376,6 +377,7 @@ def test_every_import_is_declared():
     allowed = {
         "onnx": core | _modules_of(extras["onnx"]),
         "lab": core | _modules_of(extras["onnx"] + extras["lab"]),
+        "mcp": core | _modules_of(extras["onnx"] + extras["mcp"]),
         "course": core | _modules_of(extras["onnx"] + extras["lab"] + extras["course"]),
     }
     undeclared = []
@@ -403,7 +405,7 @@ def test_every_package_is_imported():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
     used = {name for path in MODULES for name in _imported(path)}
-    declared = _modules_of(project["dependencies"] + extras["onnx"] + extras["lab"])
+    declared = _modules_of(project["dependencies"] + extras["onnx"] + extras["lab"] + extras["mcp"])
     assert declared - used == {"jupyterlab", "ipykernel"}
 
 

@@ -38,6 +38,7 @@ COMMANDS = {
     "apply": "apply",
     "check": "check",
     "onnx": "onnx",
+    "mcp": "mcp",
     "catalog": "catalog",
     "labs": "labs",
     "rules": "authoring",

@@ -49,7 +49,8 @@ def of_preview(preview: Prepared | None) -> Answer:
 def of_environments(survey: Survey) -> Answer:
     """Return the environments that were found."""
     every = [_of_known(one) for one in survey.environments]
-    return {"environments": every, "cut_short": survey.cut_short}
+    notes = {"notes": with_words(survey.notes)} if survey.notes else {}
+    return {"environments": every, "cut_short": survey.cut_short, **notes}
 
 
 def of_environment(known: Known, survey: Survey, repair: Repair | None = None) -> Answer:
