@@ -7,14 +7,14 @@ from functools import cache
 from mcp.types import CallToolResult, TextContent
 
 from assistant.host.identity import known_here
-from assistant.i18n import as_typed
+from assistant.i18n import Text, as_typed, render
 from assistant.model.errors import AssistantError
 from assistant.model.record import to_json, with_words
 from assistant.model.visible import visible
-from assistant.privacy import USABLE_FIELDS, Known, redact
+from assistant.privacy import USABLE_FIELDS, Known, Policy, redact
 
 # Paths and commands, which the agent and its user must be able to use as they stand: they lose secrets alone.
-WORKING = frozenset({"command", "commands", "folders", "path", "python", "removed", "target", "writes"})
+WORKING = frozenset({"check", "command", "commands", "folders", "path", "python", "removed", "target", "writes"})
 
 
 @cache
@@ -33,6 +33,11 @@ def _visible(value: object) -> object:
     if isinstance(value, list):
         return [_visible(item) for item in value]
     return visible(value) if isinstance(value, str) else value
+
+
+def shown(text: Text) -> str:
+    """Return what the user of this machine is asked: nothing in it is hidden, and no path is another."""
+    return visible(redact(render(text), Policy.USABLE, _known()))
 
 
 def answered(value: object) -> CallToolResult:

@@ -8,8 +8,8 @@ from mcp.server.mcpserver import AcceptedElicitation, Elicit, ElicitationResult,
 from mcp.types import CallToolResult
 from pydantic import BaseModel, Field
 
-from assistant.i18n import _, render, sentences
-from assistant.mcp.answers import answered, cleaned, refused
+from assistant.i18n import _, sentences
+from assistant.mcp.answers import answered, refused, shown
 from assistant.mcp.arguments import Line
 from assistant.mcp.desk import Here, desk_of
 from assistant.mcp.work import worked
@@ -34,7 +34,7 @@ def _question(context: Here, change: ChangeName) -> Elicit[Agreement] | Agreemen
     if not _can_ask(context):
         return Agreement(agree=False)
     text = sentences((_("An AI agent wants to change something on this computer."), asked))
-    return Elicit(str(cleaned(render(text))), Agreement)
+    return Elicit(shown(text), Agreement)
 
 
 def _can_ask(context: Here) -> bool:
