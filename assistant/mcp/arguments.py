@@ -9,6 +9,7 @@ from pydantic import Field
 
 from assistant.catalog.recipes import bundle_of
 from assistant.host.base import Host
+from assistant.host.files import open_plain
 from assistant.host.live import LiveHost
 from assistant.host.recording import ReplayHost
 from assistant.i18n import _
@@ -85,7 +86,7 @@ def log_of(log: str, log_file: str) -> bytes | str:
     if not log_file:
         return log
     try:
-        with Path(log_file).expanduser().open("rb") as file:
+        with open_plain(Path(log_file).expanduser(), follow=True) as file:
             data = file.read(LOG_LIMIT + 1)
     except (OSError, RuntimeError) as error:
         raise unreadable(log_file, error if isinstance(error, OSError) else OSError(str(error))) from error
