@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -58,8 +59,7 @@ class Agent:
         async def run() -> None:
             async with anyio.create_task_group() as group:
                 group.start_soon(self._called, tool, arguments)
-                while not await anyio.to_thread.run_sync(after):
-                    await anyio.sleep(0.05)
+                await anyio.to_thread.run_sync(_until, after)
                 group.cancel_scope.cancel()
 
         self._portal.call(run)
@@ -78,10 +78,17 @@ class Agent:
         return asked if "consent" not in asked else self.call("carry_out", consent=asked["consent"])
 
 
+def _until(holds: Callable[[], bool]) -> None:
+    while not holds():
+        time.sleep(0.05)
+
+
 @contextlib.contextmanager
-def connected(env: dict[str, str], user: User | None = None, *, mode: str = "auto") -> Iterator[Agent]:
+def connected(env: dict[str, str], user: User | None = None, *options: str, mode: str = "auto") -> Iterator[Agent]:
     """Start the server as a client's configuration does, and connect to it; without a user nobody can be asked."""
-    server = StdioServerParameters(command=sys.executable, args=["-m", "assistant", "mcp"], env=env, cwd=env["HOME"])
+    server = StdioServerParameters(
+        command=sys.executable, args=["-m", "assistant", "mcp", *options], env=env, cwd=env["HOME"]
+    )
     client = Client(server, elicitation_callback=user.answer if user else None, mode=mode)
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(client):
         yield Agent(portal, client)

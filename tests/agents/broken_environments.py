@@ -21,6 +21,10 @@ import numpy
 if int(numpy.__version__.split(".")[0]) > 1:
     raise ValueError("numpy.dtype size changed, may indicate binary incompatibility. Expected 96 from C header")
 """
+ONE_TORCH = """
+import importlib.metadata, torch
+assert [one.version for one in importlib.metadata.distributions() if one.name == "torch"] == [torch.__version__]
+"""
 HUB = "import huggingface_hub as hub; assert hub.__version__ < '1', 'huggingface-hub>=0.34.0,<1.0 is required'"
 
 
@@ -75,7 +79,7 @@ class Broken:
 
 
 def numpy_two(at: Broken) -> None:
-    """A torch that was built for NumPy 1, beside NumPy 2."""
+    """Put a torch that was built for NumPy 1 beside NumPy 2."""
     at.add("torch", "2.2.2", NUMPY_2, requires=("numpy",))
     at.add("numpy", "2.1.0")
     at.install("torch", "numpy")
@@ -83,7 +87,7 @@ def numpy_two(at: Broken) -> None:
 
 
 def types_too_old(at: Broken) -> None:
-    """A package that torch requires is older than it says."""
+    """Let a package that torch requires be older than torch says."""
     at.add("typing-extensions", "4.5.0")
     at.add("torch", "2.2.2", NEW_TYPES, requires=("typing-extensions>=4.10",))
     at.install("torch", "typing-extensions")
@@ -91,7 +95,7 @@ def types_too_old(at: Broken) -> None:
 
 
 def two_runtimes(at: Broken) -> None:
-    """The GPU flavour of ONNX Runtime lies over the plain one."""
+    """Lay the GPU flavour of ONNX Runtime over the plain one."""
     at.add("onnxruntime", "1.20")
     at.add("onnxruntime-gpu", "1.20", "raise ImportError('libcublasLt.so.12: cannot open shared object file')\n")
     at.install("onnxruntime")
@@ -100,19 +104,15 @@ def two_runtimes(at: Broken) -> None:
 
 
 def torch_twice(at: Broken) -> None:
-    """Two versions of torch are recorded, and the files of one are there."""
+    """Record two versions of torch, with the files of one."""
     at.add("torch", "2.2.2")
     at.add("torch", "2.1.0")
     at.twice("torch", "2.2.2", "2.1.0")
-    at.program = [
-        "-c",
-        "import importlib.metadata as m, torch; "
-        "assert [one.version for one in m.distributions() if one.name == 'torch'] == [torch.__version__]",
-    ]
+    at.program = ["-c", ONE_TORCH]
 
 
 def pandas_for_old_numpy(at: Broken) -> None:
-    """A package whose extensions were built for NumPy 1; only its import tells."""
+    """Install a package whose extensions were built for NumPy 1; only its import tells."""
     at.add("pandas", "2.1.4", DTYPE)
     at.add("numpy", "2.1.3")
     at.install("pandas", "numpy")
@@ -121,7 +121,7 @@ def pandas_for_old_numpy(at: Broken) -> None:
 
 
 def hub_too_new(at: Broken) -> None:
-    """A package was updated past what another one allows, and pip's check fails."""
+    """Update a package past what another one allows."""
     at.add("transformers", "4.57.0", requires=("huggingface-hub<1.0,>=0.34",))
     at.add("huggingface-hub", "1.2.0")
     at.install("transformers", "huggingface-hub")
@@ -130,21 +130,21 @@ def hub_too_new(at: Broken) -> None:
 
 
 def wrong_name(at: Broken) -> None:
-    """A name that is not the package's was asked for."""
+    """Ask for a package by a name that is not its own."""
     at.add("scikit-learn", "1.7.0")
     at.failed = at.install("sklearn")
     at.program = ["-c", "import scikit_learn"]
 
 
 def no_such_release(at: Broken) -> None:
-    """A release of torch that was never published was asked for."""
+    """Ask for a release of torch that was never published."""
     for version in ("2.6.0", "2.7.0"):
         at.add("torch", version)
     at.failed = at.install("torch==2.6.1")
 
 
 def for_windows(at: Broken) -> None:
-    """DirectML's flavour of ONNX Runtime, which loads on Windows alone."""
+    """Install DirectML's flavour of ONNX Runtime, which loads on Windows alone."""
     at.add("onnxruntime-directml", "1.20", "raise ImportError('DLL load failed')\n")
     at.add("onnxruntime", "1.22")
     at.install("onnxruntime-directml")

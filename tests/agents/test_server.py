@@ -19,13 +19,16 @@ from loopback import LoopbackIndex
 from onnx import TensorProto, helper, save
 from secrets_corpus import KINDS, VARIABLES
 
+from assistant.mcp.answers import WORKING
 from assistant.mcp.server import INSTRUCTIONS, SKILL_ADDRESS, skill
 
 pytestmark = pytest.mark.process
 
 NOWHERE = "http://127.0.0.1:9/simple"
 RX = "windows11-rx7800xt"
-LOG = "A module that was compiled using NumPy 1.x cannot be run in NumPy 2.1.0\nImportError: numpy.core failed to import\n"
+LOG = """A module that was compiled using NumPy 1.x cannot be run in NumPy 2.1.0
+ImportError: numpy.core failed to import
+"""
 TOOLS = [
     "detect",
     "plan",
@@ -110,7 +113,8 @@ def test_a_tool_answers_what_its_command_prints(place: Place) -> None:
         (place.agent.call("list_recipes")["recipes"], ("recipes", "list")),
         (place.agent.call("show_recipe", name="comfyui"), ("recipes", "show", "comfyui")),
         (place.agent.call("check_onnx", model=model), ("onnx", "check", model)),
-        (place.agent.call("check_onnx", model=model, targets=["cuda,dml"]), ("onnx", "check", model, "--target", "cuda,dml")),
+        (place.agent.call("check_onnx", model=model, targets=["cuda,dml"]),
+         ("onnx", "check", model, "--target", "cuda,dml")),
     ):  # fmt: skip
         assert answer == place.printed(*words), words
     described = place.agent.call("detect", replay=RX)
@@ -121,7 +125,7 @@ def test_a_tool_answers_what_its_command_prints(place: Place) -> None:
 
 def test_two_hundred_bad_calls_are_answered(place: Place) -> None:
     """Each gets a sentence; nothing is asked, changed or broken, and the server goes on."""
-    chance = random.Random(24)
+    chance = random.Random(24)  # noqa: S311 - the same calls every time
     texts = [
         "",
         "\0",
@@ -185,9 +189,18 @@ def test_no_answer_holds_a_secret(place: Place) -> None:
         place.agent.call("doctor"),
         place.agent.call("propose_fix", log_file=str(log), fix="oom#1"),
     ]
-    text = json.dumps(told)
-    secrets = [secret for kind in KINDS.values() for secret in kind.secrets]
-    assert [secret for secret in [*secrets, VARIABLES["COMPANY_API_KEY"]] if secret in text] == []
+    text, prose = json.dumps(told), json.dumps(_prose(told))
+    every = {secret for kind in KINDS.values() for secret in kind.secrets}
+    private = {secret for kind in KINDS.values() if not kind.usable for secret in kind.secrets}
+    assert [secret for secret in {*every, VARIABLES["COMPANY_API_KEY"]} - private if secret in text] == []
+    assert [secret for secret in private if secret in prose] == []
+
+
+def _prose(value: Any) -> Any:
+    """Leave out what must work as it stands, such as a command with the path of a Python."""
+    if isinstance(value, dict):
+        return {name: _prose(item) for name, item in value.items() if name not in WORKING}
+    return [_prose(item) for item in value] if isinstance(value, list) else value
 
 
 ORDERS = """

@@ -1,0 +1,120 @@
+"""Installations through the server: refused without consent, done with it, followed, cancelled, removed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from agents.agent import Agent, User, solved, wrong
+from agents.broken_environments import Broken, home
+from loopback import LoopbackIndex, with_code
+from torch_wheels import rewrite
+
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(sys.platform != "linux", reason="what is left of a cancelled installation is looked for there"),
+]
+
+FAKE = Path(__file__).parents[1] / "verify" / "faketorch" / "torch" / "__init__.py"
+Connect = Callable[..., Agent]
+
+
+class Shop:
+    """An index with a torch that is made of NumPy, a home, and how a server is started there."""
+
+    def __init__(self, index: LoopbackIndex, folder: Path, connect: Connect) -> None:
+        self.index, self.folder, self._connect = index, folder, connect
+        self.env = home(folder, index.url)
+        self.target = folder / "made" / "for an agent"
+        self.wish: dict[str, Any] = {"environment": str(self.target), "backend": "cpu", "recipe": "minimal"}
+        probe = connect(self.env, None, "--index-url", index.url)
+        plan = probe.call("plan", backend="cpu", recipe="minimal")["choice"]
+        torch = index.add("torch", f"{plan['torch']}+cpu", requires=("numpy",))
+        with_code(torch, "torch", FAKE.read_text("utf-8").replace("2.9.9+fake", f"{plan['torch']}+cpu"))
+        numpy = index.add("numpy", np.__version__)
+        borrowed = str(Path(np.__file__).parents[1]).encode()
+        rewrite(numpy, lambda old: {**{n: c for n, c in old.items() if ".dist-info" in n}, "borrowed.pth": borrowed})
+        for name, version in (("ipykernel", "7.0"), ("pip", "25.3"), ("onnx", "1.19"), ("onnxruntime", "1.23")):
+            index.add(name, version)
+
+    def server(self, user: User | None = None) -> Agent:
+        """Start a server that takes torch from the index."""
+        return self._connect(self.env, user, "--index-url", self.index.url)
+
+
+@pytest.fixture
+def shop(loopback_index: LoopbackIndex, tmp_path: Path, connect: Connect) -> Shop:
+    """Give a shop."""
+    return Shop(loopback_index, tmp_path, connect)
+
+
+def test_an_installation_needs_consent_and_is_followed(shop: Shop) -> None:
+    """Without it nothing is there; with it the environment is verified, known to the list, and can be removed."""
+    silent = shop.server()
+    proposal = silent.call("propose_install", **shop.wish)
+    assert not silent.failed, proposal
+    assert {one["name"] for one in proposal["resolution"]["packages"]} >= {"torch", "numpy"}
+    refused = silent.call("ask_user", change=proposal["change"])
+    assert refused["command"].startswith(f"assistant install --target '{shop.target}'")
+    assert silent.call("carry_out", consent=proposal["change"])["exit_code"] == 2
+    assert not shop.target.exists()
+    user = User()
+    agent = shop.server(user)
+    made = agent.agreed(agent.call("propose_install", **shop.wish))
+    assert not agent.failed, made
+    assert made["path"] == str(shop.target)
+    assert "new environment" in user.asked[0]
+    numbers = [number for number, _total, _text in agent.progress]
+    assert numbers == sorted(set(numbers))
+    assert agent.progress
+    assert all(text for _number, _total, text in agent.progress)
+    listed = {one["path"]: one for one in agent.call("list_environments")["environments"]}
+    assert listed[str(shop.target)]["light"] == "good"
+    removal = agent.call("propose_remove", path=str(shop.target))
+    assert removal["command"] == f"assistant envs --remove '{shop.target}'"
+    assert agent.agreed(removal) == {"removed": str(shop.target), "freed_bytes": None}
+    assert not shop.target.exists()
+
+
+def test_a_cancelled_installation_is_taken_back(shop: Shop) -> None:
+    """The server goes on, nothing is left, and the same can be agreed to again; so it is when the client goes."""
+    agent = shop.server(User())
+    proposal = agent.call("propose_install", **shop.wish)
+    consent = agent.call("ask_user", change=proposal["change"])["consent"]
+    shop.index.delay = 2.0
+    shop.index.requests.clear()
+    agent.cancelled("carry_out", lambda: bool(shop.index.requests), consent=consent)
+    shop.index.delay = 0.0
+    assert agent.call("detect")["os"] == "linux"
+    again = agent.call("propose_install", **shop.wish)
+    assert not agent.failed, again
+    assert not shop.target.exists()
+    assert agent.agreed(again)["path"] == str(shop.target)
+
+
+def test_an_environment_without_its_python_is_made_anew(shop: Shop) -> None:
+    """The tenth of the broken environments: the diagnosis has a plan, which is installed into a new one."""
+    user = User()
+    agent = shop.server(user)
+    broken = Broken(shop.index, shop.folder, shop.env)
+    broken.python.unlink()
+    uv = [sys.executable, "-m", "uv", "pip", "install", "--python", str(broken.python), "torch"]
+    log = subprocess.run(uv, env=shop.env, capture_output=True, text=True, check=False).stderr
+    assert agent.call("check_environment", path=str(broken.path))["environment"]["light"] == "bad"
+    made: list[str] = []
+
+    def program() -> subprocess.CompletedProcess[str]:
+        there = [one["path"] for one in agent.call("list_environments")["environments"] if one.get("made")]
+        made[:] = there
+        words = [str(Path(there[0], "bin", "python")) if there else "false", "-c", "import torch; print(torch.ones(2))"]
+        return subprocess.run(words, env=shop.env, capture_output=True, text=True, check=False)
+
+    assert solved(agent, str(broken.path), program, f"$ uv pip install --python {broken.python} torch\n{log}") == [
+        "propose_fix"
+    ]
+    assert wrong(agent.call("check_environment", path=made[0])) == []
