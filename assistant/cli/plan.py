@@ -16,9 +16,9 @@ from assistant.cli.options import (
     source_options,
     trust_index_option,
 )
-from assistant.cli.planning import plan_tools
+from assistant.cli.planning import plan_tools, print_planning
 from assistant.cli.project import agree_project, project_of
-from assistant.cli.terminal import echo, echo_json, json_option
+from assistant.cli.terminal import echo, json_option
 from assistant.cli.variants import answer_variants
 from assistant.detect import detect
 from assistant.i18n import render, say
@@ -26,7 +26,6 @@ from assistant.model.errors import NothingFits
 from assistant.model.machine import Machine
 from assistant.model.plan import Plan, Planning, Request
 from assistant.plan import PlanInputs, explain, make_plans, nothing_fits
-from assistant.session.answers import of_planning
 from assistant.session.joint import decided
 
 
@@ -99,7 +98,7 @@ def plan(
     if not (planning.choice or as_json):
         raise nothing_fits(planning)
     if as_json:
-        echo_json(of_planning(planning, project, here if why else None))
+        print_planning(planning, project, here if why else None)
     else:
         from assistant.cli.draw import draw_planning  # noqa: PLC0415 - --json need not load the drawing library
 

@@ -19,6 +19,7 @@ from assistant.model.errors import BadInput, unreadable
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Request
 from assistant.model.record import from_plain
+from assistant.parsers.decode import text_pieces
 
 LOG_LIMIT = 100 * 10**6  # chosen, as in the terminal: bytes of a log, which is held in memory
 _LINE = r"^[^\x00-\x1f\x7f]*$"  # no path and no name holds a character that steers
@@ -94,3 +95,9 @@ def log_of(log: str, log_file: str) -> bytes | str:
         text = _("{file} is longer than {limit} MB.", file=log_file, limit=LOG_LIMIT // 10**6)
         raise BadInput(text, hint=_("Pass only the part that matters."))
     return data
+
+
+def log_text(log: str, log_file: str) -> str:
+    """Return the log, or the text of its file, whatever program has saved it; raise as `log_of` does."""
+    given = log_of(log, log_file)
+    return given if isinstance(given, str) else "".join(text_pieces(given))

@@ -6,20 +6,23 @@ import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from mcp.server.mcpserver import Context
 
 from assistant.host.live import LiveHost
 from assistant.i18n import Message, Text, _
-from assistant.install import Sources
+from assistant.install import Sources, spot_at
 from assistant.mcp.work import Job
 from assistant.model.errors import BadInput
+from assistant.model.record import replace
 from assistant.session.answers import Answer
 from assistant.session.headless import OnlyFinished
+from assistant.session.resume import setup_of
 from assistant.session.runner import InlineRunner
 from assistant.session.session import Session
-from assistant.session.state import State
+from assistant.session.state import Pasted, State
 
 CONSENT_SECONDS = 900.0  # chosen: who agreed a quarter of an hour ago may have thought of something else since
 MOST_CHANGES = 20  # chosen: an agent tries a few ways; older proposals are forgotten
@@ -49,6 +52,12 @@ class Desk:
     def session(self, job: Job, state: State) -> Session:
         """Begin a setup on this machine that nobody guides; what a running task would ask is answered with no."""
         return job.follow(Session(LiveHost(), InlineRunner(), OnlyFinished(), state, sources=self.sources()))
+
+    def session_for(self, job: Job, log: str, environment: str) -> tuple[Session, str]:
+        """Begin with a log to diagnose, and the environment that it is of, if one is named; return its folder, too."""
+        folder = str(spot_at(environment).path) if environment else ""
+        state = setup_of(Path(folder), LiveHost()) if folder else State()
+        return self.session(job, replace(state, pasted=Pasted(text=log))), folder
 
     def propose(self, change: Change) -> Answer:
         """Keep a change until the user has been asked; return its name, and the command that does the same."""
