@@ -120,8 +120,10 @@ def test_an_environment_without_its_python_is_made_anew(shop: Shop) -> None:
     def program() -> subprocess.CompletedProcess[str]:
         there = [one["path"] for one in agent.call("list_environments")["environments"] if one.get("made")]
         made[:] = there
-        words = [str(Path(there[0], "bin", "python")) if there else "false", "-c", "import torch; print(torch.ones(2))"]
-        return subprocess.run(words, env=shop.env, capture_output=True, text=True, check=False)
+        words = [str(Path(there[0], "bin", "python")) if there else "false", "-c", "import torch"]
+        return subprocess.run(
+            words, env=shop.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        )
 
     assert solved(agent, str(broken.path), program, f"$ uv pip install --python {broken.python} torch\n{log}") == [
         "propose_fix"
