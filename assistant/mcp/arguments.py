@@ -19,6 +19,7 @@ from assistant.model.errors import BadInput, unreadable
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Request
 from assistant.model.record import from_plain
+from assistant.model.requirement import plain_requirement
 from assistant.parsers.decode import text_pieces
 
 LOG_LIMIT = 100 * 10**6  # chosen, as in the terminal: bytes of a log, which is held in memory
@@ -59,15 +60,23 @@ Project = Annotated[
 def request_of(
     *, backend: Backend | None, pins: list[str], python: str, nightly: bool, recipe: str, project: str = ""
 ) -> Request:
-    """Return what is asked for; raise `BadInput` for what is no requirement, and for an unknown recipe."""
+    """Return what is asked for; raise `BadInput` for what is no requirement, names a source, or is no known recipe."""
     return Request(
         backend=backend,
-        pins=tuple(map(check_requirement, pins)),
+        pins=tuple(map(_pin, pins)),
         python=python or None,
         nightly=nightly,
         bundle=bundle_of(recipe).key if recipe else "",
         project=project,
     )
+
+
+def _pin(text: str) -> str:
+    """Return a requirement; where packages come from is for the user's settings, and not for an agent to say."""
+    if (need := plain_requirement(check_requirement(text))) and need.url:
+        message = _("A requirement may not say where its package comes from: {name}.", name=need.name)
+        raise BadInput(message, hint=_("Leave the address out, or have the user install it in a terminal."))
+    return text
 
 
 def host_of(replay: str) -> Host:

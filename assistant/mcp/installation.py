@@ -61,4 +61,5 @@ def _asked(preview: Prepared) -> Message:
             **told,
             count=len(new),
         )
-    return sentences((text, *(finding.text for finding in preview.findings if finding.wrong)))
+    beside = _("Asked for beside PyTorch: {names}.", names=", ".join(preview.plan.asked)) if preview.plan.asked else ""
+    return sentences((text, beside, *(finding.text for finding in preview.findings if finding.wrong)))

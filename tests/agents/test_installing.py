@@ -69,10 +69,14 @@ def test_an_installation_needs_consent_and_is_followed(shop: Shop) -> None:
     assert not shop.target.exists()
     user = User()
     agent = shop.server(user)
-    made = agent.agreed(agent.call("propose_install", **shop.wish))
+    shop.index.add("einops", "0.8.1")
+    named = {"pins": [f"einops @ {shop.index.url}/einops/einops-0.8.1-py3-none-any.whl"]}
+    assert agent.call("propose_install", **shop.wish, **named)["exit_code"] == 2  # no agent says where from
+    made = agent.agreed(agent.call("propose_install", **shop.wish, pins=["einops"]))
     assert not agent.failed, made
     assert made["path"] == str(shop.target)
     assert "new environment" in user.asked[0]
+    assert "einops" in user.asked[0]
     numbers = [number for number, _total, _text in agent.progress]
     assert numbers == sorted(set(numbers))
     assert agent.progress
