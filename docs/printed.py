@@ -11,19 +11,17 @@ from __future__ import annotations
 
 import contextlib
 import runpy
-import shlex
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from click.testing import CliRunner
 from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
+from typed import answer
 
 from assistant.catalog import load_catalog
-from assistant.cli import cli
 from assistant.cli.plan import best_plan
 from assistant.detect import detect
 from assistant.host.recording import ReplayHost
@@ -95,13 +93,7 @@ def _block(lines: list[str]) -> nodes.literal_block:
 
 def output(line: str, language: str) -> list[str]:
     """Return the lines that a command prints; raise `ValueError` where it ends with another code than 0 or 1."""
-    words, given = shlex.split(line), ""
-    if words[0] == "echo":
-        given, words = f"{words[1]}\n", words[3:]
-    if words[0] != "assistant":
-        raise ValueError(line)
-    seen = {"COLUMNS": "100", "LANGUAGE": language, "NO_COLOR": "1"}
-    done = CliRunner().invoke(cli, words[1:], given, seen, catch_exceptions=False, prog_name="assistant")
-    if done.exit_code not in {0, 1}:
-        raise ValueError(f"{line}: {done.output}")
-    return [row.rstrip() for row in done.output.strip("\n").splitlines()]
+    status, printed = answer(line, language)
+    if status not in {0, 1}:
+        raise ValueError(f"{line}: {printed}")
+    return [row.rstrip() for row in printed.strip("\n").splitlines()]

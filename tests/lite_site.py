@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -18,7 +19,7 @@ from playwright.sync_api import Browser, Page, Route
 from assistant.host.live import LiveHost
 from assistant.install import Sources
 
-START_MS = 120_000  # Python itself has to start in the page
+START_MS = 240_000  # Python itself has to start in the page, on a machine that may be busy
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -35,38 +36,48 @@ def build(folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
 
 
-@pytest.fixture(scope="session")
-def site_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Build the site and serve it."""
-    site = tmp_path_factory.mktemp("lite") / "site"
-    done = build(site)
-    assert done.returncode == 0, done.stdout + done.stderr
+@contextmanager
+def served(site: Path) -> Iterator[str]:
+    """Serve a folder as plain files, and give its address."""
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=site)) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
 
 
-@pytest.fixture
-def site_visitor(browser: Browser, site_address: str, request: pytest.FixtureRequest) -> Iterator[Page]:
-    """Give a page that reads the site and does nothing else; whatever else it asks for fails the test.
-
-    A parameter holds options of the browser's, such as its language.
-    """
+@contextmanager
+def visit(browser: Browser, address: str, **options: object) -> Iterator[Page]:
+    """Give a page, with nothing kept of earlier ones, that reads the site; whatever else it asks for is an error."""
     strayed = []
 
     def guard(route: Route) -> None:
         asked = route.request
-        if asked.url.startswith(("data:", "blob:")) or (asked.url.startswith(site_address) and asked.method == "GET"):
+        if asked.url.startswith(("data:", "blob:")) or (asked.url.startswith(address) and asked.method == "GET"):
             route.continue_()
         else:
             strayed.append(f"{asked.method} {asked.url}")
             route.abort()
 
-    options = {"viewport": {"width": 1280, "height": 1000}, "locale": "en-US", **getattr(request, "param", {})}
-    with browser.new_context(**options) as context:
+    with browser.new_context(**{"viewport": {"width": 1280, "height": 1000}, "locale": "en-US", **options}) as context:
         context.route("**/*", guard)
         page = context.new_page()
         page.set_default_timeout(START_MS)
         yield page
     assert strayed == []
+
+
+@pytest.fixture(scope="session")
+def site_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Build the site and serve it."""
+    site = tmp_path_factory.mktemp("lite") / "site"
+    done = build(site)
+    assert done.returncode == 0, done.stdout + done.stderr
+    with served(site) as address:
+        yield address
+
+
+@pytest.fixture
+def site_visitor(browser: Browser, site_address: str, request: pytest.FixtureRequest) -> Iterator[Page]:
+    """Give a page that reads the site and does nothing else; a parameter holds options, such as its language."""
+    with visit(browser, site_address, **getattr(request, "param", {})) as page:
+        yield page

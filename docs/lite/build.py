@@ -5,14 +5,20 @@
 #   "jupyterlite-pyodide-kernel>=0.8.6,<0.9",  # Python for it; names the Pyodide that it is made for
 #   "jupyterlab-server",                       # gives the site its menus in Chinese,
 #   "jupyterlab-language-pack-zh-CN",          # from here
+#   "myst-parser>=4",                          # the lessons are Markdown
 #   "packaging",                               # reads names of wheels
 #   "pip",                                     # fetches wheels for a platform that is not this one
+#   "sphinx>=8",                               # makes pages of the lessons, and of what they link to
+#   "torch-setup-assistant[onnx]",             # prints what stands in them
 # ]
+# [tool.uv.sources]
+# torch-setup-assistant = { path = "../..", editable = true }
 # ///
-"""Build the demo that runs in the browser alone, as a folder of files: `uv run docs/lite/build.py FOLDER`.
+"""Build the site that runs in the browser alone, as a folder of files: `uv run docs/lite/build.py FOLDER`.
 
-It holds the gallery and the wizard on recorded machines, in JupyterLite, and onnx.html, which checks an ONNX model that
-is dropped there. All that the pages load is in the folder, so they work behind a firewall and without the internet.
+It begins with index.html, and holds the gallery and the wizard on recorded machines and the labs that install nothing,
+in JupyterLite; onnx.html, which checks an ONNX model that is dropped there; and the documentation, in whose lessons the
+lines can be run. All that the pages load is in the folder, so they work behind a firewall and without the internet.
 Pyodide's core comes from npm and the wheels from PyPI, each by its own client as the user has configured it.
 """
 
@@ -22,12 +28,14 @@ import argparse
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -36,7 +44,11 @@ from packaging.utils import parse_wheel_filename
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
+LABS = ROOT / "assistant" / "labs" / "library"
 NOTEBOOKS = ("gallery.ipynb", "setup.ipynb")
+LESSONS = ("wheels", "drivers", "environments", "numbers", "runtimes")
+LANGUAGES = {"en": "docs", "zh_CN": "docs/zh_CN"}  # where the documentation is in each
+WITHOUT_SPEEDUPS = ("markupsafe", "pyyaml")
 CORE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
 # Whose wheels bring what JupyterLab loads for them; ours shows the guided notebook as a page that runs by itself.
 FRONT_ENDS = ("anywidget", "jupyterlab_widgets", "torch_setup_assistant")
@@ -56,14 +68,16 @@ def main() -> None:
         add_own_wheels(pyodide)
         fetch_wheels(pyodide, HERE / "requirements.txt")
         thin(next(pyodide.glob("jedi-*.whl")), keep=is_of_jedi)
-        fetch_without_speedups("markupsafe", pyodide)
+        for project in WITHOUT_SPEEDUPS:
+            fetch_without_speedups(project, pyodide)
         write_lock(pyodide / "pyodide-lock.json")
         write_settings(work)
         fetch_wheels(pyodide, HERE / "onnx" / "requirements.txt")
         thin(next(pyodide.glob("onnx-*.whl")), keep=is_of_onnx)
         write_lock(pyodide / "pyodide-lock.json")
         build_site(work, folder)
-        add_page(folder)
+        build_docs(work, folder)
+        add_pages(folder)
     size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
     sys.stdout.write(f"{folder}: {size / 1e6:.0f} MB. Look at it: python3 -m http.server --directory {folder}\n")
 
@@ -186,6 +200,8 @@ def build_site(work: Path, folder: Path) -> None:
     contents.mkdir()
     for name in NOTEBOOKS:
         shutil.copy(ROOT / "notebooks" / name, contents)
+    for notebook in labs():  # in no folder: of one beside the guided notebook, JupyterLite does not tell what it holds
+        shutil.copy(notebook, contents)
     front_ends = [str(next((work / "static/pyodide").glob(f"{name}-*.whl"))) for name in FRONT_ENDS]
     config = {
         "LiteBuildConfig": {
@@ -201,13 +217,64 @@ def build_site(work: Path, folder: Path) -> None:
     run(sys.executable, "-m", "jupyterlite_core", "build", "--output-dir", folder, inside=work)
 
 
-def add_page(folder: Path) -> None:
-    """Put the page for ONNX models beside JupyterLite."""
-    shutil.copy(HERE / "onnx.html", folder)
-    (folder / "onnx").mkdir()
-    for file in (HERE / "onnx").iterdir():
-        if file.suffix in {".css", ".js", ".py"}:
-            shutil.copy(file, folder / "onnx")
+def labs() -> Iterator[Path]:
+    """Yield the notebooks of the labs that can be played in a browser: those that install nothing."""
+    for notebook in sorted((ROOT / "notebooks" / "labs").glob("[0-9]*.ipynb")):
+        text = (folder_of(notebook) / "lab.toml").read_text("utf-8")
+        if "browser" in tomllib.loads(text).get("systems", ()):
+            yield notebook
+
+
+def folder_of(notebook: Path) -> Path:
+    """Return the folder of a notebook's lab."""
+    return LABS / notebook.stem.partition("-")[2]
+
+
+def build_docs(work: Path, folder: Path) -> None:
+    """Put the documentation into the site in each language, made from a copy: pages are generated into its folder."""
+    for name in ("docs", "CHANGELOG.md"):  # which the page of changes includes
+        (shutil.copytree if name == "docs" else shutil.copy)(ROOT / name, work / name)
+    for language, place in LANGUAGES.items():
+        options = ("-q", "-D", f"language={language}", "-D", "html_copy_source=0", "-d", work / f"doctrees-{language}")
+        run(sys.executable, "-m", "sphinx", *options, work / "docs", folder / place)
+    for place in LANGUAGES.values():
+        for lesson in LESSONS:
+            page, up = folder / place / "lessons" / f"{lesson}.html", "../" * (place.count("/") + 2)
+            own = f'<link rel="stylesheet" href="{up}lessons/page.css"><script type="module" src="{up}lessons/page.js">'
+            page.write_text(page.read_text("utf-8").replace("</head>", f"{own}</script></head>", 1), "utf-8")
+
+
+def add_pages(folder: Path) -> None:
+    """Put our own pages beside JupyterLite, and what the first of them lists."""
+    for file in (HERE / "page.css", HERE / "words.js", *HERE.glob("*.html")):
+        shutil.copy(file, folder)
+    for name in ("lessons", "onnx", "start"):
+        (folder / name).mkdir()
+        for file in (HERE / name).iterdir():
+            if file.suffix in {".css", ".js", ".py"}:
+                shutil.copy(file, folder / name)
+    shutil.copy(HERE.parent / "typed.py", folder / "lessons")
+    lessons = [
+        {"name": name, **{code: heading(folder / LANGUAGES[code], name) for code in LANGUAGES}} for name in LESSONS
+    ]
+    listed = {"ALL_LABS": len(list(LABS.glob("*/lab.toml"))), "LABS": list(map(listed_lab, labs())), "LESSONS": lessons}
+    lines = [f"export const {name} = {json.dumps(value, ensure_ascii=False)};\n" for name, value in listed.items()]
+    (folder / "start" / "contents.js").write_text("".join(lines), "utf-8")
+
+
+def heading(docs: Path, lesson: str) -> str:
+    """Return a lesson's title as its page has it."""
+    return re.search(r"<h1>(.*?)<a", (docs / "lessons" / f"{lesson}.html").read_text("utf-8"))[1]
+
+
+def listed_lab(notebook: Path) -> dict[str, object]:
+    """Return what the start page says of a lab."""
+    texts = {
+        code: tomllib.loads((folder_of(notebook) / name).read_text("utf-8"))
+        for code, name in (("en", "lab.toml"), ("zh_CN", "lab.zh_CN.toml"))
+    }
+    titles = {code: text["title"] for code, text in texts.items()}
+    return {"notebook": notebook.name, "minutes": texts["en"]["minutes"], **titles}
 
 
 def run(*command: object, inside: Path | None = None) -> None:

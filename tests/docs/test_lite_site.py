@@ -37,6 +37,9 @@ gallery.press("open")
 from assistant.session.kits import package_for
 exhibit = next(one for one in gallery._all if one.planning.choice)
 package_for(exhibit.machine, exhibit.planning.choice, "a PC")
+from pathlib import Path
+from assistant.labs.in_page import run_in_page
+run_in_page([sys.executable, "-m", "assistant", "plan", "--replay", "linux-arch-rx9070xt", "--why"], {}, Path.cwd())
 print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
 """
 
@@ -49,6 +52,14 @@ no_numpy.stand_in()
 import page
 ways = [(file, target) for file in sys.argv[3:] for target in json.loads(page.targets())]
 answers = [(file, target, json.loads(page.check(file, sys.argv[2], target, "en"))) for file, target in ways]
+print(json.dumps([answers, sorted({name.partition(".")[0] for name in sys.modules})]))
+"""
+# What a lesson's page does with the lines that a reader runs there.
+TYPED = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+import typed
+answers = [typed.answer(line, "en") for line in sys.argv[2:]]
 print(json.dumps([answers, sorted({name.partition(".")[0] for name in sys.modules})]))
 """
 # Constants of every sort, sparse ones among them, a function to be opened and pads that decide where a node runs.
@@ -73,9 +84,10 @@ def named(lines):
 
 @pytest.mark.process
 def test_everything_that_the_demo_loads_is_in_its_list(tmp_path):
-    """Those of the assistant's packages that the gallery and its wizard import are the ones that the site brings."""
+    """Those of the assistant's packages that the gallery, its wizard and a lab's lines import, the site brings."""
     environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-c", LOADED], env=environment, capture_output=True, text=True, check=True)
+    command = [sys.executable, "-c", LOADED]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
     owners = packages_distributions()
     loaded = {canonicalize_name(name) for module in json.loads(done.stdout) for name in owners.get(module, ())}
     listed = named((LITE / "requirements.txt").read_text("utf-8").splitlines())
@@ -136,18 +148,50 @@ def test_everything_that_the_page_for_onnx_loads_is_in_its_lists(in_the_page):
     assert json.loads(started[1]) == sorted(listed | {"torch-setup-assistant"})
 
 
-def test_the_page_for_onnx_has_all_its_words_in_both_languages():
-    """Each text that the page shows or its programs name is there in English and in Chinese, with the same values."""
-    texts = (LITE / "onnx" / "texts.js").read_text("utf-8")
-    tables = re.findall(r"^  (?:en|zh_CN): \{\n(.*?)^  \},", texts, re.MULTILINE | re.DOTALL)
-    english, chinese = (dict(re.findall(r"^    (\w+):\s+\"(.+)\",$", table, re.MULTILINE)) for table in tables)
+def tables(texts):
+    """Give the words of a page in English and in Chinese, by key."""
+    found = re.findall(r"^  (?:en|zh_CN|\"zh-CN\"): \{\n(.*?)^  \},", texts, re.MULTILINE | re.DOTALL)
+    return [dict(re.findall(r"^    (\w+):\s+\"(.+)\",$", table, re.MULTILINE)) for table in found]
+
+
+@pytest.mark.parametrize(("page", "folder"), [("index.html", "start"), ("onnx.html", "onnx"), ("", "lessons")])
+def test_each_page_has_all_its_words_in_both_languages(page, folder):
+    """Each text that a page shows or its programs name is there in English and in Chinese, with the same values."""
+    english, chinese = tables((LITE / folder / "texts.js").read_text("utf-8"))
+    assert english
     assert list(english) == list(chinese)
     for key, text in english.items():
         assert sorted(re.findall(r"\{\w+\}", text)) == sorted(re.findall(r"\{\w+\}", chinese[key])), key
-    page, script = ((LITE / name).read_text("utf-8") for name in ("onnx.html", "onnx/page.js"))
-    shown = dict(re.findall(r"data-text=\"(\w+)\">([^<]+)<", page))
+    text, script = (LITE / page).read_text("utf-8") if page else "", (LITE / folder / "page.js").read_text("utf-8")
+    shown = dict(re.findall(r"data-text=\"(\w+)\">([^<]+)<", text))
     assert {key: english[key] for key in shown} == shown
-    assert set(re.findall(r"(?:words|say)\(\"(\w+)\"", script)) <= set(english)
+    assert set(re.findall(r"(?:\b(?:words|say)\(\"|\b(?:words|texts)\.(?!js\b))(\w+)", script)) <= set(english)
+
+
+@pytest.fixture(scope="module")
+def lesson_lines():
+    """Give the lines of the lessons that can be run in their pages, by the pages' own pattern."""
+    offered = re.search(r"^const RUNS_HERE = /(.+)/;$", (LITE / "lessons" / "page.js").read_text("utf-8"), re.MULTILINE)
+    pages = sorted((LITE.parent / "lessons").glob("*.md"))
+    lines = [line for page in pages for line in page.read_text("utf-8").splitlines()]
+    return [found[1] for line in lines if (found := re.match(offered[1], line))]
+
+
+@pytest.mark.process
+def test_the_lines_of_the_lessons_run_in_their_pages(lesson_lines, tmp_path):
+    """Each one that is offered answers, and nothing but the packages that the page loads is needed for it."""
+    assert len(lesson_lines) > 15
+    command = [sys.executable, "-c", TYPED, LITE.parent, *lesson_lines]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    answers, modules = json.loads(done.stdout)
+    for line, (status, printed) in zip(lesson_lines, answers, strict=True):
+        assert status in {0, 1}, printed
+        assert printed, line
+    owners = packages_distributions()
+    loaded = {canonicalize_name(owner) for module in modules for owner in owners.get(module, ())}
+    brought = named((LITE / "requirements.txt").read_text("utf-8").splitlines()) | {"markupsafe", "pyyaml"}
+    started = re.search(r"const PACKAGES = (\[.+?\])", (LITE / "lessons" / "worker.js").read_text("utf-8"))
+    assert json.loads(started[1]) == sorted(loaded & brought | {"torch-setup-assistant"})
 
 
 def test_a_session_without_threads_returns_first_and_then_works():

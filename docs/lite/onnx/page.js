@@ -1,12 +1,11 @@
 // Takes a model, hands it to Python in a worker, and draws what comes back. No request carries anything of the model.
 
+import { filled, language, speak } from "../words.js";
 import { TEXTS } from "./texts.js";
 
 const at = (id) => document.getElementById(id);
-const CHINESE = /^zh\b/i;
 const FEW = 3;  // targets
 
-let language = CHINESE.test(navigator.language) ? "zh_CN" : "en";
 let chosen = null;  // {files, model}: what was dropped or chosen last
 let answers = null;  // one for each target
 let proposed = null;  // {file, sizes}: what could stand in place of its open sizes
@@ -15,7 +14,7 @@ let isReady = false;
 let said = { key: "starting", values: {} };  // in the status line
 
 function words(key, values = {}) {
-  return TEXTS[language][key].replace(/\{(\w+)\}/g, (_whole, name) => values[name] ?? "");
+  return filled(TEXTS[language][key], values);
 }
 
 function element(tag, name, content = "") {
@@ -212,20 +211,6 @@ function save(name, content, type) {
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);  // ms; the browser has taken it by then
 }
 
-function translate() {
-  document.documentElement.lang = language === "en" ? "en" : "zh-CN";
-  document.title = words("title");
-  for (const node of document.querySelectorAll("[data-text]")) node.textContent = words(node.dataset.text);
-  say(said.key, said.values);
-}
-
-at("language").value = language;
-at("language").addEventListener("change", () => {
-  language = at("language").value;
-  translate();
-  complain("");
-  if (answers) check();  // what Python says of the model is asked for anew
-});
 at("files").addEventListener("change", () => {
   const files = [...at("files").files];
   at("files").value = "";  // so that the same file can be chosen again
@@ -258,5 +243,9 @@ for (const kind of ["dragenter", "dragover", "dragleave", "drop"]) {
   });
 }
 
-translate();
+speak(TEXTS, () => {
+  say(said.key, said.values);
+  complain("");
+  if (answers) check();  // what Python says of the model is asked for anew
+});
 begin();
