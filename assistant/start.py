@@ -41,8 +41,10 @@ HOME = ROOT / ".assistant"
 LOG = HOME / "start.log"
 TAIL_LINES = 12
 BROWSER_LIMIT_SECONDS = 900.0
-KINDS = ("core", "onnx", "lab", "test", "bench")  # of environments; each holds what those before it hold
-NEEDS = {"lab": "lab", "labs": "lab", "onnx": "onnx", "test": "test", "bench": "bench"}  # by command; else the core
+# Of environments; each holds what those before it hold, but the lab no server for agents.
+KINDS = ("core", "onnx", "mcp", "lab", "test", "bench")
+# By command; else the core.
+NEEDS = {"lab": "lab", "labs": "lab", "onnx": "onnx", "mcp": "mcp", "test": "test", "bench": "bench"}
 TESTS = ("test", "bench")  # which run in this folder, and hold what the lab holds
 # Of pyproject.toml's dependencies, by environment.
 GROUPS = {"onnx": ["proof"], "lab": ["proof"], "test": ["proof", "test"], "bench": ["proof", "test", "benchmark"]}
@@ -113,8 +115,8 @@ def _python(folder: Path) -> Path:
 
 def _finished(kind: str) -> Path | None:
     """Find the Python of a finished environment that holds enough."""
-    folders = map(_folder, KINDS[KINDS.index(kind) :])
-    return next((_python(folder) for folder in folders if _is_finished(folder)), None)
+    enough = (other for other in KINDS[KINDS.index(kind) :] if (kind, other) != ("mcp", "lab"))
+    return next((_python(folder) for folder in map(_folder, enough) if _is_finished(folder)), None)
 
 
 def _is_finished(folder: Path) -> bool:

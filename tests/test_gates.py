@@ -175,6 +175,7 @@ PRINTERS = (
 # Who turns a message into a sentence: the shells, the writers of files, and these.
 RENDERERS = {
     "cli/": "it prints",
+    "mcp/": "it answers",
     "wizard/": "it draws",
     "bundle/": "it writes a page and sentences for scripts",
     "export/": "it writes files for people",
@@ -183,6 +184,7 @@ RENDERERS = {
     "start.py": "it prints before anything is installed",
     "model/errors.py": "the text of an exception that nobody caught",
     "model/record.py": "`--json` has the text beside the key",
+    "session/answers.py": "likewise",
     "onnx/picture.py": "it draws a file",
     "onnx/compare.py": "the first line of what a runtime said",
     "session/gallery.py": "labels are sorted and searched as people read them",
@@ -364,7 +366,7 @@ ELSEWHERE = {"torch", "torch_directml", "onnxruntime", "babel"}
 # Programs for other environments, files that users copy, and what the translations are made with.
 NOT_OURS = ("install/programs/", "labs/library/", "labs/programs/", "labs/template/", "runtime/", "locale/")
 # Rooms whose modules only run where an extra is installed; a module of any other room may import the core alone.
-EXTRA_OF_ROOM = {"onnx/": "onnx", "wizard/": "lab", "labs/course/grading": "course", "labs/": "lab"}
+EXTRA_OF_ROOM = {"onnx/": "onnx", "wizard/": "lab", "labs/course/grading": "course", "labs/": "lab", "mcp/": "mcp"}
 # Where the core asks first whether the package is there, and does without it otherwise.
 ASKED_FIRST = {"diagnose/prefilter.py": {"ahocorasick_rs"}, "runtime/fallback.py": {"matplotlib"}}
 
@@ -377,6 +379,7 @@ def test_every_import_is_declared():
     allowed = {
         "onnx": core | _modules_of(extras["onnx"]),
         "lab": core | _modules_of(extras["onnx"] + extras["lab"]),
+        "mcp": core | _modules_of(extras["onnx"] + extras["mcp"]),
         "course": core | _modules_of(extras["onnx"] + extras["lab"] + extras["course"]),
     }
     undeclared = []
@@ -404,7 +407,7 @@ def test_every_package_is_imported():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
     used = {name for path in MODULES for name in _imported(path)}
-    declared = _modules_of(project["dependencies"] + extras["onnx"] + extras["lab"])
+    declared = _modules_of(project["dependencies"] + extras["onnx"] + extras["lab"] + extras["mcp"])
     assert declared - used == {"jupyterlab", "ipykernel"}
 
 

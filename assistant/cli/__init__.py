@@ -7,7 +7,6 @@ import importlib
 import os
 import signal
 import sys
-import traceback
 
 import click
 
@@ -16,7 +15,7 @@ from assistant.cli.terminal import echo
 from assistant.host.interrupts import REQUESTS_TO_END, heed_requests_to_end
 from assistant.host.streams import keep_log, settle_streams
 from assistant.i18n import FOLDER, LANGUAGES, STARTED_AS, _, as_typed, say, sentences, show_options, use_language
-from assistant.model.errors import AssistantError, Cancelled, WorkFailed
+from assistant.model.errors import AssistantError, Cancelled
 from assistant.model.visible import visible
 
 __all__ = ["main"]
@@ -40,6 +39,7 @@ COMMANDS = {
     "apply": "apply",
     "check": "check",
     "onnx": "onnx",
+    "mcp": "mcp",
     "catalog": "catalog",
     "labs": "labs",
     "fleet": "fleet",
@@ -154,16 +154,9 @@ def _failure(error: BaseException) -> AssistantError:
 
         if belongs := extra_of(error.name):
             return lacking(*belongs)
-    return _fault(error)
+    from assistant.session.headless import fault  # noqa: PLC0415 - likewise
 
-
-def _fault(error: BaseException) -> WorkFailed:
-    """Keep the traceback of a fault of ours in a file and say where."""
-    from assistant.session.store import Store  # noqa: PLC0415 - not needed while all goes well
-
-    path = Store().keep_fault("".join(traceback.format_exception(error)))
-    message = _("The assistant itself failed: {kind}: {reason}.", kind=type(error).__name__, reason=error)
-    return WorkFailed(message, hint=_("Please report it with the file {path}.", path=path))
+    return fault(error)
 
 
 def _print_failure(error: AssistantError) -> int:

@@ -26,9 +26,9 @@ from assistant.model.errors import BadInput
 from assistant.model.finding import Diagnosis
 from assistant.model.machine import Detection, Machine
 from assistant.model.record import Record, from_json
+from assistant.session.answers import of_log
 from assistant.session.diagnosis import diagnosed_lines, machine_of_log, placed_causes, unexplained
 from assistant.session.doctor import judged
-from assistant.session.state import Unexplained
 
 
 class Case(Record, frozen=True):
@@ -86,7 +86,7 @@ def diagnose(
     diagnoses = tuple(diagnosis for diagnosis, _line in causes)
     _write(files, read, known, causes)
     if as_json:
-        echo_json(_answer(read, known, diagnoses))
+        echo_json(of_log(read, known, diagnoses))
         return
     from assistant.cli.draw import draw_diagnoses, draw_findings, draw_unknown  # noqa: PLC0415 - --json needs no drawing
 
@@ -121,10 +121,4 @@ def _of_line(line: str) -> object:
     case = from_json(line, Case, say("This line"))
     read = read_log(case.log)
     causes = placed_causes(diagnosed_lines(read, case.machine), read, case.machine)
-    return _answer(read, case.machine, tuple(diagnosis for diagnosis, _line in causes))
-
-
-def _answer(read: Log, machine: Machine, diagnoses: tuple[Diagnosis, ...]) -> dict[str, object]:
-    """Return the causes, or what can be said without one."""
-    rest = unexplained(read, machine) if not diagnoses else Unexplained()
-    return {"diagnoses": diagnoses, **({"unexplained": rest} if rest != Unexplained() else {})}
+    return of_log(read, case.machine, (diagnosis for diagnosis, _line in causes))

@@ -13,14 +13,14 @@ from assistant.cli.options import source_options
 from assistant.cli.table import draw_rows
 from assistant.cli.terminal import ask, echo, echo_json, json_option, yes_option
 from assistant.host.live import LiveHost
-from assistant.i18n import _, as_typed, render, say
+from assistant.i18n import _, as_typed, say
 from assistant.install import Made, Sources, forget, made_environments, remove_environment, spot_at
 from assistant.install import prune as prune_downloads
 from assistant.model.errors import Cancelled
-from assistant.model.record import with_words
 from assistant.session.actions import Pick
+from assistant.session.answers import of_environment, of_environments
 from assistant.session.state import State, Task
-from assistant.session.survey import Known, Repair, Survey
+from assistant.session.survey import Repair, Survey
 
 
 @click.command()
@@ -97,12 +97,10 @@ def _visit(journey: Journey, wanted: dict[Task, str], *, yes: bool, as_json: boo
     if repair and (yes or not as_json):
         _agree(repair, yes=yes, as_json=as_json)
         journey.run(Task.REPAIR)
-    survey, told = journey.state.survey or Survey(), _as_plain(repair) if repair else {}
+    survey = journey.state.survey or Survey()
     known = survey.of(journey.state.picked)
     if as_json:
-        every = {"environments": [_told(one) for one in survey.environments], "cut_short": survey.cut_short}
-        notes = (*told.pop("notes", ()), *survey.notes)
-        echo_json({**told, "notes": notes, "environment": _told(known)} if known else every)
+        echo_json(of_environment(known, survey, repair) if known else of_environments(survey))
     elif known:
         draw_findings(survey.notes)
         draw_environment(known)
@@ -116,21 +114,6 @@ def _agree(repair: Repair, *, yes: bool, as_json: bool) -> None:
         draw_repair(repair)
     if not yes and not ask(say("Change these packages now?"), default=False, err=True):
         raise Cancelled(_("Nothing was changed."), hint=_("Run the command again when you are ready."))
-
-
-def _told(known: Known) -> dict[str, object]:
-    """Return what is known of an environment for `--json`, with its light and the sentence about it."""
-    plain = with_words(known)
-    fields = plain if isinstance(plain, dict) else {}
-    fields.pop("stamp", None)  # says nothing to anybody else
-    return {**fields, "light": known.light.value, "state": render(known.state)}
-
-
-def _as_plain(repair: Repair) -> dict[str, Any]:
-    """Return the difference for `--json`: what the environment holds beside it is no answer."""
-    difference = repair.difference
-    told = {"path": repair.path, "moves": difference.moves, "download_bytes": difference.download}
-    return {**told, "mends": repair.mends, "remains": repair.remains, "notes": difference.findings}
 
 
 def _remove(name: str, *, yes: bool) -> str:

@@ -23,17 +23,17 @@ from assistant.cli.draw import (
 from assistant.cli.terminal import ask
 from assistant.host.interrupts import on_interrupt
 from assistant.host.live import LiveHost
-from assistant.i18n import Text, _, say, sentences
+from assistant.i18n import _, say
 from assistant.install import Sources
-from assistant.model.errors import AssistantError, BadInput, Cancelled, WorkFailed
+from assistant.model.errors import AssistantError, Cancelled, WorkFailed
 from assistant.model.plan import Plan, Planning, Request
 from assistant.model.record import replace
 from assistant.session.actions import Answer, Resume, Wish
+from assistant.session.headless import OnlyFinished, failure_of, refuse_blocked
 from assistant.session.installing import stopped
 from assistant.session.runner import InlineRunner
 from assistant.session.session import TAKE_BACK, Session
 from assistant.session.state import Phase, State, Task
-from assistant.session.store import Store
 
 DRAW: dict[Task, Callable[[State], None]] = {
     Task.DETECT: draw_detected,
@@ -44,14 +44,6 @@ DRAW: dict[Task, Callable[[State], None]] = {
     Task.DIAGNOSE: draw_diagnosed,
     Task.EXPORT: draw_exported,
 }
-
-
-class OnlyFinished(Store):
-    """Keeps the last setup until another environment stands: what is refused or only tried replaces nothing."""
-
-    def save(self, state: State) -> Text:
-        """Write a state that has a plan and the environment made for it."""
-        return super().save(state) if state.environment and state.plan else ""
 
 
 class Journey:
@@ -79,8 +71,7 @@ class Journey:
         A `KeyboardInterrupt` that is raised carries what stands then, as an `AssistantError`.
         """
         for task in tasks:
-            if reasons := self.session.blockers(task):
-                raise BadInput(sentences(reasons), hint=_("Run `assistant setup` first."))
+            refuse_blocked(self.session, task)
             try:
                 # Ctrl-C stops what changes files only where it can be taken back, and anything else at once.
                 heard = on_interrupt(self._interrupt) if task in TAKE_BACK else nullcontext()
@@ -132,9 +123,7 @@ class Journey:
             self.session.begin(Task.DIAGNOSE)
             if not self._quiet:
                 draw_causes(self.state)
-        if status.phase is Phase.FAILED:
-            failure = AssistantError(status.message, hint=status.hint)
-            failure.exit_code = status.exit_code or 1
+        if failure := failure_of(self.state, task):
             raise failure
 
     def _answer(self, old: State, new: State) -> None:

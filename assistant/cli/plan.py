@@ -16,9 +16,9 @@ from assistant.cli.options import (
     source_options,
     trust_index_option,
 )
-from assistant.cli.planning import plan_each, plan_tools
-from assistant.cli.project import Answered, agree_project, project_of
-from assistant.cli.terminal import echo, echo_json, json_option
+from assistant.cli.planning import plan_each, plan_tools, print_planning
+from assistant.cli.project import agree_project, project_of
+from assistant.cli.terminal import echo, json_option
 from assistant.cli.variants import answer_variants
 from assistant.detect import detect
 from assistant.i18n import render
@@ -94,11 +94,7 @@ def plan(
     if not (planning.choice or as_json):
         raise nothing_fits(planning)
     if as_json:
-        echo_json(
-            Answered(choice=planning.choice, plans=planning.plans, rejected=planning.rejected, project=project)
-            if project
-            else planning
-        )
+        print_planning(planning, project, here if why else None)
     else:
         from assistant.cli.draw import draw_planning  # noqa: PLC0415 - --json need not load the drawing library
 

@@ -10,15 +10,18 @@ from typing import Any
 from assistant.catalog import Catalog
 from assistant.cli.brief import read_brief
 from assistant.cli.inputs import print_answers, read_lines
-from assistant.cli.terminal import echo
+from assistant.cli.terminal import echo, echo_json
 from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
 from assistant.i18n import render, say
 from assistant.install import Sources, Tools
 from assistant.model.event import Event, Progress
+from assistant.model.machine import Machine
 from assistant.model.plan import Planning, Request
+from assistant.model.project import Project
 from assistant.model.record import to_json
 from assistant.plan import PlanInputs, kind_of
+from assistant.session.answers import of_planning
 from assistant.session.joint import decided
 
 _KINDS = 1024  # chosen: kinds of machines whose plans are kept, some 20 kB each
@@ -47,3 +50,8 @@ def plan_each(file: str, catalog: Catalog, request: Request, tools: Tools) -> No
         return decided(PlanInputs(brief, catalog, brief.asked(request)), tools, look=False)
 
     print_answers(read_lines(file), lambda line: of_kind(to_json(kind_of(read_brief(line, say("This line"))))))
+
+
+def print_planning(planning: Planning, project: Project | None, machine: Machine | None) -> None:
+    """Print plans as JSON, with `machine` also why, and what another driver would bring."""
+    echo_json(of_planning(planning, project, machine))

@@ -11,15 +11,9 @@ from assistant.cli.terminal import ask, echo
 from assistant.host.live import LiveHost
 from assistant.i18n import _, as_typed
 from assistant.install import Sources
-from assistant.model.plan import Planning, Request
+from assistant.model.plan import Request
 from assistant.model.project import Project
 from assistant.views import guessed, project_lines, project_summary
-
-
-class Answered(Planning, frozen=True, omit_defaults=False):
-    """The planner's answer, and the project that it was asked for."""
-
-    project: Project | None = None
 
 
 def project_of(options: dict[str, Any], trusted: Iterable[str]) -> Project | None:

@@ -26,12 +26,12 @@ from assistant.cli.options import (
 from assistant.cli.project import agree_project, project_of
 from assistant.cli.terminal import echo_json, json_option, yes_option
 from assistant.host.live import LiveHost
-from assistant.i18n import _, sentences
-from assistant.install import KERNEL, Consent, Sources, check_requirement, find_target
-from assistant.model.errors import BadInput, NothingFits
+from assistant.i18n import _
+from assistant.install import Consent, Sources, check_requirement
+from assistant.model.errors import BadInput
 from assistant.model.record import replace
-from assistant.plan import brings_cuda
-from assistant.session.actions import Choose
+from assistant.session.answers import of_preview
+from assistant.session.headless import settle_build, with_own_python
 from assistant.session.resume import last_setup, setup_of
 from assistant.session.state import State, Task
 
@@ -94,8 +94,7 @@ def install(target: str, *, dry_run: bool, yes: bool, as_json: bool, **options: 
     elif not as_json and preview:
         draw_preview(preview)
     if as_json:
-        shown = replace(preview, site=None) if preview else None  # what stands there is no answer
-        echo_json(shown if dry_run else journey.state.environment)
+        echo_json(of_preview(preview) if dry_run else journey.state.environment)
 
 
 @click.command()
@@ -127,28 +126,14 @@ def _prepared(
     request, project = request_of(options), project_of(options, options["trust_index"])
     if project:
         request = agree_project(request, project, asks=asks and not dry_run, all_taken=dry_run, quiet=quiet)
-    if not request.python and target not in {"", KERNEL}:  # an environment that stands keeps its own Python
-        site, own = find_target(target, host, whole=True)[1], str(host.facts("platform").get("python", ""))
-        if site and not own.startswith(f"{site.minor}."):
-            request = replace(request, python=site.minor)
+    request = with_own_python(request, target, host)
     built, indexes = options.pop("build_from_source"), options.pop("trust_index")
     consent = Consent(built=built, builds=not dry_run, indexes=indexes, asks=not dry_run)
     kernels, keep = options.pop("prefix_kernel", ""), options.pop("keep")
     state = State(target=target, kernels=kernels, folder=folder, request=request, keep=keep)
     with_cuda = options.pop("with_cuda")
     journey = Journey(state, Sources(host, **options, consent=consent), quiet=quiet, asks=asks)
-    planning = journey.run(Task.DETECT, Task.PLAN).planning
-    plans = planning.plans if planning else ()
-    if plans and brings_cuda(plans[-1]):  # gigabytes that nobody needs are never taken by --yes alone
-        if with_cuda:
-            journey.session.dispatch(Choose(index=len(plans) - 1))
-        elif journey.state.plan == plans[-2]:
-            raise NothingFits(
-                sentences((_("No CPU build of torch is available from here."), *plans[-2].warnings)),
-                hint=_(
-                    "Restore the connection, name a source with --index-url or --find-links, or take PyPI's build "
-                    "and its several GB of CUDA with --with-cuda-libraries."
-                ),
-            )
+    journey.run(Task.DETECT, Task.PLAN)
+    settle_build(journey.session, with_cuda=with_cuda)
     journey.run(Task.PREPARE)
     return journey

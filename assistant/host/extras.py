@@ -20,7 +20,7 @@ from assistant.model.errors import WorkFailed
 from assistant.model.shell import command_line
 
 NAME = "torch-setup-assistant"
-SMALLEST_FIRST = ("onnx", "bundle", "lab")
+SMALLEST_FIRST = ("onnx", "bundle", "lab", "mcp")
 _MODULES = {"google": "protobuf"}  # modules with another name than their package
 
 

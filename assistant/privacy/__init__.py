@@ -18,6 +18,7 @@ from assistant.privacy.rules import RULES, SECRET
 
 __all__ = [
     "NOBODY",
+    "USABLE_FIELDS",
     "Known",
     "Lines",
     "Policy",
@@ -36,7 +37,7 @@ class Policy(Enum):
 
 
 # Fields whose values tools read: within FREE records and messages they are USABLE.
-_USABLE_FIELDS = frozenset(
+USABLE_FIELDS = frozenset(
     {
         "packages", "hashes", "lock", "requirements", "requirement", "pins",
         "index_url", "url", "torch", "variant", "wheel", "version",
@@ -77,33 +78,33 @@ NOBODY = Known()
 V = TypeVar("V")
 
 
-def redact(value: V, policy: Policy = Policy.FREE, known: Known = NOBODY) -> V:
+def redact(value: V, policy: Policy = Policy.FREE, known: Known = NOBODY, usable: frozenset[str] = USABLE_FIELDS) -> V:
     """Return a copy without what must not leave this machine: of a text, or of all texts in values, records, messages.
 
-    Idempotent. A message keeps its own words; a record's versions and addresses stay usable.
+    Idempotent. A message keeps its own words; a record's versions and addresses, the fields `usable`, stay usable.
     """
-    redacted: V = _walked(value, policy, known)
+    redacted: V = _walked(value, policy, known, usable)
     return redacted
 
 
-def _walked(value: Any, policy: Policy, known: Known) -> Any:  # noqa: ANN401 - of the kind that was given
-    fields = partial(_field, policy=policy, known=known)
+def _walked(value: Any, policy: Policy, known: Known, usable: frozenset[str]) -> Any:  # noqa: ANN401 - as it was given
+    fields = partial(_field, policy=policy, known=known, usable=usable)
     if isinstance(value, str) and not isinstance(value, Enum):
         return _text(value, policy, known)
     if isinstance(value, Message):
         return replace(value, params={name: fields(name, item) for name, item in value.params.items()})
     if isinstance(value, dict):
-        return {_walked(key, policy, known): fields(key, item) for key, item in value.items()}
+        return {_walked(key, policy, known, usable): fields(key, item) for key, item in value.items()}
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return type(value)(*map(fields, value._fields, value))
     if isinstance(value, list | tuple | set | frozenset):
-        return type(value)(_walked(item, policy, known) for item in value)
+        return type(value)(_walked(item, policy, known, usable) for item in value)
     names: tuple[str, ...] = getattr(value, "__struct_fields__", ())  # msgspec's records, of which start.py has none
     return type(value)(**{name: fields(name, getattr(value, name)) for name in names}) if names else value
 
 
-def _field(name: object, value: Any, policy: Policy, known: Known) -> Any:  # noqa: ANN401 - likewise
-    return _walked(value, Policy.USABLE if name in _USABLE_FIELDS else policy, known)
+def _field(name: object, value: Any, policy: Policy, known: Known, usable: frozenset[str]) -> Any:  # noqa: ANN401
+    return _walked(value, Policy.USABLE if name in usable else policy, known, usable)
 
 
 def _text(text: str, policy: Policy, known: Known) -> str:

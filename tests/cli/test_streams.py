@@ -57,6 +57,7 @@ ARGUMENTS = {
     "onnx convert": "{new}",
     "onnx fix-shapes": "{new}",
     "onnx try": "{new}",
+    "mcp": "--skill",
     "catalog show": "support.workloads",
     "catalog check": f"--index-url {NOWHERE}",
     "catalog refresh": f"--yes --index-url {NOWHERE}",

@@ -1,0 +1,1 @@
+"""The shell for AI agents: tools over the Model Context Protocol that ask the rooms, and change nothing unasked."""

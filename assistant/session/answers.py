@@ -1,0 +1,77 @@
+"""What commands answer as JSON, in one place for the terminal's `--json` and for AI agents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from assistant.diagnose import Log
+from assistant.i18n import render
+from assistant.install import Prepared
+from assistant.model.finding import Diagnosis
+from assistant.model.machine import Machine
+from assistant.model.plan import Planning
+from assistant.model.project import Project
+from assistant.model.record import replace, with_words
+from assistant.plan import explain
+from assistant.session.diagnosis import unexplained
+from assistant.session.state import Unexplained
+from assistant.session.survey import Known, Repair, Survey
+from assistant.session.what_if import outlook
+
+Answer = dict[str, object]
+
+
+def of_planning(planning: Planning, project: Project | None = None, machine: Machine | None = None) -> Answer:
+    """Return the plans and the project that they are for; with `machine`, why, and what another driver would bring."""
+    answer = _fields(planning)
+    if project:
+        answer["project"] = with_words(project)
+    if machine:
+        bare = Machine(**{name: getattr(machine, name) for name in Machine.__struct_fields__})
+        answer["explanation"] = [render(line) for line in explain(planning, machine)]
+        answer["outlook"] = with_words(outlook(bare))
+    return answer
+
+
+def of_log(log: Log, machine: Machine, diagnoses: Iterable[Diagnosis]) -> Answer:
+    """Return the causes of what a log shows, or what can be said without one."""
+    found = tuple(diagnoses)
+    rest = Unexplained() if found else unexplained(log, machine)
+    told = {"unexplained": with_words(rest)} if rest != Unexplained() else {}
+    return {"diagnoses": with_words(found), **told}
+
+
+def of_preview(preview: Prepared | None) -> Answer:
+    """Return what an installation would do; what stands there is no answer."""
+    return _fields(replace(preview, site=None)) if preview else {}
+
+
+def of_environments(survey: Survey) -> Answer:
+    """Return the environments that were found."""
+    every = [_of_known(one) for one in survey.environments]
+    notes = {"notes": with_words(survey.notes)} if survey.notes else {}
+    return {"environments": every, "cut_short": survey.cut_short, **notes}
+
+
+def of_environment(known: Known, survey: Survey, repair: Repair | None = None) -> Answer:
+    """Return what is known of an environment, and the change that was worked out for it."""
+    change, notes = {}, survey.notes
+    if repair:
+        difference = repair.difference
+        change = {"path": repair.path, "moves": difference.moves, "download_bytes": difference.download}
+        change |= {"mends": repair.mends, "remains": repair.remains}
+        notes = (*difference.findings, *notes)
+    words = {name: with_words(value) for name, value in change.items()}
+    return {**words, "notes": with_words(notes), "environment": _of_known(known)}
+
+
+def _of_known(known: Known) -> Answer:
+    """Return an environment with its light and the sentence about it."""
+    fields = _fields(known)
+    fields.pop("stamp", None)  # says nothing to anybody else
+    return {**fields, "light": known.light.value, "state": render(known.state)}
+
+
+def _fields(record: object) -> Answer:
+    plain = with_words(record)
+    return plain if isinstance(plain, dict) else {}

@@ -1,0 +1,136 @@
+"""The official client, driven as by an agent, and a user who answers what the server asks."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+from anyio.from_thread import start_blocking_portal
+from mcp.client import Client
+from mcp.client.stdio import StdioServerParameters
+from mcp.types import ElicitResult
+
+Run = Callable[[], subprocess.CompletedProcess[str]]
+
+
+@dataclass
+class User:
+    """Agrees or not, and remembers what was asked."""
+
+    agrees: bool = True
+    asked: list[str] = field(default_factory=list)
+
+    async def answer(self, _context: object, params: Any) -> ElicitResult:
+        """Answer the form."""
+        self.asked.append(params.message)
+        return ElicitResult(action="accept", content={"agree": True}) if self.agrees else ElicitResult(action="decline")
+
+
+class Agent:
+    """A connected client: `call` gives what a tool answered, `progress` what the last call told meanwhile."""
+
+    def __init__(self, portal: Any, client: Client) -> None:
+        self._portal, self.client = portal, client
+        self.progress: list[tuple[float, float | None, str | None]] = []
+        self.failed = False
+
+    def call(self, tool: str, **arguments: object) -> dict[str, Any]:
+        """Call a tool; `failed` says afterwards whether it was an error."""
+        self.progress = []
+        result = self._portal.call(self._called, tool, arguments)
+        self.failed = bool(result.is_error)
+        return result.structured_content or {"text": "".join(part.text for part in result.content)}
+
+    async def _called(self, tool: str, arguments: dict[str, object]) -> Any:
+        return await self.client.call_tool(tool, arguments, progress_callback=self._told)
+
+    async def _told(self, number: float, total: float | None, message: str | None) -> None:
+        self.progress.append((number, total, message))
+
+    def cancelled(self, tool: str, after: Callable[[], bool], **arguments: object) -> None:
+        """Call a tool and cancel it once `after` holds."""
+
+        async def run() -> None:
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._called, tool, arguments)
+                await anyio.to_thread.run_sync(_until, after)
+                group.cancel_scope.cancel()
+
+        self._portal.call(run)
+
+    def do(self, method: str, *arguments: object, **options: object) -> Any:
+        """Call a method of the client."""
+
+        async def run() -> Any:
+            return await getattr(self.client, method)(*arguments, **options)
+
+        return self._portal.call(run)
+
+    def agreed(self, proposal: dict[str, Any]) -> dict[str, Any]:
+        """Ask the user about a proposal, and carry it out if they agree; else give the refusal."""
+        asked = self.call("ask_user", change=proposal["change"])
+        return asked if "consent" not in asked else self.call("carry_out", consent=asked["consent"])
+
+
+def _until(holds: Callable[[], bool]) -> None:
+    while not holds():
+        time.sleep(0.05)
+
+
+@contextlib.contextmanager
+def connected(env: dict[str, str], user: User | None = None, *options: str, mode: str = "auto") -> Iterator[Agent]:
+    """Start the server as a client's configuration does, and connect to it; without a user nobody can be asked."""
+    server = StdioServerParameters(
+        command=sys.executable, args=["-m", "assistant", "mcp", *options], env=env, cwd=env["HOME"]
+    )
+    client = Client(server, elicitation_callback=user.answer if user else None, mode=mode)
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(client):
+        yield Agent(portal, client)
+
+
+def solved(agent: Agent, path: str, program: Run, fails: str = "") -> list[str]:
+    """Mend an environment as the skill says until the program runs, by nothing but what the tools answer.
+
+    `fails` is what another program printed. Return the tools that proposed what was carried out, in order.
+    """
+    done: list[str] = []
+    while (ended := program()).returncode or fails:
+        assert len(done) < 4, (done, ended.stdout)
+        log, fails = fails or ended.stdout, ""
+        tool, proposal = _proposed(agent, path, log)
+        answer = agent.agreed(proposal)
+        assert not agent.failed, answer
+        done.append(tool)
+    return done
+
+
+def _proposed(agent: Agent, path: str, log: str) -> tuple[str, dict[str, Any]]:
+    """Take the first proposal that the tools make: a mend of what is wrong, a remedy, a new environment."""
+    looked = agent.call("check_environment", path=path)
+    gone = agent.failed or any(one["severity"] == "error" and "python" in one["key"] for one in wrong(looked))
+    refusals = []
+    if not gone and wrong(looked):
+        mend = agent.call("propose_mend", path=path)
+        if not agent.failed:
+            return "propose_mend", mend
+        refusals.append(mend)
+    for cause in agent.call("diagnose", log=log)["diagnoses"]:
+        for number in range(1, len(cause["remedies"]) + 1):
+            where = {} if gone else {"environment": path}
+            fix = agent.call("propose_fix", log=log, fix=f"{cause['key']}#{number}", **where)
+            if not agent.failed:
+                return "propose_fix", fix
+            refusals.append(fix)
+    raise AssertionError((looked, refusals, log))
+
+
+def wrong(looked: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return what is wrong with the packages of an environment that was checked; no stand-in for torch computes."""
+    found = looked["environment"].get("findings", ())
+    return [one for one in found if one["severity"] in {"error", "warning"} and not one["key"].startswith("verify.")]

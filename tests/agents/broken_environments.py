@@ -1,0 +1,177 @@
+"""Nine real environments, broken as people's are: installed by uv from an index, with programs that fail in them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from loopback import LoopbackIndex, with_code
+
+NUMPY_2 = """
+import numpy
+if int(numpy.__version__.split(".")[0]) > 1:
+    raise ImportError("A module that was compiled using NumPy 1.x cannot be run in NumPy " + numpy.__version__)
+"""
+NEW_TYPES = "from typing_extensions import TypeIs\n"
+DTYPE = """
+import numpy
+if int(numpy.__version__.split(".")[0]) > 1:
+    raise ValueError("numpy.dtype size changed, may indicate binary incompatibility. Expected 96 from C header")
+"""
+ONE_TORCH = """
+import importlib.metadata, torch
+assert [one.version for one in importlib.metadata.distributions() if one.name == "torch"] == [torch.__version__]
+"""
+HUB = "import huggingface_hub as hub; assert hub.__version__ < '1', 'huggingface-hub>=0.34.0,<1.0 is required'"
+
+
+class Broken:
+    """An environment, the index that it comes from, and how its program is run there."""
+
+    def __init__(self, index: LoopbackIndex, folder: Path, env: dict[str, str]) -> None:
+        self.index, self.path, self.env = index, folder / "an environment", env
+        self.program = ["-c", "import torch"]
+        self.failed = ""
+        self._uv("venv", "-q", "--no-project", "--python", sys.executable, str(self.path))
+
+    @property
+    def python(self) -> Path:
+        """Its Python."""
+        return self.path / "bin" / "python"
+
+    def run(self) -> subprocess.CompletedProcess[str]:
+        """Run its program."""
+        return self._run([str(self.python), *self.program])
+
+    def install(self, *requirements: str) -> str:
+        """Install packages without what they require; give what uv printed."""
+        done = self._run(
+            [sys.executable, "-m", "uv", "pip", "install", "--no-deps", "--python", str(self.python), *requirements]
+        )
+        return f"$ uv pip install {' '.join(requirements)}\n{done.stdout}"
+
+    def add(self, name: str, version: str, code: str = "", requires: tuple[str, ...] = ()) -> None:
+        """Put a wheel on the index, with some code at the end of its module."""
+        wheel, module = self.index.add(name, version, requires=requires), name.replace("-", "_")
+        if code:
+            module = {"onnxruntime_gpu": "onnxruntime"}.get(module, module)
+            with_code(wheel, module, f"__version__ = {version!r}\n{code}")
+
+    def twice(self, name: str, *versions: str) -> None:
+        """Let a package be recorded in several versions, of which the last has its files there."""
+        for version in versions:
+            self.install(f"{name}=={version}")
+            info = next(self.path.glob(f"lib/*/site-packages/{name}-{version}.dist-info"))
+            info.rename(info.with_name(f"{name}-{version}-aside"))
+        for aside in list(self.path.glob("lib/*/site-packages/*-aside")):
+            aside.rename(aside.with_name(aside.name.replace("-aside", ".dist-info")))
+
+    def _uv(self, *words: str) -> None:
+        subprocess.run([sys.executable, "-m", "uv", *words], env=self.env, check=True, capture_output=True)
+
+    def _run(self, words: list[str]) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            words, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        )
+
+
+def numpy_two(at: Broken) -> None:
+    """Put a torch that was built for NumPy 1 beside NumPy 2."""
+    at.add("torch", "2.2.2", NUMPY_2, requires=("numpy",))
+    at.add("numpy", "2.1.0")
+    at.install("torch", "numpy")
+    at.add("numpy", "1.26.4")
+
+
+def types_too_old(at: Broken) -> None:
+    """Let a package that torch requires be older than torch says."""
+    at.add("typing-extensions", "4.5.0")
+    at.add("torch", "2.2.2", NEW_TYPES, requires=("typing-extensions>=4.10",))
+    at.install("torch", "typing-extensions")
+    at.add("typing-extensions", "4.16.0", "TypeIs = None\n")
+
+
+def two_runtimes(at: Broken) -> None:
+    """Lay the GPU flavour of ONNX Runtime over the plain one."""
+    at.add("onnxruntime", "1.20")
+    at.add("onnxruntime-gpu", "1.20", "raise ImportError('libcublasLt.so.12: cannot open shared object file')\n")
+    at.install("onnxruntime")
+    at.install("onnxruntime-gpu")
+    at.program = ["-c", "import onnxruntime"]
+
+
+def torch_twice(at: Broken) -> None:
+    """Record two versions of torch, with the files of one."""
+    at.add("torch", "2.2.2")
+    at.add("torch", "2.1.0")
+    at.twice("torch", "2.2.2", "2.1.0")
+    at.program = ["-c", ONE_TORCH]
+
+
+def pandas_for_old_numpy(at: Broken) -> None:
+    """Install a package whose extensions were built for NumPy 1; only its import tells."""
+    at.add("pandas", "2.1.4", DTYPE)
+    at.add("numpy", "2.1.3")
+    at.install("pandas", "numpy")
+    at.add("numpy", "1.26.4")
+    at.program = ["-c", "import pandas"]
+
+
+def hub_too_new(at: Broken) -> None:
+    """Update a package past what another one allows."""
+    at.add("transformers", "4.57.0", requires=("huggingface-hub<1.0,>=0.34",))
+    at.add("huggingface-hub", "1.2.0")
+    at.install("transformers", "huggingface-hub")
+    at.add("huggingface-hub", "0.36.0")
+    at.program = ["-c", HUB]
+
+
+def wrong_name(at: Broken) -> None:
+    """Ask for a package by a name that is not its own."""
+    at.add("scikit-learn", "1.7.0")
+    at.failed = at.install("sklearn")
+    at.program = ["-c", "import scikit_learn"]
+
+
+def no_such_release(at: Broken) -> None:
+    """Ask for a release of torch that was never published."""
+    for version in ("2.6.0", "2.7.0"):
+        at.add("torch", version)
+    at.failed = at.install("torch==2.6.1")
+
+
+def for_windows(at: Broken) -> None:
+    """Install DirectML's flavour of ONNX Runtime, which loads on Windows alone."""
+    at.add("onnxruntime-directml", "1.20", "raise ImportError('DLL load failed')\n")
+    at.add("onnxruntime", "1.22")
+    at.install("onnxruntime-directml")
+    at.program = ["-c", "import onnxruntime"]
+
+
+CASES: dict[str, Callable[[Broken], None]] = {
+    made.__name__: made
+    for made in (
+        numpy_two,
+        types_too_old,
+        two_runtimes,
+        torch_twice,
+        pandas_for_old_numpy,
+        hub_too_new,
+        wrong_name,
+        no_such_release,
+        for_windows,
+    )
+}
+
+
+def home(folder: Path, index_url: str) -> dict[str, str]:
+    """Return the variables of a user whose home is a folder, and whose packages come from an index."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "UV_", "VIRTUAL_ENV"))}
+    names = ("XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "JUPYTER_DATA_DIR", "UV_CACHE_DIR")
+    places = {name: str(folder / name) for name in names}
+    told = {"PIP_CONFIG_FILE": os.devnull, "UV_DEFAULT_INDEX": index_url, "UV_LINK_MODE": "copy", "UV_NO_CONFIG": "1"}
+    python = {"UV_PYTHON_DOWNLOADS": "never", "PYTHONPATH": str(Path(__file__).parents[2])}
+    return {**kept, **places, **told, **python, "HOME": str(folder), "LANGUAGE": "en", "PYTHONWARNINGS": "ignore"}
