@@ -20,6 +20,7 @@ from assistant.host.live import LiveHost
 from assistant.install import Sources
 
 START_MS = 240_000  # Python itself has to start in the page, on a machine that may be busy
+IDLE = ".jp-Notebook-ExecutionIndicator[data-status=idle]"  # until then JupyterLab runs no cell, whatever is pressed
 
 
 class Quiet(SimpleHTTPRequestHandler):
