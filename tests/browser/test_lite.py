@@ -15,9 +15,9 @@ from assistant.machines import shipped
 
 
 def open_notebook(page: Page, address: str, name: str) -> None:
-    """Show a notebook of the site."""
+    """Show a notebook of the site, and wait until its cells can be run."""
     page.goto(f"{address}/lab/index.html?path={name}")
-    page.locator(".jp-Notebook .jp-CodeCell").first.wait_for(state="attached")
+    page.locator(IDLE).first.wait_for(state="attached")
 
 
 @pytest.mark.heavy
