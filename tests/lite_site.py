@@ -7,10 +7,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 from guided import ROOT
@@ -20,6 +21,7 @@ from assistant.host.live import LiveHost
 from assistant.install import Sources
 
 START_MS = 240_000  # Python itself has to start in the page, on a machine that may be busy
+IDLE = ".jp-Notebook-ExecutionIndicator[data-status=idle]"  # until then JupyterLab runs no cell, whatever is pressed
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -28,11 +30,16 @@ class Quiet(SimpleHTTPRequestHandler):
     def log_message(self, *_arguments: object) -> None:
         """Say nothing."""
 
+    def copyfile(self, source: BinaryIO, outputfile: BinaryIO) -> None:
+        """Send a file; a browser that leaves the page takes no more of it."""
+        with suppress(ConnectionError):
+            super().copyfile(source, outputfile)
+
 
 def build(folder: Path) -> subprocess.CompletedProcess[str]:
     """Run the documented command."""
     command = [sys.executable, "-m", "uv", "run", "docs/lite/build.py", folder]
-    environment = {**os.environ, **Sources(LiveHost()).environment}
+    environment = {**os.environ, **Sources(LiveHost()).environment, "UV_NO_BUILD": "0"}  # the assistant itself is built
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
 
 

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 from accessibility import STRICT, violations
 from guided import run_first_cell, unfold
-from lite_site import START_MS, build
+from lite_site import IDLE, START_MS, build
 from playwright.sync_api import Locator, Page, expect
 
 from assistant.machines import shipped
 
 
 def open_notebook(page: Page, address: str, name: str) -> None:
-    """Show a notebook of the site."""
+    """Show a notebook of the site, and wait until its cells can be run."""
     page.goto(f"{address}/lab/index.html?path={name}")
-    page.locator(".jp-Notebook .jp-CodeCell").first.wait_for(state="attached")
+    page.locator(IDLE).first.wait_for(state="attached")
 
 
 @pytest.mark.heavy
@@ -86,6 +86,7 @@ def test_a_lab_is_played_to_its_end_without_a_server(site_visitor: Page, site_ad
     """The start page opens it; its program fails in the page, its cause is named, and the mended file is right."""
     site_visitor.goto(site_address)
     site_visitor.get_by_role("link", name="The render group in a container").click()
+    site_visitor.locator(IDLE).first.wait_for()
     cell = site_visitor.locator(".jp-Notebook .jp-CodeCell").first
     cell.locator(".cm-content").click()
     site_visitor.keyboard.press("Control+Enter")

@@ -6,7 +6,7 @@ import { TEXTS } from "./texts.js";
 // What needs neither this machine, packages that a browser lacks, nor another process.
 const RUNS_HERE = /^\$ ((?:echo (?:'[^']*'|"[^"]*") \| )?assistant (?:catalog|detect|diagnose|doctor|export --list|fit|plan|recipes)\b.*)$/;
 
-const language = document.documentElement.lang.startsWith("zh") ? "zh-CN" : "en";
+const language = document.documentElement.lang.startsWith("zh") ? "zh_CN" : "en";
 const words = TEXTS[language];
 let worker = null;
 let isReady = false;
@@ -53,7 +53,7 @@ function ask(form) {
   begin();
   waiting.push(form);
   show(form, isReady ? words.running : words.starting);
-  worker.postMessage({ line: form.elements.line.value, language: language.replace("-", "_") });
+  worker.postMessage({ line: form.elements.line.value, language });
 }
 
 function formFor(line) {

@@ -13,7 +13,7 @@ export const TEXTS = {
     nothing: "It prints nothing.",
     broken: "Python could not start: {reason}. Load the page again.",
   },
-  "zh-CN": {
+  zh_CN: {
     about: "在这个页面里，向助手提问的命令行可以修改并运行：请打开其下方的“在这里试试”。其他命令行需要终端；实验需要电脑上的 JupyterLab，但列在",
     start: "起始页",
     end: "上的除外。",
