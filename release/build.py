@@ -32,7 +32,7 @@ from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).resolve().parent.parent
 CONSTRAINTS = "release/constraints.txt"  # the releases of what builds: another hatchling may write other bytes
-LINTERS = {
+LINTERS: dict[str, list[str | Path]] = {
     "twine>=6": ["twine", "check", "--strict"],  # what PyPI would refuse
     "check-wheel-contents>=0.6": ["check-wheel-contents", "--config", ROOT / "pyproject.toml"],  # what does not belong
 }
@@ -133,9 +133,9 @@ def build(name: str, folder: Path, options: Sequence[str], tree: Path) -> list[P
 
 def check(files: Sequence[Path]) -> None:
     """Let the linters of distributions look at them."""
-    for package, (program, *words) in LINTERS.items():
-        looked_at = [path for path in files if path.suffix == ".whl" or program == "twine"]
-        run([*UV, "tool", "run", "--from", package, program, *words, *looked_at])
+    for package, words in LINTERS.items():
+        looked_at = [path for path in files if path.suffix == ".whl" or "twine" in words]
+        run([*UV, "tool", "run", "--from", package, *words, *looked_at])
 
 
 def try_out(name: str, files: Sequence[Path], scratch: Path) -> None:
