@@ -20,6 +20,7 @@ import argparse
 import hashlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -32,10 +33,7 @@ from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).resolve().parent.parent
 CONSTRAINTS = "release/constraints.txt"  # the releases of what builds: another hatchling may write other bytes
-LINTERS: dict[str, list[str | Path]] = {
-    "twine>=6": ["twine", "check", "--strict"],  # what PyPI would refuse
-    "check-wheel-contents>=0.6": ["check-wheel-contents", "--config", ROOT / "pyproject.toml"],  # what does not belong
-}
+TABLES = {"assistant": "pyproject.toml", "catalogue": "catalogue/pyproject.toml"}
 UV = (sys.executable, "-m", "uv")
 REPLAYED = "linux-ubuntu2404-rtx4090"  # the recorded machine that the built wheel must plan for
 NEWEST = r"^## (?P<version>\S+) - (?P<day>.+)$"  # the first heading of CHANGELOG.md: "## 0.2.0 - 2026-12-01"
@@ -55,12 +53,14 @@ def main() -> None:
     if wanted.folder.exists() and any(path.name != ".gitignore" for path in wanted.folder.iterdir()):
         sys.exit(f"Nothing was built: {wanted.folder} is not empty; all that lies there would be published.")
     with TemporaryDirectory() as scratch:
-        files = build(wanted.name, wanted.folder.resolve(), further, Path(scratch) / "tree")
-        check(files)
+        target = wanted.folder.resolve()
+        files = build(wanted.name, Path(scratch), further)
+        check(wanted.name, files)
         try_out(wanted.name, files, Path(scratch))
         os.chdir(ROOT)  # Windows removes no folder in which a program works
-    for path in files:
-        sys.stdout.write(listing(path))
+        target.mkdir(parents=True, exist_ok=True)
+        for path in files:
+            sys.stdout.write(listing(shutil.copy(path, target / path.name)))
     sys.stdout.write("Would be published on PyPI; nothing was. The workflow in .github/workflows does that.\n")
 
 
@@ -116,8 +116,9 @@ def run(command: Sequence[str | Path], **variables: str) -> str:
     return done.stdout
 
 
-def build(name: str, folder: Path, options: Sequence[str], tree: Path) -> list[Path]:
-    """Build a source archive, and a wheel from it, from the files of the commit, put into `tree`; return both."""
+def build(name: str, scratch: Path, options: Sequence[str]) -> list[Path]:
+    """Build a source archive, and a wheel from it, from the files of the commit; return both."""
+    tree, folder = scratch / "tree", scratch / "dist"
     packed = subprocess.run(["git", "-C", ROOT, "archive", "HEAD"], stdout=subprocess.PIPE, check=True).stdout
     with tarfile.open(fileobj=BytesIO(packed)) as files:
         files.extractall(tree, filter="data")
@@ -131,11 +132,12 @@ def build(name: str, folder: Path, options: Sequence[str], tree: Path) -> list[P
     return sorted(path for path in folder.iterdir() if path.suffix in {".gz", ".whl"})
 
 
-def check(files: Sequence[Path]) -> None:
-    """Let the linters of distributions look at them."""
-    for package, words in LINTERS.items():
-        looked_at = [path for path in files if path.suffix == ".whl" or "twine" in words]
-        run([*UV, "tool", "run", "--from", package, *words, *looked_at])
+def check(name: str, files: Sequence[Path]) -> None:
+    """Let two linters look for what PyPI would refuse, and for what does not belong into a wheel."""
+    wheels = [path for path in files if path.suffix == ".whl"]
+    run([*UV, "tool", "run", "--from", "twine>=6", "twine", "check", "--strict", *files])
+    linter = "check-wheel-contents"
+    run([*UV, "tool", "run", "--from", f"{linter}>=0.6", linter, "--config", TABLES[name], *wheels])
 
 
 def try_out(name: str, files: Sequence[Path], scratch: Path) -> None:
