@@ -52,15 +52,16 @@ def main() -> None:
         sys.exit(f"Nothing was built: {said}")
     if wanted.folder.exists() and any(path.name != ".gitignore" for path in wanted.folder.iterdir()):
         sys.exit(f"Nothing was built: {wanted.folder} is not empty; all that lies there would be published.")
+    target = wanted.folder.resolve()
     with TemporaryDirectory() as scratch:
-        target = wanted.folder.resolve()
         files = build(wanted.name, Path(scratch), further)
         check(wanted.name, files)
         try_out(wanted.name, files, Path(scratch))
         os.chdir(ROOT)  # Windows removes no folder in which a program works
         target.mkdir(parents=True, exist_ok=True)
         for path in files:
-            sys.stdout.write(listing(shutil.copy(path, target / path.name)))
+            shutil.copy(path, target)
+            sys.stdout.write(listing(path))
     sys.stdout.write("Would be published on PyPI; nothing was. The workflow in .github/workflows does that.\n")
 
 
@@ -104,7 +105,10 @@ def own_version() -> str:
 
 def git(*words: str) -> str:
     """Run git in this project and return what it prints."""
-    return subprocess.run(["git", "-C", ROOT, *words], stdout=subprocess.PIPE, text=True, check=True).stdout
+    done = subprocess.run(["git", "-C", ROOT, *words], capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"Nothing was built: git says “{done.stderr.strip()}”; a release is made from a clone.")
+    return done.stdout
 
 
 def run(command: Sequence[str | Path], **variables: str) -> str:
@@ -145,7 +149,8 @@ def try_out(name: str, files: Sequence[Path], scratch: Path) -> None:
     wheel = next(path for path in files if path.suffix == ".whl")
     place = scratch / "env"
     run([*UV, "venv", "--python", sys.executable, place])
-    run([*UV, "pip", "install", "--python", place, wheel, *([scratch / "tree"] if name == "catalogue" else [])])
+    wanted = [wheel, scratch / "tree"] if name == "catalogue" else [wheel]
+    run([*UV, "pip", "install", "--python", place, *wanted])
     homes = dict.fromkeys(("XDG_DATA_HOME", "XDG_STATE_HOME", "LOCALAPPDATA"), str(scratch / "home"))
     program = place / ("Scripts" if sys.platform == "win32" else "bin") / "torch-setup-assistant"
     sys.stdout.write(run([program, "plan", "--replay", REPLAYED], **homes))
