@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import os
+import secrets
 from collections.abc import Mapping
 
+from assistant.host.files import private_folder, read_plain, write_whole
+from assistant.host.folders import user_state
 from assistant.host.live import LiveHost
 from assistant.privacy import Known, secret_values
 
@@ -18,3 +23,17 @@ def known_of(identity: Mapping[str, object]) -> Known:
     """Return the `users` and `hosts` of a host's `identity`, and the secrets of this process's own environment."""
     users, hosts = (value if isinstance(value := identity.get(key), list) else [] for key in ("users", "hosts"))
     return Known(users=tuple(users), hosts=tuple(hosts), secrets=secret_values(os.environ))
+
+
+def mark_of(text: str) -> str:
+    """Return a mark by which a text of this user's is known again, and nobody is: its hash under a key.
+
+    The key is drawn at random once and never leaves the machine. Raises `OSError`.
+    """
+    path = private_folder(user_state()) / "contribution.key"
+    try:
+        key = read_plain(path)
+    except FileNotFoundError:
+        key = secrets.token_bytes(32)
+        write_whole(path, key, private=True)
+    return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()[:32]
