@@ -27,6 +27,7 @@ from assistant.model.machine import Machine
 from assistant.model.plan import Plan, Request
 from assistant.plan import PlanInputs, explain, make_plans, nothing_fits
 from assistant.session.joint import decided
+from assistant.session.seen import seen
 
 
 def best_plan(machine: Machine, catalog: Catalog, request: Request) -> Plan:
@@ -94,11 +95,11 @@ def plan(
     if not (planning.choice or as_json):
         raise nothing_fits(planning)
     if as_json:
-        print_planning(planning, project, here if why else None)
+        print_planning(planning, here, project, why=why)
     else:
         from assistant.cli.draw import draw_planning  # noqa: PLC0415 - --json need not load the drawing library
 
-        draw_planning(planning, brief=why)
+        draw_planning(planning, seen(here, planning.choice) if planning.choice else None, brief=why)
         if why:
             echo("\n".join(map(render, explain(planning, here))))
     context.exit(0 if planning.choice else NothingFits.exit_code)

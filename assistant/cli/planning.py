@@ -52,6 +52,6 @@ def plan_each(file: str, catalog: Catalog, request: Request, tools: Tools) -> No
     print_answers(read_lines(file), lambda line: of_kind(to_json(kind_of(read_brief(line, say("This line"))))))
 
 
-def print_planning(planning: Planning, project: Project | None, machine: Machine | None) -> None:
-    """Print plans as JSON, with `machine` also why, and what another driver would bring."""
-    echo_json(of_planning(planning, project, machine))
+def print_planning(planning: Planning, machine: Machine, project: Project | None, *, why: bool) -> None:
+    """Print the plans for a machine as JSON; with `why` also the reasoning, and what another driver would bring."""
+    echo_json(of_planning(planning, machine, project, why=why))
