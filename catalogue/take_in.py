@@ -9,7 +9,7 @@
 # ///
 """Take files of `assistant contribute` in: `uv run catalogue/take_in.py FILE…`.
 
-Each file is judged (`contributions.py`); one that is refused gets a sentence, and nothing of it is written. What is
+Each file is judged (`plausibility.py`); one that is refused gets a sentence, and nothing of it is written. What is
 taken becomes a line of `taken.jsonl`, from which the table `seen.json` is counted anew, and the first machine with such
 GPUs on such a system becomes a recorded machine. Exit code 2 if any file was refused.
 """
@@ -24,7 +24,7 @@ from collections.abc import Iterable
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-from contributions import answers, faults, figures, read
+from plausibility import answers, faults, figures, read
 
 from assistant.detect import detect
 from assistant.host.files import write_whole
@@ -33,7 +33,6 @@ from assistant.i18n import render
 from assistant.model.errors import AssistantError
 from assistant.model.machine import Machine, Recording, Vendor
 from assistant.model.record import Record, from_json, replace, to_json
-from assistant.model.visible import printable
 from assistant.plan import card_name
 from assistant.session.contribution import Contribution
 from assistant.session.recordings import with_expected
@@ -140,9 +139,9 @@ def new_machine(told: Contribution, folder: Path, others: dict[str, str]) -> dic
     known = [from_json(text, Recording, "a machine") for text in (*there, *others.values())]
     if any(_kind(machine_of(one)) == _kind(machine) for one in known if one.origin == "recorded"):
         return {}
-    system, what = "WSL" if machine.wsl else system_name(machine.os or ""), ", ".join(_gpus(machine)) or machine.arch
-    label = f"{printable(machine.os_version or system)[:60]}, {what} ({told.when:%Y-%m-%d})"
-    name = re.sub(r"[^a-z0-9.]+", "-", f"recorded-{system}-{what}".lower()).strip("-.")
+    system, what = "WSL" if machine.wsl else system_name(machine.os or ""), ", ".join(_gpus(machine)) or "CPU"
+    label = f"{system} {machine.arch}, {what} (recorded {told.when:%Y-%m-%d})"
+    name = re.sub(r"[^a-z0-9.]+", "-", f"recorded-{system}-{machine.arch}-{what}".lower()).strip("-.")
     while (folder / f"{name}.json").exists() or name in others:
         name = f"{name}-2"
     source = f"assistant contribute, version {told.assistant}"

@@ -36,7 +36,6 @@ def contribute(target: str, to: str, *, full: bool, yes: bool, as_json: bool) ->
         raise BadInput(_("There is no environment to verify."), hint=_("Name it.", option="--target"))
     if file.is_file():
         raise BadInput(_("{file} is there already.", file=file), hint=_("Name another file.", option="--to"))
-    echo(say("Verifying {path} …", path=target), err=True)
     told = contribution(target, LiveHost(), plan_tools({}), "full" if full else "quick")
     text = file_of(told)
     if as_json:

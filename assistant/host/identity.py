@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import os
-import secrets
 from collections.abc import Mapping
 
 from assistant.host.files import private_folder, read_plain, write_whole
@@ -30,6 +27,10 @@ def mark_of(text: str) -> str:
 
     The key is drawn at random once and never leaves the machine. Raises `OSError`.
     """
+    import hashlib  # noqa: PLC0415 - 3 ms of OpenSSL that other commands need not pay
+    import hmac  # noqa: PLC0415 - likewise
+    import secrets  # noqa: PLC0415 - likewise
+
     path = private_folder(user_state()) / "contribution.key"
     try:
         key = read_plain(path)

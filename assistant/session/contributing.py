@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from assistant import __version__
 from assistant.host.base import Host
-from assistant.host.identity import known_here, mark_of
+from assistant.host.identity import mark_of
 from assistant.i18n import _
 from assistant.install import Tools
 from assistant.model.checks import Level
@@ -15,8 +15,7 @@ from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Plan
 from assistant.model.record import replace, to_json
 from assistant.model.report import Report, verdict
-from assistant.privacy import redact
-from assistant.session.contribution import FACTS, Contribution, packages_of, plan_of
+from assistant.session.contribution import FACTS, Contribution, cleaned, packages_of, plan_of
 from assistant.session.environments import looked_into
 from assistant.session.recordings import public_recording
 from assistant.verify import verify
@@ -49,7 +48,7 @@ def contribution(target: str, host: Host, tools: Tools, level: Level) -> Contrib
         packages={name: version for name, version in site.versions.items() if name in packages_of(plan)},
         report=_figures(report),
     )
-    return redact(whole, known=known_here())
+    return cleaned(whole)
 
 
 def _figures(report: Report) -> Report:

@@ -9,6 +9,7 @@ import msgspec
 
 from assistant.catalog import load_catalog
 from assistant.catalog.rows import CORE
+from assistant.host.identity import known_here
 from assistant.i18n import _
 from assistant.model.errors import BadInput, NothingFits
 from assistant.model.machine import Machine, Recording
@@ -17,6 +18,7 @@ from assistant.model.record import Record, replace, to_json
 from assistant.model.report import Report
 from assistant.model.requirement import name_of
 from assistant.plan import make_plans
+from assistant.privacy import redact
 
 FACTS = {  # of a report: what torch says of itself and its device, and no path
     "torch", "python", "cuda", "hip", "threads", "device", "device name", "device memory", "compute capability",
@@ -39,6 +41,11 @@ class Contribution(Record, frozen=True, omit_defaults=False):
     plan: Plan
     packages: dict[str, str]
     report: Report
+
+
+def cleaned(told: Contribution) -> Contribution:
+    """Remove what must not leave this machine."""
+    return redact(told, known=known_here())
 
 
 def plan_of(machine: Machine, backend: Backend, torch: str, python: str) -> Plan:

@@ -139,9 +139,7 @@ def _support_legend() -> Markup:
     items = [(_badge(BADGES[key], word), meaning[key]) for key, word in _words().items()]
     lines = [
         say("An empty cell means that this system has no such card."),
-        say(
-            "“Seen” counts the machines whose users have shown that this very build computes right, and the last month."
-        ),
+        say("“Seen” counts machines on which users have shown that this build computes right, with the last month."),
         as_typed(say("If yours is not yet seen, tell us with `assistant contribute`.")),
     ]
     return _legend(items, lines)

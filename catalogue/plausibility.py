@@ -10,14 +10,16 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from datetime import date, datetime, timedelta
+from functools import cache
 from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
 
 from assistant import __version__
 from assistant.catalog import load_catalog
-from assistant.catalog.identity import identified, identify_name, name_key
+from assistant.catalog.identity import CardTables, identified, identify_name, name_key
 from assistant.catalog.limits import limits_of
+from assistant.catalog.tables import read_tables
 from assistant.detect import detect
 from assistant.host.files import read_plain
 from assistant.host.recording import RecordingHost, ReplayHost, read_recording, write_recording
@@ -208,7 +210,9 @@ def _device(told: Contribution, machine: Machine) -> Iterator[str]:
         yield f"Its torch is not built for {backend.title}."
     gpus = [gpu for gpu in machine.gpus if gpu.vendor is not Vendor.OTHER]
     for gpu in gpus:
-        if not (APPLE.fullmatch(gpu.name or "") if gpu.vendor is Vendor.APPLE else identified(gpu)):
+        if gpu.vendor is Vendor.UNKNOWN or not (
+            APPLE.fullmatch(gpu.name or "") if gpu.vendor is Vendor.APPLE else _is_known(gpu)
+        ):
             yield f"The catalogue does not know the GPU {printable(gpu.label)}; it comes first."
     if backend is not Backend.CPU:
         yield from _card(facts, gpus, told.plan)
@@ -243,6 +247,20 @@ def _played(plan: Plan) -> str:
     """Return the target that a plan lets ROCm take a card for: HSA_OVERRIDE_GFX_VERSION=10.3.0 is gfx1030."""
     parts = plan.env.get("HSA_OVERRIDE_GFX_VERSION", "").split(".")
     return f"gfx{parts[0]}{parts[1]}{int(parts[2]):x}" if len(parts) == 3 and parts[2].isdecimal() else ""  # noqa: PLR2004
+
+
+def _is_known(gpu: Gpu) -> bool:
+    """Return whether the tables have a GPU's whole name, as a part of one could stand among words of anybody's."""
+    if gpu.vendor is Vendor.APPLE:
+        return bool(APPLE.fullmatch(gpu.name or ""))
+    return identified(gpu) is not None and name_key(gpu.name or "") in _known_names(gpu.vendor)
+
+
+@cache
+def _known_names(vendor: Vendor) -> frozenset[str]:
+    tables = read_tables(f"gpus_{vendor.value}", CardTables)
+    rows = (*tables.cards.rows, *(tables.chips.rows if tables.chips else ()))
+    return frozenset(name_key(name) for row in rows for name in row.names)
 
 
 def _names(gpu: Gpu) -> set[str]:
