@@ -33,6 +33,7 @@ from assistant.model.record import from_json, replace, to_json, to_plain
 from assistant.model.report import RIGHT, Check, Report, Status
 from assistant.model.speed import BANDWIDTH, Speed
 from assistant.model.visible import printable, visible
+from assistant.plan import architecture
 from assistant.privacy import redact
 from assistant.session.contribution import FACTS, Contribution, packages_of, plan_of
 from assistant.session.seen import case_of
@@ -51,17 +52,21 @@ LONGEST, SHORTEST_IMPORT = 3600.0, 0.05  # seconds, chosen: of a verification, a
 ROUNDED = ("matmul", "linalg.solve", "conv2d", "training")  # float32 never gives these to the last bit
 
 
+class Refused(Exception):
+    """A file that is not looked at any further, with the sentence that says why."""
+
+
 def read(path: Path) -> Contribution:
-    """Decode a file strictly; raise `AssistantError` or `ValueError` with the sentence that refuses it."""
+    """Decode a file strictly; raise `AssistantError` or `Refused` with the sentence that refuses it."""
     try:
         data = read_plain(path, LIMIT)
         text = data.decode("utf-8")
     except OSError as error:
-        raise ValueError(f"It cannot be read: {error.strerror}.") from error
+        raise Refused(f"It cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:
-        raise ValueError("It is not in UTF-8.") from error
+        raise Refused("It is not in UTF-8.") from error
     if visible(text) != text:
-        raise ValueError("It holds characters that steer a terminal or cannot be seen.")
+        raise Refused("It holds characters that steer a terminal or cannot be seen.")
     return from_json(text, Contribution, path.name)
 
 
@@ -132,7 +137,8 @@ def _dates(told: Contribution, now: datetime) -> Iterator[str]:
     release = load_catalog().release(told.plan.torch)
     if release and release.date and told.when.date() < date.fromisoformat(release.date):
         yield f"Its day, {told.when:%Y-%m-%d}, is before PyTorch {release.version} came out, {release.date}."
-    if told.recording.date and abs((date.fromisoformat(told.recording.date) - told.when.date()).days) > 1:
+    day = told.recording.date
+    if not re.fullmatch(r"20\d\d-[01]\d-[0-3]\d", day) or abs(_days(day) - told.when.date().toordinal()) > 1:
         yield "The machine was recorded on another day than the verification was made."
     try:
         newer = Version(told.assistant) > Version(__version__)
@@ -140,6 +146,14 @@ def _dates(told: Contribution, now: datetime) -> Iterator[str]:
         newer = True
     if newer:
         yield f"There is no version {printable(told.assistant)} of the assistant yet."
+
+
+def _days(day: str) -> int:
+    """Count the days to a date, 0 for one that no calendar has."""
+    try:
+        return date.fromisoformat(day).toordinal()
+    except ValueError:
+        return 0
 
 
 def _recording(told: Contribution, _now: datetime) -> Iterator[str]:
@@ -208,18 +222,20 @@ def _device(told: Contribution, machine: Machine) -> Iterator[str]:
         yield f"Its torch is built as {printable(tag)} and says that its CUDA is {printable(cuda)}."
     if bool(facts.get("hip")) != (backend is Backend.ROCM) or (backend is Backend.CPU and facts.get("cuda")):
         yield f"Its torch is not built for {backend.title}."
-    gpus = [gpu for gpu in machine.gpus if gpu.vendor is not Vendor.OTHER]
+    gpus, case = [gpu for gpu in machine.gpus if gpu.vendor is not Vendor.OTHER], case_of(machine, told.plan)
     for gpu in gpus:
         if gpu.vendor is Vendor.UNKNOWN or not (
             APPLE.fullmatch(gpu.name or "") if gpu.vendor is Vendor.APPLE else _is_known(gpu)
         ):
             yield f"The catalogue does not know the GPU {printable(gpu.label)}; it comes first."
-    if backend is not Backend.CPU:
-        yield from _card(facts, gpus, told.plan)
+    if case is None:
+        yield "Its machine does not tell its system, its processor or its GPU."
+    elif backend is not Backend.CPU:
+        alone = [replace(machine, gpus=(gpu,)) for gpu in gpus]
+        planned = [one.gpus[0] for one in alone if architecture(one, backend) == case.architecture]
+        yield from _card(facts, planned, told.plan)
     elif {"device memory", "compute capability", "architecture"} & {*facts}:
         yield "It computed on the processor, and tells of a GPU."
-    if case_of(machine, told.plan) is None:
-        yield "Its machine does not tell its system, its processor or its GPU."
 
 
 def _card(facts: Mapping[str, str], gpus: list[Gpu], plan: Plan) -> Iterator[str]:
@@ -320,8 +336,8 @@ def _speed(key: str, speed: Speed, told: Contribution) -> Iterator[str]:
         return
     facts = told.report.facts
     if told.plan.backend is Backend.CPU:
-        threads = int(facts.get("threads", "1")) if facts.get("threads", "1").isdecimal() else 1
-        most = {"float32": CORE_RATE * threads} if speed.dtype == "float32" else {}
+        threads = re.fullmatch(r"[0-9]{1,4}", facts.get("threads", "1"))
+        most = {"float32": CORE_RATE * int(threads[0] if threads else 1)} if speed.dtype == "float32" else {}
     else:
         known = limits_of(facts.get("device name", ""), _number(facts.get("device memory", "")))
         most = {name: limit.value * (CACHES if name == BANDWIDTH else CLOCKS) for name, limit in known.items()}

@@ -24,7 +24,7 @@ from collections.abc import Iterable
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-from plausibility import answers, faults, figures, read
+from plausibility import Refused, answers, faults, figures, read
 
 from assistant.detect import detect
 from assistant.host.files import write_whole
@@ -84,8 +84,10 @@ def judged(path: Path, ledger: Iterable[Taken], now: datetime) -> tuple[Contribu
         known = [] if why else duplicate(told, ledger)
     except AssistantError as error:
         return None, [render(error.message)]
-    except ValueError as error:
+    except Refused as error:
         return None, [str(error)]
+    except Exception as error:  # noqa: BLE001 - whatever a stranger's file brings down is a reason to refuse it
+        return None, [f"It cannot be judged: {type(error).__name__}."]
     return (None, why or known) if why or known else (told, [])
 
 

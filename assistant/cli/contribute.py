@@ -23,10 +23,7 @@ from assistant.session.store import Store
 @yes_option(help="Write the file without asking; nothing is sent.")
 @json_option
 def contribute(target: str, to: str, *, full: bool, yes: bool, as_json: bool) -> None:
-    """Tell others that PyTorch works on this machine: a file for an issue of the project, shown before it is written.
-
-    It holds the machine, the plan and a verification made now; names, paths in your home and secrets are taken out.
-    """
+    """Tell others that PyTorch works on this machine: verify it, and write a file for an issue once you agree."""
     from assistant.session.contributing import contribution  # noqa: PLC0415 - --help need not load the planner
     from assistant.session.contribution import file_of  # noqa: PLC0415 - likewise
 

@@ -111,6 +111,22 @@ def test_a_quick_verification_and_other_makers_count_too(script: Any) -> None:
     assert list(script.faults(told, NOW)) == []
 
 
+def test_the_card_that_computed_is_the_one_that_is_planned_for(script: Any) -> None:
+    """Of two cards in a machine the row names the first: a verification on the other one must not speak for it."""
+    recording = machine_like("linux-ubuntu2404-rtx3060-gtx1060")
+    machine = detect(ReplayHost(recording)).machine
+    torch = "2.13.0+cu126"
+    facts = {**FACTS, "torch": torch, "cuda": "12.6", "device memory": "11.8 GiB"}
+    first = {**facts, "device name": "NVIDIA GeForce RTX 3060", "compute capability": "8.6"}
+    other = {**facts, "device name": "NVIDIA GeForce GTX 1060", "compute capability": "6.1"}
+    plan = plan_of(machine, Backend.CUDA, torch, "3.12")
+    for named, right in (first, True), (other, False):
+        told = replace(
+            contribution("quick"), recording=recording, plan=plan, report=report("quick", named), packages={}
+        )
+        assert (not list(script.faults(told, NOW))) is right
+
+
 def at(*places: str | int, to: object) -> Callable[[Plain], None]:
     """Return a change of one value in the JSON of a contribution."""
 
@@ -180,6 +196,7 @@ FORGED = {
     "another schema": (at("schema", to=2), "another version"),
     "no mark": (at("mark", to="me"), "mark"),
     "a day to come": (at("when", to="2027-11-27T12:00:00Z"), "has not come yet"),
+    "a day of no calendar": (at("recording", "date", to="2026-02-31"), "recorded on another day"),
     "before the release": (at("when", to="2020-01-01T12:00:00Z"), "before PyTorch 2.15.0 came out"),
     "a version to come": (at("assistant", to="99.0"), "no version 99.0"),
     "a composed machine": (at("recording", "origin", to="composed"), "composed"),
