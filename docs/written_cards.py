@@ -28,6 +28,7 @@ from assistant.model.record import replace
 from assistant.model.shell import settings, shell_of
 from assistant.plan import make_plans
 from assistant.session.remedy_plans import CHECKS, pip_commands
+from assistant.session.seen import seen
 from assistant.session.support import SYSTEMS, matrix
 from assistant.views import plan_summary, rejected_name, rejection_reason
 
@@ -46,12 +47,13 @@ _STEM = re.compile(r"(?:\D*\s)?[A-Za-z-]{0,4}\d+|.+")  # "GeForce RTX 4060" of "
 
 
 class Card(NamedTuple):
-    """A page: its name in addresses, the cards' names, shortest first, what decides, and the plans by system."""
+    """A page: its name in addresses, the cards' names, shortest first, what decides, machines and plans by system."""
 
     slug: str
     maker: str
     names: tuple[str, ...]
     target: str
+    machines: dict[str, Machine]
     plans: dict[str, Planning]
 
 
@@ -104,16 +106,16 @@ def _cards(vendor: Vendor) -> Iterator[Card]:
         several = not stem or sum(other == stem for other, _target in pages) > 1
         slug = f"{title} {target}" if several and target not in title else title
         slug = re.sub(r"[^a-z0-9.]+", "-", slug.lower()).strip("-")
-        plans = _plans(vendor, named[names[0]], names[0])
-        yield Card(slug, MAKERS[vendor], names if stem else (title, *names), target, plans)
+        machines = _machines(vendor, named[names[0]], names[0])
+        yield Card(slug, MAKERS[vendor], names if stem else (title, *names), target, machines, _planned(machines))
 
 
 def _apple() -> Card:
     """Return the page of Apple's chips, which all get the same build."""
     cell = next(cell for cell in matrix() if cell.family.vendor == Vendor.APPLE.value and cell.plan)
-    machine = replace(SYSTEMS[cell.system], gpus=cell.family.gpus)
-    plans = {cell.system: make_plans(machine, load_catalog())}
-    return Card("apple", MAKERS[Vendor.APPLE], (f"Apple {cell.family.family}",), cell.family.family, plans)
+    machines = {cell.system: replace(SYSTEMS[cell.system], gpus=cell.family.gpus)}
+    names = (f"Apple {cell.family.family}",)
+    return Card("apple", MAKERS[Vendor.APPLE], names, cell.family.family, machines, _planned(machines))
 
 
 def _target(row: CardRow) -> str:
@@ -127,13 +129,22 @@ def _uses(plan: Plan | None) -> bool:
 
 
 def _plans(vendor: Vendor, row: CardRow, name: str) -> dict[str, Planning]:
-    """Plan for a computer with one card and an unknown driver, on each system; NVIDIA's own computers have ARM."""
+    """Plan for a computer with one card, on each system."""
+    return _planned(_machines(vendor, row, name))
+
+
+def _planned(machines: dict[str, Machine]) -> dict[str, Planning]:
+    return {key: make_plans(machine, load_catalog()) for key, machine in machines.items()}
+
+
+def _machines(vendor: Vendor, row: CardRow, name: str) -> dict[str, Machine]:
+    """Return a computer with one card and an unknown driver, on each system; NVIDIA's own computers have ARM."""
     pci_id = f"{PCI[vendor]}:{row.ids[0].partition(':')[0]}" if row.ids and vendor is Vendor.INTEL else None
     integrated = row.integrated
     card = Gpu(vendor=vendor, name=name, compute_capability=row.cc, gfx=row.gfx, pci_id=pci_id, integrated=integrated)
     board = vendor is Vendor.NVIDIA and integrated
     systems = {"linux": replace(SYSTEMS["linux"], arch="aarch64")} if board else _PCS
-    return {key: make_plans(replace(machine, gpus=(card,)), load_catalog()) for key, machine in systems.items()}
+    return {key: replace(machine, gpus=(card,)) for key, machine in systems.items()}
 
 
 _PCS: dict[str, Machine] = {key: SYSTEMS[key] for key in ("windows", "linux", "wsl")}
@@ -186,14 +197,14 @@ def _page(card: Card) -> Iterator[str]:
     )
     yield f"\n{text.format(python=SYSTEMS['linux'].python, date=load_catalog().torch.releases.as_of)}\n"
     for key, planning in card.plans.items():
-        yield from _section(card.names[0], key, planning)
+        yield from _section(card.names[0], key, card.machines[key], planning)
     if len(card.names) > 1:
         heading = say("All cards of this page ({count})", count=len(card.names)) if others > 0 else say("Cards")
         yield f"## {heading}\n\n{', '.join(map(plain, card.names))}.\n"
     yield say("What decides: {target}. [All cards](../cards.html).", target=f"`{card.target}`")
 
 
-def _section(name: str, system: str, planning: Planning) -> Iterator[str]:
+def _section(name: str, system: str, machine: Machine, planning: Planning) -> Iterator[str]:
     """Yield what to install on a system, why, and what to mind."""
     yield "## " + plain(say("{card} on {system}", card=name, system=TITLES[system])) + "\n"
     plan = planning.choice
@@ -202,6 +213,8 @@ def _section(name: str, system: str, planning: Planning) -> Iterator[str]:
         return
     yield f"**{_said(plan_summary(plan))}**\n"
     yield from (f"- {_said(text)}" for text in plan.reasons)
+    if found := seen(machine, plan):
+        yield f"- {_said(found.text)}"
     yield from ("- " + say("Mind:") + f" {_said(text)}" for text in plan.warnings)
     if plan.backend is Backend.CPU:
         told = {render(text) for text in plan.warnings}

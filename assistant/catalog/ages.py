@@ -12,6 +12,7 @@ from assistant.catalog.editions import data_files, editions
 from assistant.model.record import Record
 
 OLD_DAYS = 90  # chosen
+_EVENTS = {"seen"}  # files that tell what happened, which nobody has to compare with anything again
 
 
 class Aged(Record, frozen=True):
@@ -27,7 +28,7 @@ def old_rows(today: date) -> tuple[Aged, ...]:
     """Return what is in force and older than `OLD_DAYS`, the table with the oldest row first."""
     last = str(today - timedelta(days=OLD_DAYS))
     found = []
-    for name in data_files():
+    for name in set(data_files()) - _EVENTS:
         for title, table in msgspec.json.decode(editions().of(name).text(name), type=dict[str, Any]).items():
             days = [day for row in table["rows"] for day in _days_of(row, table["as_of"]) if day < last]
             if days:

@@ -44,6 +44,7 @@ COMMANDS = {
     "catalog": "catalog",
     "labs": "labs",
     "fleet": "fleet",
+    "contribute": "contribute",
     "rules": "authoring",
     "machines": "authoring",
     "schema": "authoring",

@@ -16,16 +16,16 @@ from assistant.cli.options import (
     source_options,
     trust_index_option,
 )
-from assistant.cli.planning import plan_each, plan_tools, print_planning
+from assistant.cli.planning import plan_each, plan_tools, show_planning
 from assistant.cli.project import agree_project, project_of
-from assistant.cli.terminal import echo, json_option
+from assistant.cli.terminal import echo_json, json_option
 from assistant.cli.variants import answer_variants
 from assistant.detect import detect
-from assistant.i18n import render
 from assistant.model.errors import NothingFits
 from assistant.model.machine import Machine
 from assistant.model.plan import Plan, Request
-from assistant.plan import PlanInputs, explain, make_plans, nothing_fits
+from assistant.plan import PlanInputs, make_plans, nothing_fits
+from assistant.session.answers import of_planning
 from assistant.session.joint import decided
 
 
@@ -94,11 +94,7 @@ def plan(
     if not (planning.choice or as_json):
         raise nothing_fits(planning)
     if as_json:
-        print_planning(planning, project, here if why else None)
+        echo_json(of_planning(planning, here, project, why=why))
     else:
-        from assistant.cli.draw import draw_planning  # noqa: PLC0415 - --json need not load the drawing library
-
-        draw_planning(planning, brief=why)
-        if why:
-            echo("\n".join(map(render, explain(planning, here))))
+        show_planning(planning, here, why=why)
     context.exit(0 if planning.choice else NothingFits.exit_code)

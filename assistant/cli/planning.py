@@ -10,7 +10,7 @@ from typing import Any
 from assistant.catalog import Catalog
 from assistant.cli.brief import read_brief
 from assistant.cli.inputs import print_answers, read_lines
-from assistant.cli.terminal import echo, echo_json
+from assistant.cli.terminal import echo
 from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
 from assistant.i18n import render, say
@@ -18,11 +18,10 @@ from assistant.install import Sources, Tools
 from assistant.model.event import Event, Progress
 from assistant.model.machine import Machine
 from assistant.model.plan import Planning, Request
-from assistant.model.project import Project
 from assistant.model.record import to_json
-from assistant.plan import PlanInputs, kind_of
-from assistant.session.answers import of_planning
+from assistant.plan import PlanInputs, explain, kind_of
 from assistant.session.joint import decided
+from assistant.session.seen import seen
 
 _KINDS = 1024  # chosen: kinds of machines whose plans are kept, some 20 kB each
 
@@ -52,6 +51,11 @@ def plan_each(file: str, catalog: Catalog, request: Request, tools: Tools) -> No
     print_answers(read_lines(file), lambda line: of_kind(to_json(kind_of(read_brief(line, say("This line"))))))
 
 
-def print_planning(planning: Planning, project: Project | None, machine: Machine | None) -> None:
-    """Print plans as JSON, with `machine` also why, and what another driver would bring."""
-    echo_json(of_planning(planning, project, machine))
+def show_planning(planning: Planning, machine: Machine, *, why: bool) -> None:
+    """Print the plans for a machine; with `why` also the reasoning."""
+    from assistant.cli.draw import draw_planning  # noqa: PLC0415 - --json need not load the drawing library
+
+    found = seen(machine, planning.choice) if planning.choice else None
+    draw_planning(planning, seen=found.text if found else "", brief=why)
+    if why:
+        echo("\n".join(map(render, explain(planning, machine))))

@@ -80,7 +80,7 @@ async def plan(  # noqa: PLR0913 - what may be asked for
         read = read_project(project, trusted=tools.sources.trusted) if project else None
         wish = with_project(wish, read, read.guesses) if read else wish
         planning = decided(PlanInputs(here, load_catalog(), wish), tools, look=not (machine or replay))
-        return of_planning(planning, read, here if why else None)
+        return of_planning(planning, here, read, why=why)
 
     return await worked(context, work)
 

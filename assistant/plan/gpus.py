@@ -88,6 +88,22 @@ def card_name(machine: Machine, backend: Backend) -> str:
     return called(min(cards, key=lambda card: card.integrated)) if cards else ""
 
 
+def architecture(machine: Machine, backend: Backend) -> str | None:
+    """Return what decides which builds hold code for the GPU that a backend computes on: "8.9", "gfx1100", "alchemist".
+
+    It is "" for the CPU, and None where no such GPU or not enough of it is known.
+    """
+    if backend is Backend.CPU:
+        return ""
+    cards = [card for card in cards_of(machine) if driven_by(card, backend)]
+    if not cards:
+        return None
+    card = min(cards, key=lambda card: card.integrated)
+    capability = ".".join(map(str, card.capability))
+    apple = Vendor.APPLE.value if card.vendor is Vendor.APPLE else None  # all of its chips run the same build
+    return capability or card.gfx or (card.identity and card.identity.generation) or apple
+
+
 def called(card: Card) -> str:
     """Return a GPU's name as people say it."""
     name = "".join(filter(str.isprintable, card.name))

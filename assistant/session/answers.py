@@ -14,6 +14,7 @@ from assistant.model.project import Project
 from assistant.model.record import replace, with_words
 from assistant.plan import explain
 from assistant.session.diagnosis import unexplained
+from assistant.session.seen import seen
 from assistant.session.state import Unexplained
 from assistant.session.survey import Known, Repair, Survey
 from assistant.session.what_if import outlook
@@ -21,12 +22,16 @@ from assistant.session.what_if import outlook
 Answer = dict[str, object]
 
 
-def of_planning(planning: Planning, project: Project | None = None, machine: Machine | None = None) -> Answer:
-    """Return the plans and the project that they are for; with `machine`, why, and what another driver would bring."""
+def of_planning(planning: Planning, machine: Machine, project: Project | None = None, *, why: bool = False) -> Answer:
+    """Return the plans for a machine, where the best was seen to work, and the project that they are for.
+
+    With `why`, also the reasoning, and what another driver would bring.
+    """
     answer = _fields(planning)
+    answer["seen"] = with_words(seen(machine, planning.choice)) if planning.choice else None
     if project:
         answer["project"] = with_words(project)
-    if machine:
+    if why:
         bare = Machine(**{name: getattr(machine, name) for name in Machine.__struct_fields__})
         answer["explanation"] = [render(line) for line in explain(planning, machine)]
         answer["outlook"] = with_words(outlook(bare))

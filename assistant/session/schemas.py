@@ -11,6 +11,7 @@ from assistant.catalog.tables import Table
 from assistant.diagnose import RuleFile
 from assistant.model.machine import Machine, Recording
 from assistant.model.record import Record
+from assistant.session.contribution import Contribution
 
 
 class Switch(Record, frozen=True):
@@ -27,7 +28,12 @@ class Switches(Record, frozen=True):
     switches: Table[Switch]
 
 
-WRITTEN: dict[str, type[Record]] = {"machine": Machine, "recording": Recording, "rules": RuleFile}
+WRITTEN: dict[str, type[Record]] = {
+    "machine": Machine,
+    "recording": Recording,
+    "rules": RuleFile,
+    "contribution": Contribution,
+}
 # Named by their modules, of which a command needs one at most.
 TABLES = {
     "bundles": "catalog.bundles:BundleTables",
@@ -50,6 +56,7 @@ TABLES = {
     "places": "catalog.places:PlaceTables",
     "recipes": "catalog.recipes:RecipeTables",
     "rocm": "catalog.rows:RocmTables",
+    "seen": "session.seen:SeenTables",
     "support": "session.support:SupportTables",
     "systems": "catalog.rows:SystemTables",
     "toolchains": "catalog.toolchains:ToolchainTables",

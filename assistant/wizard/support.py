@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from itertools import groupby
 from typing import NamedTuple
 
-from assistant.i18n import LANGUAGES, Text, in_language, language, say, use_language
+from assistant.i18n import LANGUAGES, Text, as_typed, in_language, language, say, use_language
 from assistant.markup import Markup, tag
 from assistant.model.plan import Backend
+from assistant.session.seen import Seen
 from assistant.session.support import SYSTEMS, WORKLOADS, Cell, Known, Standing, matrix, standing, state_word, workloads
 from assistant.wizard.html import NOTHING
 
@@ -101,7 +102,14 @@ def _best(cell: Cell) -> Markup:
         return NOTHING
     key, plan = standing(cell), cell.plan
     text = f" {plan.backend.title}, torch {plan.torch} ({plan.variant})"
-    return _badge(BADGES[key], _words()[key]) + text
+    return _badge(BADGES[key], _words()[key]) + text + (tag("div", _seen(cell.seen)) if cell.seen else "")
+
+
+def _seen(found: Seen) -> str:
+    """Say in short on how many machines a plan was seen to work."""
+    if not found.machines:
+        return say("not yet seen")
+    return say("seen on {count}, {month}", count=found.machines, month=found.last)
 
 
 def _words() -> dict[Standing, str]:
@@ -129,7 +137,12 @@ def _support_legend() -> Markup:
         "none": say("no build of PyTorch uses this GPU; everything runs on the CPU"),
     }
     items = [(_badge(BADGES[key], word), meaning[key]) for key, word in _words().items()]
-    return _legend(items, say("An empty cell means that this system has no such card."))
+    lines = [
+        say("An empty cell means that this system has no such card."),
+        say("“Seen” counts machines on which users have shown that this build computes right, with the last month."),
+        as_typed(say("If yours is not yet seen, tell us with `assistant contribute`.")),
+    ]
+    return _legend(items, lines)
 
 
 def _workload_legend() -> Markup:
@@ -139,9 +152,9 @@ def _workload_legend() -> Markup:
         "gaps": say("it runs, but something is missing"),
         "experimental": say("it may fail"),
     }
-    return _legend([(_badge(STATES[key], state_word(key)), text) for key, text in meaning.items()], "")
+    return _legend([(_badge(STATES[key], state_word(key)), text) for key, text in meaning.items()], [])
 
 
-def _legend(items: list[tuple[Markup, str]], last: str) -> Markup:
+def _legend(items: list[tuple[Markup, str]], last: list[str]) -> Markup:
     lines = [tag("li", badge, ": ", text) for badge, text in items]
-    return tag("ul", *lines, *([tag("li", last)] if last else []), style="list-style: none; padding: 0")
+    return tag("ul", *lines, *(tag("li", line) for line in last), style="list-style: none; padding: 0")

@@ -71,6 +71,8 @@ ELSEWHERE = {
     "cd cluster": CLUSTERS,
     "apptainer build torch-cu130.sif apptainer.def": "tests/export/test_tools.py",
     "apptainer run --nv torch-cu130.sif train.py": "tests/export/test_tools.py",
+    "assistant contribute": "tests/cli/test_contribute.py",
+    "uv run catalogue/take_in.py contribution.json": "tests/catalog/test_contributions.py",
     "python3 start.py": "tests/browser/test_lab_opens.py",
     "python3 start.py test": ".ci/run",
     "python3 start.py test --quick": "tests/conftest.py",
