@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from assistant.diagnose import load_rules
+from assistant.host.folders import is_own_environment
 from assistant.i18n import Message, _, sentences
 from assistant.model.finding import Diagnosis, Launch, Remedy
 from assistant.model.plan import Backend
@@ -86,7 +87,9 @@ def goes_into(way: str, state: State) -> str:
     It fits with the plan's Python, which its folder of packages names, as in `lib/python3.12`; "" for a new one.
     """
     fix, environment = named(state)[way], environment_of(state, way)
-    if fix.plan is None or environment is None or environment == state.environment:
+    if fix.plan is None or environment is None or is_own_environment(environment.path):
+        return ""
+    if environment == state.environment and not state.failed_cell:
         return ""
     return environment.path if Path(environment.path, "lib", f"python{fix.plan.python}").is_dir() else ""
 

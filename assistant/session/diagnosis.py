@@ -49,6 +49,8 @@ _OF_OTHERS = re.compile(
     r"|mac(?:os|book| mini| studio)\b|apple|\bm[1-5] (?:pro|max|ultra)\b"
 )
 _SYSTEMS = {"linux": "Linux", "windows": "Windows", "macos": "macOS"}
+# What was loaded is NumPy itself, or what runs a notebook's cells and stands above them in each traceback.
+_NOT_AT_FAULT = {"numpy", "_distutils_hack", "ipykernel_launcher", "ipykernel", "traitlets", "tornado", "IPython"}
 # Packages whose names differ from those of their modules; as published on PyPI.
 _PACKAGE_OF = {"cv2": "opencv-python", "sklearn": "scikit-learn", "skimage": "scikit-image", "PIL": "pillow"}
 _ANY = {"package": "NAME"}  # where a check of the machine is the reason, and no log names a package
@@ -147,7 +149,7 @@ def _with_module(diagnosis: Diagnosis, log: Log, line: int | None) -> Diagnosis:
     """Name the module that was built for another NumPy, where the log names it, and what helps that module."""
     if diagnosis.key != "numpy2-abi":
         return diagnosis
-    module = next((name for name in near(log, line, _MODULE) if name not in {"numpy", "_distutils_hack"}), "")
+    module = next((name for name in near(log, line, _MODULE) if name not in _NOT_AT_FAULT), "")
     if not module:
         return diagnosis
     title = _("{module} was built for NumPy 1, and NumPy 2 is installed", module=module)

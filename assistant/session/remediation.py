@@ -12,6 +12,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from assistant.diagnose import UV_OPTIONS
+from assistant.host.folders import is_own_environment
 from assistant.host.process import CancelToken, stream
 from assistant.i18n import _
 from assistant.install import (
@@ -30,12 +31,12 @@ from assistant.install import (
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import LogLine, Progress, Sink, Step
 from assistant.model.finding import Diagnosis, Finding, Remedy
-from assistant.model.plan import Backend
 from assistant.model.report import Environment
 from assistant.model.shell import command_line
 from assistant.privacy import Lines, Policy
-from assistant.session.doctor import findings_of, still_true
+from assistant.session.doctor import still_true
 from assistant.session.environments import looked_into
+from assistant.session.judgement import judged_site
 from assistant.session.shared import is_others
 from assistant.session.state import Mended, Outcome, State, known
 from assistant.session.survey import move_words
@@ -61,7 +62,7 @@ def ways(state: State) -> dict[str, Remedy]:
         name: remedy
         for name, remedy in named(state).items()
         if (environment := environments[name])
-        and not (remedy.plan or is_others(environment.path))
+        and not (remedy.plan or is_own_environment(environment.path) or is_others(environment.path))
         and commands_for(remedy, environment) is not None
     }
 
@@ -114,13 +115,11 @@ def mended(state: State, tools: Tools) -> Mended:
 
 def _anew(state: State, environment: Environment, tools: Tools) -> tuple[Finding, ...] | None:
     """Judge this setup's environment as it stands now; None where its Python does not answer."""
-    found, plan = known(state.detection), state.plan
-    gpu = plan is None or plan.backend is not Backend.CPU
     try:
         site = look_at(Path(environment.python), tools.host)
     except BadInput:
         return None
-    return findings_of(site, found.machine, gpu_plan=gpu)
+    return judged_site(site, tools.host, known(state.detection).machine, guarded=False)
 
 
 def _apply(remedy: Remedy, environment: Environment, tools: Tools) -> Outcome:
@@ -220,8 +219,8 @@ def _words(command: str, python: str) -> Words | None:
                 python,
                 *(new for old in rest for new in UV_OPTIONS.get(old, (old,))),
             )
-        case ("python", "-c", *rest):
-            return (python, "-c", *rest)
+        case ("python", "-c", *_rest) | ("python", "-W", "error", "-c", *_rest):
+            return (python, *words[1:])
         case ("test", *_rest):
             return words
         case _:

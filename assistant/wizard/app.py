@@ -11,7 +11,9 @@ import ipywidgets as widgets
 from assistant.host.base import Host
 from assistant.host.live import IN_BROWSER, LiveHost
 from assistant.i18n import LANGUAGES, language, say, use_language
+from assistant.model.record import replace
 from assistant.session.actions import Show, Simulate
+from assistant.session.cells import beginning_at
 from assistant.session.runner import LoopRunner, ThreadRunner
 from assistant.session.session import Session
 from assistant.session.shared import beginning
@@ -183,19 +185,43 @@ def open_here(machine: str = "", host: Host | None = None) -> SetupWizard:
     wizard = standing(machine)
     if wizard and (wizard.session.state.held or host is None):
         return wizard
-    if _current:
-        _machine, old = _current.pop()
-        old.session.cancel()
-        old.close()
+    _close_current()
     begins = State() if machine or host or IN_BROWSER else beginning()
     runner = LoopRunner() if IN_BROWSER else ThreadRunner()
     session = Session(host or LiveHost(), runner, Store(), begins, asks=True, guided=True)
     if machine or IN_BROWSER:
         session.dispatch(Simulate(machine=machine or DEMO))
+    return _begun(machine, session)
+
+
+def open_at_cell(printed: str, python: str) -> SetupWizard:
+    """Show what is wrong with a cell that failed, by what it printed and the Python of its kernel.
+
+    A wizard of this kernel that is changing something is shown instead, as it stands.
+    """
+    if wizard := standing(_CELL):
+        return wizard
+    begins = beginning_at(printed, python)
+    if IN_BROWSER:
+        begins = replace(begins, machine=DEMO)
+    _close_current()
+    runner = LoopRunner() if IN_BROWSER else ThreadRunner()
+    return _begun(_CELL, Session(LiveHost(), runner, Store(), begins, asks=True, guided=True))
+
+
+def _close_current() -> None:
+    if _current:
+        _machine, old = _current.pop()
+        old.session.cancel()
+        old.close()
+
+
+def _begun(asked: str, session: Session) -> SetupWizard:
     wizard = SetupWizard(session)
-    _current.append((machine, wizard))
+    _current.append((asked, wizard))
     session.begin(Task.DETECT)
     return wizard
 
 
+_CELL = "a cell"  # stands where the name of a machine does, and is none
 _current: list[tuple[str, SetupWizard]] = []  # one wizard per kernel, and the machine that was asked for
