@@ -14,7 +14,7 @@ from assistant.session.state import Page, Pasted, State
 
 
 def beginning_at(printed: str, python: str) -> State:
-    """Return where a guided setup begins: at what is wrong with a cell, and with the environment of its kernel's Python.
+    """Return where a guided setup begins: at what is wrong with a cell and with the environment of its kernel's Python.
 
     A Python that is not on this machine, as one behind a gateway is not, belongs to no environment here.
     """

@@ -45,7 +45,7 @@ def _of_kernel(found: Detection, kernel: Environment, tools: Tools) -> Detection
         tools.sink(FindingRaised(step=Step.DETECT, finding=unanswered(error)))
         return found
     machine = replace(found.machine, packages=site.versions, python=site.version)
-    for finding in judged_site(site, tools.host, machine):
+    for finding in () if is_own_environment(kernel.path) else judged_site(site, tools.host, machine):
         tools.sink(FindingRaised(step=Step.DETECT, finding=finding))
     return replace(found, machine=machine)
 

@@ -70,12 +70,15 @@ def ways(state: State) -> dict[str, Remedy]:
 def environment_of(state: State, way: str) -> Environment | None:
     """Return the environment that a remedy is for: the one that the log names, if it stands here, else this setup's.
 
-    What helps against findings is for this setup's in any case. Returns None where there is none here.
+    What helps against findings is for this setup's in any case, and what helps a cell is for its kernel's, whatever
+    paths the cell printed. Returns None where there is none here.
     """
     if way.partition("#")[0] not in {cause.key for cause in state.diagnoses}:
         return state.environment
     if state.source.elsewhere:
         return None
+    if state.failed_cell:
+        return state.environment
     python = Path(state.source.interpreter.path)
     if not state.source.interpreter.path or (state.environment and python == Path(state.environment.python)):
         return state.environment

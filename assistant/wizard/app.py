@@ -172,8 +172,11 @@ def _reads_aside(state: State) -> bool:
     return state.page in {Page.SETUP, Page.WRONG} and state.running is not None and state.running.only_reads
 
 
-def standing(machine: str = "") -> SetupWizard | None:
-    """Return this kernel's wizard, if it is at work or was opened for this machine: a reload shows it again."""
+def standing(machine: str | None = "") -> SetupWizard | None:
+    """Return this kernel's wizard, if it is at work or was opened for this machine: a reload shows it again.
+
+    None is no machine: one that is not at work does not count then.
+    """
     for asked, wizard in _current:
         if wizard.comm is not None and (wizard.session.state.held or asked == machine):
             return wizard
@@ -199,7 +202,7 @@ def open_at_cell(printed: str, python: str) -> SetupWizard:
 
     A wizard of this kernel that is changing something is shown instead, as it stands.
     """
-    if wizard := standing(_CELL):
+    if wizard := standing(None):
         return wizard
     begins = beginning_at(printed, python)
     if IN_BROWSER:

@@ -1,6 +1,7 @@
 // "Set up PyTorch": a launcher tile and a command that open the guided notebook, the notebook shown as a page that runs
-// by itself, what the wizard on that page asks of JupyterLab, and questions about a cell that failed (cells.js). JupyterLab 4 and Notebook 7 load this file as it
-// stands: a federated module is an object with `init` and `get`, so nothing needs a bundler or Node.js.
+// by itself, what the wizard on that page asks of JupyterLab, and questions about a cell that failed (cells.js).
+// JupyterLab 4 and Notebook 7 load these files as they stand: a federated module is an object with `init` and `get`, so
+// nothing needs a bundler or Node.js.
 (() => {
   const HERE = document.currentScript.src; // the notebook lies beside this file
   const PACKAGE = "torch-setup-assistant";
@@ -58,7 +59,8 @@
     .ptsa-page .jp-OutputArea-output:is(.jp-RenderedText, [data-mime-type^="text/"]) { padding: 1rem 1.5rem; }
     :is(.ptsa-page, .ptsa-side) .jp-OutputArea-output .jupyter-widgets.ptsa-wizard {
       height: 100cqh; min-height: 0; max-height: none; margin: 0; border: 0; border-radius: 0; }
-    .ptsa-side { container: ptsa-panel / size; min-width: 26rem; overflow: auto; background: var(--jp-layout-color1); }
+    .ptsa-side { container: ptsa-panel / size; overflow: auto; background: var(--jp-layout-color1); }
+    #jp-right-stack > .ptsa-side { min-width: min(26rem, 45vw); }
     .ptsa-side .jp-OutputArea-child .jp-OutputArea-output { padding: 0; margin: 0; }
     .ptsa-side .jp-OutputPrompt { display: none; }
     .ptsa-ask { display: block; min-height: 28px; margin: 4px 0 4px var(--jp-cell-prompt-width); padding: 0 0.8rem;

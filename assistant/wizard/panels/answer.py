@@ -56,7 +56,7 @@ def _of_others(state: State) -> Markup:
     made = state.environment
     if made and state.failed_cell and is_own_environment(made.path):
         text = say("This notebook runs in the assistant's own environment, which the next update replaces.")
-        then = say("Under “The setup” you can make an environment of your own; then choose its kernel for the notebook.")
+        then = say("Under “The setup” you can make one of your own; then choose its kernel for the notebook.")
         return html.note(Severity.INFO, sentences((text, then)))
     if made is None or not made.kernels or not is_others(made.path):
         return html.NOTHING
