@@ -31,7 +31,7 @@
       code: "配置 PyTorch：显示笔记本代码",
       starting: "正在启动安装向导……",
       unopened: "无法打开该笔记本",
-      ask: "出问题了？",
+      ask: "遇到问题？",
       asked: "查找该单元格报错的原因和解决办法",
       unasked: "无法查找原因",
       nowhere: "这里没有任何内核装有本助手。请把输出保存为文件，并在终端中运行：assistant diagnose FILE",
