@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from assistant.install import interpreter, is_environment, read_marker
+from assistant.host.folders import is_own_environment
+from assistant.install import Tools, interpreter, is_environment, look_at, read_marker
+from assistant.model.errors import BadInput
+from assistant.model.event import FindingRaised, Step
+from assistant.model.machine import Detection
 from assistant.model.plan import Planning
 from assistant.model.record import replace
 from assistant.model.report import Environment
 from assistant.parsers.decode import tidied
+from assistant.session.environments import unanswered
+from assistant.session.judgement import judged_site
 from assistant.session.pasted import WHOLE
 from assistant.session.state import Page, Pasted, State
 
@@ -31,3 +37,16 @@ def beginning_at(printed: str, python: str) -> State:
         planning = Planning(choice=marker.plan, plans=(marker.plan,))
         return replace(begins, environment=marker.environment, planning=planning)
     return replace(begins, environment=Environment(path=str(folder), python=str(interpreter(folder))))
+
+
+def as_kernel_has_it(found: Detection, kernel: Environment, tools: Tools) -> Detection:
+    """Return what was detected with the packages that another kernel has, and tell what is wrong with those."""
+    try:
+        site = look_at(Path(kernel.python), tools.host)
+    except BadInput as error:
+        tools.sink(FindingRaised(step=Step.DETECT, finding=unanswered(error)))
+        return found
+    machine = replace(found.machine, packages=site.versions, python=site.version)
+    for finding in () if is_own_environment(kernel.path) else judged_site(site, tools.host, machine):
+        tools.sink(FindingRaised(step=Step.DETECT, finding=finding))
+    return replace(found, machine=machine)

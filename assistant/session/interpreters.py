@@ -11,17 +11,13 @@ from assistant.host.base import Host
 from assistant.host.folders import is_own_environment
 from assistant.host.recording import ReplayHost
 from assistant.i18n import _
-from assistant.install import KERNEL, Tools, default_target, interpreter, look_at
+from assistant.install import KERNEL, Tools, default_target, interpreter
 from assistant.machines import load
 from assistant.model.errors import BadInput
-from assistant.model.event import FindingRaised, Step
 from assistant.model.finding import Severity
-from assistant.model.machine import Detection
 from assistant.model.record import replace
-from assistant.model.report import Environment
+from assistant.session.cells import as_kernel_has_it
 from assistant.session.doctor import judged
-from assistant.session.environments import unanswered
-from assistant.session.judgement import judged_site
 from assistant.session.state import Detected, State
 from assistant.session.store import Store
 
@@ -32,22 +28,9 @@ def detected(state: State, tools: Tools) -> Detected:
         tools.sources.warm_up()
     found = detect(ReplayHost(load(state.machine)) if state.machine else tools.host, overrides=state.overrides)
     if state.failed_cell and state.environment:
-        found = _of_kernel(found, state.environment, tools)
+        found = as_kernel_has_it(found, state.environment, tools)
     found = replace(found, findings=tuple(each for each in judged(found) if each.severity is not Severity.OK))
     return Detected(detection=found, pythons={} if state.machine else interpreters(tools.host))
-
-
-def _of_kernel(found: Detection, kernel: Environment, tools: Tools) -> Detection:
-    """Return what was detected with the packages that another kernel has, and tell what is wrong with those."""
-    try:
-        site = look_at(Path(kernel.python), tools.host)
-    except BadInput as error:
-        tools.sink(FindingRaised(step=Step.DETECT, finding=unanswered(error)))
-        return found
-    machine = replace(found.machine, packages=site.versions, python=site.version)
-    for finding in () if is_own_environment(kernel.path) else judged_site(site, tools.host, machine):
-        tools.sink(FindingRaised(step=Step.DETECT, finding=finding))
-    return replace(found, machine=machine)
 
 
 def interpreters(host: Host) -> dict[str, str]:

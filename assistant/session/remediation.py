@@ -12,7 +12,6 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from assistant.diagnose import UV_OPTIONS
-from assistant.host.folders import is_own_environment
 from assistant.host.process import CancelToken, stream
 from assistant.i18n import _
 from assistant.install import (
@@ -37,7 +36,7 @@ from assistant.privacy import Lines, Policy
 from assistant.session.doctor import still_true
 from assistant.session.environments import looked_into
 from assistant.session.judgement import judged_site
-from assistant.session.shared import is_others
+from assistant.session.shared import may_change
 from assistant.session.state import Mended, Outcome, State, known
 from assistant.session.survey import move_words
 
@@ -62,7 +61,8 @@ def ways(state: State) -> dict[str, Remedy]:
         name: remedy
         for name, remedy in named(state).items()
         if (environment := environments[name])
-        and not (remedy.plan or is_own_environment(environment.path) or is_others(environment.path))
+        and not remedy.plan
+        and may_change(environment.path)
         and commands_for(remedy, environment) is not None
     }
 

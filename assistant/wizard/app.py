@@ -11,9 +11,7 @@ import ipywidgets as widgets
 from assistant.host.base import Host
 from assistant.host.live import IN_BROWSER, LiveHost
 from assistant.i18n import LANGUAGES, language, say, use_language
-from assistant.model.record import replace
 from assistant.session.actions import Show, Simulate
-from assistant.session.cells import beginning_at
 from assistant.session.runner import LoopRunner, ThreadRunner
 from assistant.session.session import Session
 from assistant.session.shared import beginning
@@ -188,43 +186,24 @@ def open_here(machine: str = "", host: Host | None = None) -> SetupWizard:
     wizard = standing(machine)
     if wizard and (wizard.session.state.held or host is None):
         return wizard
-    _close_current()
     begins = State() if machine or host or IN_BROWSER else beginning()
-    runner = LoopRunner() if IN_BROWSER else ThreadRunner()
-    session = Session(host or LiveHost(), runner, Store(), begins, asks=True, guided=True)
-    if machine or IN_BROWSER:
-        session.dispatch(Simulate(machine=machine or DEMO))
-    return _begun(machine, session)
+    return begin(machine, begins, host, machine or (DEMO if IN_BROWSER else ""))
 
 
-def open_at_cell(printed: str, python: str) -> SetupWizard:
-    """Show what is wrong with a cell that failed, by what it printed and the Python of its kernel.
-
-    A wizard of this kernel that is changing something is shown instead, as it stands.
-    """
-    if wizard := standing(None):
-        return wizard
-    begins = beginning_at(printed, python)
-    if IN_BROWSER:
-        begins = replace(begins, machine=DEMO)
-    _close_current()
-    runner = LoopRunner() if IN_BROWSER else ThreadRunner()
-    return _begun(_CELL, Session(LiveHost(), runner, Store(), begins, asks=True, guided=True))
-
-
-def _close_current() -> None:
+def begin(asked: str, begins: State, host: Host | None = None, simulated: str = "") -> SetupWizard:
+    """Show a new wizard in the place of this kernel's, and look at the machine; `asked` is what it stands for."""
     if _current:
-        _machine, old = _current.pop()
+        _asked, old = _current.pop()
         old.session.cancel()
         old.close()
-
-
-def _begun(asked: str, session: Session) -> SetupWizard:
+    runner = LoopRunner() if IN_BROWSER else ThreadRunner()
+    session = Session(host or LiveHost(), runner, Store(), begins, asks=True, guided=True)
+    if simulated:
+        session.dispatch(Simulate(machine=simulated))
     wizard = SetupWizard(session)
     _current.append((asked, wizard))
     session.begin(Task.DETECT)
     return wizard
 
 
-_CELL = "a cell"  # stands where the name of a machine does, and is none
-_current: list[tuple[str, SetupWizard]] = []  # one wizard per kernel, and the machine that was asked for
+_current: list[tuple[str, SetupWizard]] = []  # one wizard per kernel, and what was asked for

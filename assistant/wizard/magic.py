@@ -7,6 +7,7 @@ import traceback
 
 from assistant.host.extras import extra_of, lacking
 from assistant.i18n import render
+from assistant.model.visible import visible
 from assistant.wizard import open_doctor
 
 
@@ -23,5 +24,13 @@ def torch_doctor(line: str = "") -> object:
         found = extra_of(error.name or "")
         if found is None:
             raise
-        sys.stderr.write(f"{render(lacking(*found).message)}\n")
-        return None
+        return _Sentence(visible(render(lacking(*found).message)))
+
+
+class _Sentence(str):
+    """A text that a notebook shows as it is, without quotation marks."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
