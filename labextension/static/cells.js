@@ -85,6 +85,7 @@ class Answer {
       await this.area.future.done;
     } finally {
       this.waiting.remove();
+      if (!this.area.model.length) this.panel.parent = null; // there is nothing to see
     }
   }
 
@@ -123,11 +124,15 @@ export async function ask_about_cells(app, lab, { tracker, palette, rendermime }
   const widgets = await shared("@jupyter-widgets/jupyterlab-manager").catch(() => null);
   if (!widgets?.registerWidgetManager || !outputarea || !lumino) return; // the wizard could not be drawn at all
   let answer = null;
-  const ask = (panel, cell) => {
+  let asking = false;
+  const ask = async (panel, cell) => {
+    if (asking) return; // pressed twice
+    asking = true;
     answer ??= new Answer(app, lab, { apputils, outputarea, lumino, widgets, rendermime });
-    return answer
+    await answer
       .ask(printed_by(cell), panel.sessionContext.session)
       .catch((error) => lab.show_error(lab.words.unasked, error));
+    asking = false;
   };
   const offer = (panel, cell) => {
     const { node } = cell.outputArea;

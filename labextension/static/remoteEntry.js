@@ -60,7 +60,7 @@
     :is(.ptsa-page, .ptsa-side) .jp-OutputArea-output .jupyter-widgets.ptsa-wizard {
       height: 100cqh; min-height: 0; max-height: none; margin: 0; border: 0; border-radius: 0; }
     .ptsa-side { container: ptsa-panel / size; overflow: auto; background: var(--jp-layout-color1); }
-    #jp-right-stack > .ptsa-side { min-width: min(26rem, 45vw); }
+    :is(#jp-right-stack, *) > .ptsa-side { min-width: min(26rem, 45vw); }
     .ptsa-side .jp-OutputArea-child .jp-OutputArea-output { padding: 0; margin: 0; }
     .ptsa-side .jp-OutputPrompt { display: none; }
     .ptsa-ask { display: block; min-height: 28px; margin: 4px 0 4px var(--jp-cell-prompt-width); padding: 0 0.8rem;

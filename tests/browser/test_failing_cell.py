@@ -13,7 +13,8 @@ import pytest
 from accessibility import STRICT, THEMES, violations, wear
 from guided import TASK_MS, main_button, make_bare_kernel
 from loopback import LoopbackIndex, make_wheel, with_code
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
+from served import KERNEL_IS_READY
 
 from assistant.host.folders import is_own_environment
 
@@ -68,6 +69,12 @@ def run_cell(page: Page, number: int) -> Locator:
     return cell
 
 
+def answer_of(page: Page, cell: Locator) -> Locator:
+    """Press the button below a cell that failed; give the box at the side that shows what it printed."""
+    cell.get_by_role("button", name="Something is wrong?").click()
+    return page.locator(".ptsa-side").get_by_label("Paste an error message")
+
+
 def numpy_of(server: object) -> str:
     """Tell which NumPy the kernel without the assistant has."""
     python = server.state_dir.parent / "env" / "bin" / "python"
@@ -117,3 +124,35 @@ def test_a_traceback_that_nobody_knows_gets_the_next_step(open_notebook, jupyter
     expect(own.get_by_text("No known problem matches this text.")).to_be_visible(timeout=TASK_MS)
     expect(own.get_by_label("Paste an error message")).to_have_value(re.compile("something odd that nobody knows"))
     expect(run_cell(page, 3).get_by_text("这段文字与任何已知问题都不匹配")).to_be_visible(timeout=TASK_MS)
+
+
+def test_one_kernel_answers_every_question(open_notebook, jupyter_server) -> None:
+    """Of another cell, after the page was loaded again, and from the menu of a right click on what a cell printed."""
+    odd, other = re.compile("something odd"), re.compile("another oddity")
+    more = "print('another oddity')\nraise ValueError"
+    page = open_cells(open_notebook, jupyter_server.root_dir, "broken", ODD, more)
+    expect(answer_of(page, run_cell(page, 0))).to_have_value(odd, timeout=TASK_MS)
+    expect(answer_of(page, run_cell(page, 1))).to_have_value(other, timeout=TASK_MS)
+    page.reload()
+    page.wait_for_function(KERNEL_IS_READY, timeout=TASK_MS)
+    expect(answer_of(page, run_cell(page, 0))).to_have_value(odd, timeout=TASK_MS)
+    own = [one for one in jupyter_server.ask("sessions") if one["path"] == "torch-setup-assistant"]
+    assert [one["kernel"]["name"] for one in own] == ["python3"]
+    run_cell(page, 1).locator(".jp-RenderedText").first.click(button="right")
+    page.get_by_role("menuitem", name="Something is wrong?").click()
+    expect(page.locator(".ptsa-side").get_by_label("Paste an error message")).to_have_value(other, timeout=TASK_MS)
+
+
+def test_where_no_kernel_has_the_assistant_the_way_is_said(open_notebook, jupyter_server, page: Page) -> None:
+    """A dialog names the command, nothing is left at the side, and no kernel goes on running for it."""
+
+    def only_broken(route: Route) -> None:
+        known = route.fetch().json()["kernelspecs"]
+        route.fulfill(json={"default": "broken", "kernelspecs": {"broken": known["broken"]}})
+
+    page.route("**/api/kernelspecs*", only_broken)
+    page = open_cells(open_notebook, jupyter_server.root_dir, "broken", ODD)
+    run_cell(page, 0).get_by_role("button", name="Something is wrong?").click()
+    expect(page.get_by_role("dialog")).to_contain_text("assistant diagnose FILE", timeout=TASK_MS)
+    expect(page.locator(".ptsa-side")).to_have_count(0)
+    assert [one["path"] for one in jupyter_server.ask("sessions")] == ["broken.ipynb"]
