@@ -9,6 +9,7 @@ from assistant.install import Tools
 from assistant.model.event import Progress, Step
 from assistant.model.finding import Finding
 from assistant.model.record import replace
+from assistant.session.cells import with_torch
 from assistant.session.diagnosis import (
     diagnosed_lines,
     machine_of_log,
@@ -36,6 +37,8 @@ def causes_found(state: State, tools: Tools) -> Diagnosed:
     origin = machine_of_log(log, machine) if pasted.text else machine
     causes = diagnosed_lines(log, origin)
     diagnoses, lines = tuple(cause for cause, _line in causes), [line for _cause, line in causes]
+    if state.failed_cell and state.environment:
+        diagnoses = with_torch(diagnoses, log, machine)
     return Diagnosed(
         findings=findings,
         diagnoses=diagnoses,

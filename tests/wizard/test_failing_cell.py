@@ -16,6 +16,7 @@ from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Backend, Plan
 from assistant.model.record import replace
 from assistant.model.report import Environment
+from assistant.session.actions import Aim
 from assistant.session.answer import best, goes_into, offered
 from assistant.session.cells import beginning_at
 from assistant.session.remediation import environment_of
@@ -25,9 +26,11 @@ from assistant.session.state import Mended, Outcome, Page, Source, State, Task
 from assistant.session.store import Store
 from assistant.wizard import magic
 from assistant.wizard.panels.answer import draw_causes
+from assistant.wizard.panels.fixes import applied, footer_of
 
 pytestmark = pytest.mark.process
 
+MACHINE = Machine(os="linux", wsl=False, arch="x86_64", glibc="2.39", python="3.12")
 FIX = Remedy(text="Remove six.", commands=("python -m pip uninstall -y six",))
 PLANNED = Remedy(text="Plan.", plan=Plan(backend=Backend.CPU, variant="cpu", torch="2.14.1", python="3.12"))
 
@@ -78,6 +81,22 @@ def test_the_cause_is_looked_for_at_once(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert "pytest" in session.state.detection.machine.packages
     assert session.state.planning is None
     assert Store(tmp_path / "state").read() is None
+
+
+def test_a_kernel_without_torch_is_offered_the_build_that_fits(tmp_path: Path) -> None:
+    """It goes into that kernel's environment, once Install is pressed; other modules ask for no torch."""
+    python = make_environment(tmp_path / "env")
+    for module, offers in (("torch", True), ("numpy", False)):
+        log = f"Cell In[1], line 1\n----> 1 import {module}\nModuleNotFoundError: No module named '{module}'"
+        begins = replace(beginning_at(log, str(python)), detection=Detection(machine=MACHINE))
+        session = Session(LiveHost(), InlineRunner(), None, begins)
+        session.begin(Task.DIAGNOSE)
+        assert session.state.diagnoses[0].key == "kernel-env-mismatch"
+        way = best(session.state)
+        assert bool(way) is offers
+        if way:
+            assert applied(way, session.state)[0] == Aim(target=str(tmp_path / "env"))
+            assert footer_of(session.state).label == "Mend it"
 
 
 def test_a_kernel_that_does_not_answer_is_said(tmp_path: Path) -> None:
