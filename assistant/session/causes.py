@@ -9,7 +9,6 @@ from assistant.install import Tools
 from assistant.model.event import Progress, Step
 from assistant.model.finding import Finding
 from assistant.model.record import replace
-from assistant.session.cells import with_torch
 from assistant.session.diagnosis import (
     diagnosed_lines,
     machine_of_log,
@@ -17,6 +16,7 @@ from assistant.session.diagnosis import (
     source_of,
     unexplained,
     with_remedies,
+    with_torch,
 )
 from assistant.session.doctor import still_true
 from assistant.session.issue import issues
