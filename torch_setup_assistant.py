@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import sys
 from importlib.util import find_spec
+from typing import Any
 
-__all__ = ["Hidden", "main"]
+__all__ = ["Hidden", "load_ipython_extension", "main"]
 
 
 class Hidden(ImportError):
@@ -23,6 +24,13 @@ def main() -> None:
     from assistant.cli import main as run  # noqa: PLC0415 - only now is it known to be ours
 
     run()
+
+
+def load_ipython_extension(shell: Any) -> None:  # noqa: ANN401 - IPython's own shell, which nobody else needs
+    """Give a notebook the magic `%torch_doctor`; `%load_ext torch_setup_assistant` calls this."""
+    from assistant.wizard.magic import torch_doctor  # noqa: PLC0415 - likewise
+
+    shell.register_magic_function(torch_doctor, "line")
 
 
 _found = find_spec("assistant")  # looks for it and runs nothing

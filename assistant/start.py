@@ -36,7 +36,8 @@ from assistant.privacy import Lines
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = ROOT / "pyproject.toml"
-COPIED = ("labextension/**/*.*", "notebooks/setup.ipynb")  # even an editable installation holds copies of these
+# Even an editable installation holds copies of these.
+COPIED = ("labextension/**/*.*", "notebooks/setup.ipynb", "torch_setup_assistant.py")
 HOME = ROOT / ".assistant"
 LOG = HOME / "start.log"
 TAIL_LINES = 12

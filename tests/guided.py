@@ -133,11 +133,16 @@ def walk_in_simulation(wizard: Locator) -> None:
 
 def make_kernel(folder: Path, data: Path, name: str, *packages: str | Path) -> Path:
     """Make an environment with the assistant and other packages; make it known as a kernel; give its Python."""
+    return make_bare_kernel(folder, data, name, "--editable", f"{ROOT}[lab]", *packages)
+
+
+def make_bare_kernel(folder: Path, data: Path, name: str, *packages: str | Path) -> Path:
+    """Make an environment with packages, ipykernel among them; make it known as a kernel; give its Python."""
     python = folder / "bin" / "python"
     environment = {**os.environ, **Sources(LiveHost()).environment}
     for command in (
         ["venv", "--quiet", "--python", sys.executable, folder],
-        ["pip", "install", "--quiet", "--python", python, "--editable", f"{ROOT}[lab]", *packages],
+        ["pip", "install", "--quiet", "--python", python, *packages],
     ):
         subprocess.run([sys.executable, "-m", "uv", *map(str, command)], env=environment, check=True)
     spec = data / "kernels" / name / "kernel.json"

@@ -45,6 +45,7 @@ def check(
         rows = [{"kind": one.kind, "name": one.name, "was": one.was, "now": one.now, "text": one.text} for one in found]
         echo_json({"clean": not found, "drift": rows})
     elif found:
+        echo(config)
         draw_drifts(found)
         echo(ngettext("{count} thing differs.", "{count} things differ.", len(found)))
     else:

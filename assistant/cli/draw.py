@@ -151,8 +151,10 @@ def draw_course(course: Course) -> None:
 
 def draw_drifts(found: Iterable[Drift]) -> None:
     """Print differences, one line each."""
+    from assistant.export import DIFFERS  # noqa: PLC0415 - who compares has it loaded
+
     for drift in found:
-        console.print(Text(f"  ≠ {drift.text}", style="yellow"))
+        console.print(Text(f"  {DIFFERS} {drift.text}", style="yellow"))
 
 
 def draw_report(report: Report) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from assistant.export.collect_env import stated_env_text
 from assistant.export.config import Config, read_config
 from assistant.export.drift import (
+    DIFFERS,
     Drift,
     file_drift,
     machine_drift,
@@ -35,6 +36,7 @@ from assistant.model.visible import printable, visible
 from assistant.privacy import NOBODY, Known
 
 __all__ = [
+    "DIFFERS",
     "FORMATS",
     "MARKER",
     "PAGE",

@@ -12,6 +12,7 @@ from assistant.model.record import Record
 from assistant.model.report import RIGHT, Report, status_word
 from assistant.model.visible import printable
 
+DIFFERS = "≠"  # begins the line of each difference, for people and for VS Code's problem matcher
 _DIGITS = 16  # of a hash: enough to tell files apart, and to be read
 _KINDS = {
     "driver": _("driver"),

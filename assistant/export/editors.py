@@ -1,4 +1,4 @@
-"""For editors and notebooks: a kernelspec that travels with its environment, VS Code's settings, files to copy."""
+"""For editors and notebooks: a kernelspec that travels with its environment, VS Code's files, files to copy."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import re
 from pathlib import Path
 
 import assistant.runtime
+from assistant.export.drift import DIFFERS
 from assistant.export.setup import MARKER, Setup, verified, without_path
 from assistant.export.shells import ALLOW_SCRIPTS, variables
 from assistant.export.templates import filled, json_text
+from assistant.i18n import say
 from assistant.model.plan import Plan
 from assistant.model.record import Record
 from assistant.model.report import Environment
@@ -32,10 +34,47 @@ def kernelspec_text(setup: Setup) -> str:
 
 
 def vscode_text(setup: Setup) -> str:
-    """Write VS Code's settings; the home folder becomes `${userHome}`, VS Code's variable for it."""
-    python = re.sub("^~", "${userHome}", at_home(verified(setup)[0].python))
+    """Write VS Code's settings."""
+    python = _at_user_home(verified(setup)[0].python)
     settings = {"python.defaultInterpreterPath": python, "python.envFile": "${workspaceFolder}/.env"}
     return filled("settings.json", settings=settings)
+
+
+def vscode_tasks_text(setup: Setup) -> str:
+    """Write VS Code's tasks that run `assistant check`, and what finds the differences in its output.
+
+    The output names the file, then each difference on a line of its own; those become problems of that file. Without
+    COLUMNS a line that is wider than the panel would go on below it, and a problem would lose its end.
+    """
+    target = _at_user_home(verified(setup)[0].path)
+    check = ["check", "${workspaceFolder}/assistant.toml", "--target", target]
+    found = {
+        "owner": "torch-setup-assistant",
+        "source": "assistant check",
+        "severity": "warning",
+        "fileLocation": "absolute",
+        "pattern": [
+            {"kind": "file", "regexp": r"^(\S.*)$", "file": 1},
+            {"regexp": rf"^ {{2}}{DIFFERS} (.+)$", "message": 1, "loop": True},
+        ],
+    }
+    shared = {
+        "type": "process",
+        "command": "assistant",
+        "options": {"env": {"COLUMNS": "10000"}},
+        "presentation": {"reveal": "silent", "revealProblems": "onProblem", "clear": True},
+        "problemMatcher": found,
+    }
+    tasks = [
+        {"label": say("PyTorch: compare with the setup that was exported"), **shared, "args": [*check, "--no-verify"]},
+        {"label": say("PyTorch: compare, and compute"), **shared, "args": check},
+    ]
+    return filled("settings.json", settings={"version": "2.0.0", "tasks": tasks})
+
+
+def _at_user_home(path: str) -> str:
+    """Write a path with `${userHome}` for the home folder, which is VS Code's variable for it."""
+    return re.sub("^~", "${userHome}", at_home(path))
 
 
 def verify_text(setup: Setup) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from assistant.export.clusters import module_files, slurm_text
 from assistant.export.config import config_text
 from assistant.export.containers import apptainer_text, devcontainer_text, dockerfile_text
-from assistant.export.editors import kernelspec_text, runtime_text, verify_text, vscode_text
+from assistant.export.editors import kernelspec_text, runtime_text, verify_text, vscode_tasks_text, vscode_text
 from assistant.export.hubs import hub_files
 from assistant.export.launch import launch_files
 from assistant.export.pins import constraints_text, lock_text, requirements_text
@@ -75,6 +75,7 @@ FORMATS = dict(
             installed=True,
         ),
         _one(".vscode/settings.json", vscode_text, _("VS Code's interpreter and variables"), installed=True),
+        _one(".vscode/tasks.json", vscode_tasks_text, _("VS Code's tasks that run `assistant check`"), installed=True),
         _one(".github/workflows/torch.yml", workflow_text, _("a GitHub job that installs and verifies")),
         _one("verify.py", verify_text, _("computes on the device and compares with the CPU")),
         _one("device.py", lambda _setup: runtime_text("device.py"), _("picks the device in your own code")),
@@ -96,5 +97,6 @@ NEEDS = {
     "apptainer.def": ("requirements.txt", "device.py"),
     ".devcontainer/devcontainer.json": ("Dockerfile", "requirements.txt", "device.py"),
     "slurm/pytorch-prolog.sh": ("assistant.toml",),
+    ".vscode/tasks.json": ("assistant.toml",),
     ".github/workflows/torch.yml": ("requirements.txt", "device.py", "verify.py"),
 }

@@ -37,6 +37,7 @@ PURPOSES = {
             "env.ps1",
             "env.fish",
             ".vscode/settings.json",
+            ".vscode/tasks.json",
             "device.py",
             "fallback.py",
             "verify.py",

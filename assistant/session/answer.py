@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from assistant.diagnose import load_rules
+from assistant.host.folders import is_own_environment
 from assistant.i18n import Message, _, sentences
 from assistant.model.finding import Diagnosis, Launch, Remedy
 from assistant.model.plan import Backend
 from assistant.session.remediation import environment_of, named, ways
-from assistant.session.state import Pasted, Source, State
+from assistant.session.state import Outcome, Pasted, Source, State
 
 
 def stands(state: State) -> bool:
@@ -72,12 +73,13 @@ def offered(state: State) -> dict[str, Remedy]:
 def best(state: State) -> str:
     """Name the fix to begin with, "" for none: the likeliest cause's first that can be applied and was not tried yet.
 
-    Without a cause it is a finding's.
+    Without a cause it is a finding's. What a fix has mended already is offered no other.
     """
+    fixed = {name.partition("#")[0] for name, done in state.mended.items() if done.outcome is Outcome.FIXED}
     keys = [cause.key for cause in state.diagnoses[:1]] if stands(state) else []
     keys = keys or ([finding.key for finding in state.findings if finding.wrong] if state.pasted == Pasted() else [])
     able = [name for name in offered(state) if name not in state.mended]
-    return next((name for key in keys for name in able if name.partition("#")[0] == key), "")
+    return next((name for key in keys if key not in fixed for name in able if name.partition("#")[0] == key), "")
 
 
 def goes_into(way: str, state: State) -> str:
@@ -86,7 +88,9 @@ def goes_into(way: str, state: State) -> str:
     It fits with the plan's Python, which its folder of packages names, as in `lib/python3.12`; "" for a new one.
     """
     fix, environment = named(state)[way], environment_of(state, way)
-    if fix.plan is None or environment is None or environment == state.environment:
+    if fix.plan is None or environment is None or is_own_environment(environment.path):
+        return ""
+    if environment == state.environment and not state.failed_cell:
         return ""
     return environment.path if Path(environment.path, "lib", f"python{fix.plan.python}").is_dir() else ""
 

@@ -16,6 +16,7 @@ from assistant.session.diagnosis import (
     source_of,
     unexplained,
     with_remedies,
+    with_torch,
 )
 from assistant.session.doctor import still_true
 from assistant.session.issue import issues
@@ -36,6 +37,8 @@ def causes_found(state: State, tools: Tools) -> Diagnosed:
     origin = machine_of_log(log, machine) if pasted.text else machine
     causes = diagnosed_lines(log, origin)
     diagnoses, lines = tuple(cause for cause, _line in causes), [line for _cause, line in causes]
+    if state.failed_cell and state.environment:
+        diagnoses = with_torch(diagnoses, log, machine)
     return Diagnosed(
         findings=findings,
         diagnoses=diagnoses,

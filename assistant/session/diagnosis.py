@@ -49,6 +49,10 @@ _OF_OTHERS = re.compile(
     r"|mac(?:os|book| mini| studio)\b|apple|\bm[1-5] (?:pro|max|ultra)\b"
 )
 _SYSTEMS = {"linux": "Linux", "windows": "Windows", "macos": "macOS"}
+# What was loaded is NumPy itself, or what runs a notebook's cells and stands above them in each traceback.
+_NOT_AT_FAULT = {"numpy", "_distutils_hack", "ipykernel_launcher", "ipykernel", "traitlets", "tornado", "IPython"}
+# Python's own words, in lower case, as logs are searched; not those for torchvision or torch_directml.
+_NO_TORCH = re.compile(r"no module named '?torch(?![\w.-])")
 # Packages whose names differ from those of their modules; as published on PyPI.
 _PACKAGE_OF = {"cv2": "opencv-python", "sklearn": "scikit-learn", "skimage": "scikit-image", "PIL": "pillow"}
 _ANY = {"package": "NAME"}  # where a check of the machine is the reason, and no log names a package
@@ -147,7 +151,7 @@ def _with_module(diagnosis: Diagnosis, log: Log, line: int | None) -> Diagnosis:
     """Name the module that was built for another NumPy, where the log names it, and what helps that module."""
     if diagnosis.key != "numpy2-abi":
         return diagnosis
-    module = next((name for name in near(log, line, _MODULE) if name not in {"numpy", "_distutils_hack"}), "")
+    module = next((name for name in near(log, line, _MODULE) if name not in _NOT_AT_FAULT), "")
     if not module:
         return diagnosis
     title = _("{module} was built for NumPy 1, and NumPy 2 is installed", module=module)
@@ -179,6 +183,23 @@ def _better(log: Log, machine: Machine) -> Remedy | None:
     )
     launch = relaunched(log, plan.backend, machine.os or "") if launched(log)[0] else ()
     return Remedy(text=text, plan=plan, check=(CHECKS[plan.backend],), launch=tuple(map(whole, launch)), mends=False)
+
+
+def with_torch(causes: tuple[Diagnosis, ...], log: Log, machine: Machine) -> tuple[Diagnosis, ...]:
+    """Add the plan for torch in the kernel's own environment to a cause of its that it lacks torch.
+
+    Other remedies lead to an environment that has it, if there is one.
+    """
+    lacks = "torch" not in machine.packages and _NO_TORCH.search(log.text)
+    plan = planned(machine, PlanRequest()) if lacks else None
+    if plan is None:
+        return causes
+    text = _("Install PyTorch into the environment of this kernel.")
+    remedy = Remedy(text=text, plan=plan, check=(CHECKS[plan.backend],))
+    return tuple(
+        replace(cause, remedies=(*cause.remedies, remedy)) if cause.key == "kernel-env-mismatch" else cause
+        for cause in causes
+    )
 
 
 def machine_of_log(log: Log, here: Machine) -> Machine:

@@ -122,9 +122,13 @@ def looked_into(path: str, host: Host, machine: Machine, before: Known | None = 
     except BadInput as error:
         known = known_of(spot, read_site(spot.path, host), host, machine, kernels)
         if not known.findings or known.findings[0].key != "environment-without-python":
-            silent = Finding(key="python-does-not-answer", severity=Severity.ERROR, text=error.message)
-            known = replace(known, findings=(silent, *known.findings))
+            known = replace(known, findings=(unanswered(error), *known.findings))
     return replace(known, checked=now, stamp=site.stamp if site else stamp_of(interpreter(spot.path))), site
+
+
+def unanswered(error: BadInput) -> Finding:
+    """Return the finding that an environment's Python does not answer."""
+    return Finding(key="python-does-not-answer", severity=Severity.ERROR, text=error.message)
 
 
 def verified_site(known: Known, site: Site | None, tools: Tools) -> Report | None:

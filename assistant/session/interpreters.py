@@ -16,6 +16,7 @@ from assistant.machines import load
 from assistant.model.errors import BadInput
 from assistant.model.finding import Severity
 from assistant.model.record import replace
+from assistant.session.cells import as_kernel_has_it
 from assistant.session.doctor import judged
 from assistant.session.state import Detected, State
 from assistant.session.store import Store
@@ -26,6 +27,8 @@ def detected(state: State, tools: Tools) -> Detected:
     if not state.machine:
         tools.sources.warm_up()
     found = detect(ReplayHost(load(state.machine)) if state.machine else tools.host, overrides=state.overrides)
+    if state.failed_cell and state.environment:
+        found = as_kernel_has_it(found, state.environment, tools)
     found = replace(found, findings=tuple(each for each in judged(found) if each.severity is not Severity.OK))
     return Detected(detection=found, pythons={} if state.machine else interpreters(tools.host))
 

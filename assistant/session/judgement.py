@@ -14,7 +14,6 @@ from assistant.install import (
     FOREIGN_PIP,
     Difference,
     Distribution,
-    Marker,
     Move,
     Site,
     Spot,
@@ -49,7 +48,7 @@ def known_of(spot: Spot, site: Site, host: Host, machine: Machine, kernels: Iter
         python=site.version,
         torch=versions.get("torch", ""),
         backend=_backend(site, host, machine),
-        findings=() if own else _judged(site, marker, host, machine),
+        findings=() if own else judged_site(site, host, machine),
         kernels=tuple(kernels),
         made=marker is not None,
         own=own,
@@ -70,7 +69,7 @@ def judged_after(difference: Difference, host: Host, machine: Machine, site: Sit
             if move.after
         ]
         site = replace(before, distributions=(*stays, *comes))
-    return _judged(site, read_marker(Path(before.prefix)), host, machine, guarded=False)
+    return judged_site(site, host, machine, guarded=False)
 
 
 def _requires(site: Site, move: Move) -> tuple[str, ...]:
@@ -79,13 +78,12 @@ def _requires(site: Site, move: Move) -> tuple[str, ...]:
     return next((one.requires for one in same), ())
 
 
-def _judged(
-    site: Site, marker: Marker | None, host: Host, machine: Machine, *, guarded: bool = True
-) -> tuple[Finding, ...]:
+def judged_site(site: Site, host: Host, machine: Machine, *, guarded: bool = True) -> tuple[Finding, ...]:
     """Judge an environment: whether its Python is there, what it holds, what was replaced since it was made.
 
     Without `guarded` its constraints are not asked: a change writes them anew.
     """
+    marker = read_marker(Path(site.prefix))
     if gone := dead(site, host):
         return (gone,)
     chosen = marker is not None and marker.plan.backend is Backend.CPU

@@ -102,8 +102,11 @@ def following(state: State) -> Task | None:
         if task is Task.PLAN and state.page is Page.ENVIRONMENTS and phase is not Phase.RUNNING:
             looks = state.survey is None and state.errand.phase is not Phase.FAILED
             return Task.SURVEY if looks else _proof(state)  # the plan waits until somebody wants to see it
-        if task is Task.PLAN and state.page is Page.WRONG and state.environment and phase is Phase.READY:
-            return _proof(state)  # of one that others have made: so does the plan for one of the user's own
+        if task is Task.PLAN and state.page is Page.WRONG and phase is Phase.READY:
+            if state.failed_cell:
+                return Task.DIAGNOSE if state.status(Step.DIAGNOSE).phase is Phase.READY else None
+            if state.environment:
+                return _proof(state)  # of one that others have made: so does the plan for one of the user's own
         if phase is not Phase.DONE:
             return None if phase is Phase.FAILED else task
     prepares = state.preview is None and state.plan and not state.machine
@@ -239,7 +242,8 @@ def _filled(state: State, result: StepResult) -> State:  # noqa: C901, PLR0911 -
         case Prepared():
             return replace(state, preview=result)
         case Installed():
-            new = replace(state, environment=result.environment, proof=result.proof, report=None, exported=())
+            made = {"environment": result.environment, "proof": result.proof, "failed_cell": False}
+            new = replace(state, **made, report=None, exported=())
             return _seen_again(new, result.detected)
         case Verified():
             return _seen_again(replace(state, report=result.report, proof=None), result.detected)

@@ -30,13 +30,13 @@ from assistant.install import (
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import LogLine, Progress, Sink, Step
 from assistant.model.finding import Diagnosis, Finding, Remedy
-from assistant.model.plan import Backend
 from assistant.model.report import Environment
 from assistant.model.shell import command_line
 from assistant.privacy import Lines, Policy
-from assistant.session.doctor import findings_of, still_true
+from assistant.session.doctor import still_true
 from assistant.session.environments import looked_into
-from assistant.session.shared import is_others
+from assistant.session.judgement import judged_site
+from assistant.session.shared import may_change
 from assistant.session.state import Mended, Outcome, State, known
 from assistant.session.survey import move_words
 
@@ -61,7 +61,8 @@ def ways(state: State) -> dict[str, Remedy]:
         name: remedy
         for name, remedy in named(state).items()
         if (environment := environments[name])
-        and not (remedy.plan or is_others(environment.path))
+        and not remedy.plan
+        and may_change(environment.path)
         and commands_for(remedy, environment) is not None
     }
 
@@ -69,12 +70,15 @@ def ways(state: State) -> dict[str, Remedy]:
 def environment_of(state: State, way: str) -> Environment | None:
     """Return the environment that a remedy is for: the one that the log names, if it stands here, else this setup's.
 
-    What helps against findings is for this setup's in any case. Returns None where there is none here.
+    What helps against findings is for this setup's in any case, and what helps a cell is for its kernel's, whatever
+    paths the cell printed. Returns None where there is none here.
     """
     if way.partition("#")[0] not in {cause.key for cause in state.diagnoses}:
         return state.environment
     if state.source.elsewhere:
         return None
+    if state.failed_cell:
+        return state.environment
     python = Path(state.source.interpreter.path)
     if not state.source.interpreter.path or (state.environment and python == Path(state.environment.python)):
         return state.environment
@@ -114,13 +118,11 @@ def mended(state: State, tools: Tools) -> Mended:
 
 def _anew(state: State, environment: Environment, tools: Tools) -> tuple[Finding, ...] | None:
     """Judge this setup's environment as it stands now; None where its Python does not answer."""
-    found, plan = known(state.detection), state.plan
-    gpu = plan is None or plan.backend is not Backend.CPU
     try:
         site = look_at(Path(environment.python), tools.host)
     except BadInput:
         return None
-    return findings_of(site, found.machine, gpu_plan=gpu)
+    return judged_site(site, tools.host, known(state.detection).machine, guarded=False)
 
 
 def _apply(remedy: Remedy, environment: Environment, tools: Tools) -> Outcome:
@@ -220,8 +222,8 @@ def _words(command: str, python: str) -> Words | None:
                 python,
                 *(new for old in rest for new in UV_OPTIONS.get(old, (old,))),
             )
-        case ("python", "-c", *rest):
-            return (python, "-c", *rest)
+        case ("python", "-c", *_rest) | ("python", "-W", "error", "-c", *_rest):
+            return (python, *words[1:])
         case ("test", *_rest):
             return words
         case _:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from assistant.host.files import may_write
+from assistant.host.folders import is_own_environment
 from assistant.install import marked_environments
 from assistant.model.plan import Planning
 from assistant.session.state import Page, State
@@ -14,6 +15,11 @@ from assistant.session.store import Store
 def is_others(path: str) -> bool:
     """Return whether an environment stands that this user may not change."""
     return Path(path).is_dir() and not may_write(Path(path))
+
+
+def may_change(path: str) -> bool:
+    """Return whether an environment is one to change: not others', nor the assistant's own, which is made anew."""
+    return not (is_own_environment(path) or is_others(path))
 
 
 def beginning() -> State:

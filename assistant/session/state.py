@@ -300,7 +300,8 @@ class State(Record, frozen=True):
     `onnx` is the model that is examined beside the steps, none of which rests on it; `adding` are packages that the
     user wants beside those of the plan. `survey` holds the environments that stand on this machine, `picked` the path
     of the one that is looked into, `repair` the change that is offered for it; `errand` is how far the task about them
-    is, or how it ended.
+    is, or how it ended. `failed_cell` is set where the user asks about a notebook's cell: `pasted` is then what it
+    printed, `environment` that of its kernel.
     """
 
     schema: Literal[1] = 1
@@ -352,6 +353,7 @@ class State(Record, frozen=True):
     picked: str = ""
     repair: Repair | None = None
     errand: StepStatus = StepStatus()
+    failed_cell: bool = False
 
     @property
     def doing(self) -> StepStatus:

@@ -61,9 +61,9 @@ class Store:
     def save(self, state: State) -> Text:
         """Write the state beside the old one, then put it in its place; return why it cannot be saved, "" where it is.
 
-        A recorded machine that is looked at is never written over the real setup.
+        A recorded machine that is looked at, or a cell that failed, is never written over the real setup.
         """
-        if state.machine:
+        if state.machine or state.failed_cell:
             return ""
         kept = replace(state, log=(), running=None, stopping=False, question="", onnx=None, adding=None, edited=False)
         kept = replace(kept, survey=None, picked="", repair=None, errand=StepStatus())  # they are looked for anew

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from assistant.wizard.app import SetupWizard
 
-__all__ = ["open_wizard"]
+__all__ = ["open_doctor", "open_wizard"]
 
 
 def open_wizard(machine: str = "", *, language: str | None = None) -> SetupWizard:
@@ -25,3 +26,16 @@ def open_wizard(machine: str = "", *, language: str | None = None) -> SetupWizar
     elif not wizard:
         use_language(language)
     return wizard or open_here(machine)
+
+
+def open_doctor(printed: str = "", python: str = "", *, language: str | None = None) -> SetupWizard:
+    """Show what is wrong with a notebook's cell, and what mends it; call it as the last line of a cell.
+
+    `printed` is what the cell printed, its traceback above all; `python` the interpreter of its kernel, "" for this
+    one. `language` is as in `open_wizard`.
+    """
+    from assistant.i18n import use_language  # noqa: PLC0415
+    from assistant.wizard.cell import open_at_cell  # noqa: PLC0415 - widgets are loaded where a wizard is wanted
+
+    use_language(language)
+    return open_at_cell(printed, python or sys.executable)

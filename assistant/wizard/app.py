@@ -170,8 +170,11 @@ def _reads_aside(state: State) -> bool:
     return state.page in {Page.SETUP, Page.WRONG} and state.running is not None and state.running.only_reads
 
 
-def standing(machine: str = "") -> SetupWizard | None:
-    """Return this kernel's wizard, if it is at work or was opened for this machine: a reload shows it again."""
+def standing(machine: str | None = "") -> SetupWizard | None:
+    """Return this kernel's wizard, if it is at work or was opened for this machine: a reload shows it again.
+
+    None is no machine: one that is not at work does not count then.
+    """
     for asked, wizard in _current:
         if wizard.comm is not None and (wizard.session.state.held or asked == machine):
             return wizard
@@ -183,19 +186,24 @@ def open_here(machine: str = "", host: Host | None = None) -> SetupWizard:
     wizard = standing(machine)
     if wizard and (wizard.session.state.held or host is None):
         return wizard
+    begins = State() if machine or host or IN_BROWSER else beginning()
+    return begin(machine, begins, host, machine or (DEMO if IN_BROWSER else ""))
+
+
+def begin(asked: str, begins: State, host: Host | None = None, simulated: str = "") -> SetupWizard:
+    """Show a new wizard in the place of this kernel's, and look at the machine; `asked` is what it stands for."""
     if _current:
-        _machine, old = _current.pop()
+        _asked, old = _current.pop()
         old.session.cancel()
         old.close()
-    begins = State() if machine or host or IN_BROWSER else beginning()
     runner = LoopRunner() if IN_BROWSER else ThreadRunner()
     session = Session(host or LiveHost(), runner, Store(), begins, asks=True, guided=True)
-    if machine or IN_BROWSER:
-        session.dispatch(Simulate(machine=machine or DEMO))
+    if simulated:
+        session.dispatch(Simulate(machine=simulated))
     wizard = SetupWizard(session)
-    _current.append((machine, wizard))
+    _current.append((asked, wizard))
     session.begin(Task.DETECT)
     return wizard
 
 
-_current: list[tuple[str, SetupWizard]] = []  # one wizard per kernel, and the machine that was asked for
+_current: list[tuple[str, SetupWizard]] = []  # one wizard per kernel, and what was asked for

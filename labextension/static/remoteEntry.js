@@ -1,6 +1,7 @@
 // "Set up PyTorch": a launcher tile and a command that open the guided notebook, the notebook shown as a page that runs
-// by itself, and what the wizard on that page asks of JupyterLab. JupyterLab 4 and Notebook 7 load this file as it
-// stands: a federated module is an object with `init` and `get`, so nothing needs a bundler or Node.js.
+// by itself, what the wizard on that page asks of JupyterLab, and questions about a cell that failed (cells.js).
+// JupyterLab 4 and Notebook 7 load these files as they stand: a federated module is an object with `init` and `get`, so
+// nothing needs a bundler or Node.js.
 (() => {
   const HERE = document.currentScript.src; // the notebook lies beside this file
   const PACKAGE = "torch-setup-assistant";
@@ -16,6 +17,10 @@
       code: "Set up PyTorch: show the notebook's code",
       starting: "Starting the guided setup …",
       unopened: "The notebook could not be opened",
+      ask: "Something is wrong?",
+      asked: "Find the cause of what this cell printed, and what mends it",
+      unasked: "The cause could not be looked for",
+      nowhere: "No kernel here has the assistant. Save the output as a file and run in a terminal: assistant diagnose FILE",
     },
     zh: {
       label: "配置 PyTorch",
@@ -26,6 +31,10 @@
       code: "配置 PyTorch：显示笔记本代码",
       starting: "正在启动安装向导……",
       unopened: "无法打开该笔记本",
+      ask: "遇到问题？",
+      asked: "查找该单元格报错的原因和解决办法",
+      unasked: "无法查找原因",
+      nowhere: "这里没有任何内核装有本助手。请把输出保存为文件，并在终端中运行：assistant diagnose FILE",
     },
   };
   const CALLS = ["open_wizard()", 'open_wizard(language="en")', 'open_wizard(language="zh_CN")'];
@@ -48,8 +57,17 @@
     .ptsa-page .jp-Notebook .jp-WindowedPanel-outer::after { display: none; }
     .ptsa-page .jp-Notebook .jp-Cell :is(.jp-Cell-outputWrapper, .jp-OutputArea) { margin: 0; }
     .ptsa-page .jp-OutputArea-output:is(.jp-RenderedText, [data-mime-type^="text/"]) { padding: 1rem 1.5rem; }
-    .ptsa-page .jp-OutputArea-output .jupyter-widgets.ptsa-wizard {
+    :is(.ptsa-page, .ptsa-side) .jp-OutputArea-output .jupyter-widgets.ptsa-wizard {
       height: 100cqh; min-height: 0; max-height: none; margin: 0; border: 0; border-radius: 0; }
+    .ptsa-side { container: ptsa-panel / size; overflow: auto; background: var(--jp-layout-color1); }
+    :is(#jp-right-stack, *) > .ptsa-side { min-width: min(26rem, 45vw); }
+    .ptsa-side .jp-OutputArea-child .jp-OutputArea-output { padding: 0; margin: 0; }
+    .ptsa-side .jp-OutputPrompt { display: none; }
+    .ptsa-ask { display: block; min-height: 28px; margin: 4px 0 4px var(--jp-cell-prompt-width); padding: 0 0.8rem;
+      color: var(--jp-ui-font-color1); background: var(--jp-layout-color1); border: 1px solid var(--jp-ui-font-color2);
+      border-radius: 4px; font: var(--jp-ui-font-size1) var(--jp-ui-font-family); cursor: pointer; }
+    .ptsa-ask:hover { background: var(--jp-layout-color2); }
+    .ptsa-ask:focus-visible { outline: 2px solid var(--jp-brand-color1); outline-offset: 1px; }
     .ptsa-starting { position: absolute; inset: 0; display: grid; place-items: center; pointer-events: none;
       color: var(--jp-ui-font-color1); font-size: var(--jp-ui-font-size2); }
   `;
@@ -316,14 +334,17 @@
     });
   }
 
-  function activate({ LabIcon, lab }, app, { launcher, palette, translator, browser, menu, tracker }) {
+  function activate({ LabIcon, lab }, app, given) {
+    const { launcher, palette, translator, browser, menu, tracker, rendermime } = given;
     const words = translator?.languageCode?.startsWith("zh") ? WORDS.zh : WORDS.en;
     const asked = new Set(); // the paths whose notebook is run because somebody pressed the tile
     lab.words = words;
+    lab.language = words === WORDS.zh ? "zh_CN" : "";
+    lab.icon = new LabIcon({ name: COMMAND, svgstr: ICON });
     app.commands.addCommand(COMMAND, {
       label: words.label,
       caption: words.caption,
-      icon: (args) => (args.isPalette ? undefined : new LabIcon({ name: COMMAND, svgstr: ICON })),
+      icon: (args) => (args.isPalette ? undefined : lab.icon),
       execute: ({ cwd }) =>
         open(app, cwd ?? browser?.model.path ?? "", words, asked).catch((error) => lab.show_error(words.failed, error)),
     });
@@ -335,13 +356,17 @@
     document.head.append(Object.assign(document.createElement("style"), { textContent: STYLE }));
     show_pages(app, lab, tracker, asked);
     listen(app, lab, tracker);
+    if (rendermime)
+      import(new URL("cells.js", HERE))
+        .then(({ ask_about_cells }) => ask_about_cells(app, lab, given, shared))
+        .catch((error) => console.warn(PACKAGE, error));
     palette?.addItem({ command: CODE, category: "Notebook" });
     menu?.viewMenu.addGroup([{ command: CODE }], 50);
   }
 
   async function extension() {
-    const names = ["launcher", "apputils", "translation", "filebrowser", "mainmenu", "ui-components", "notebook", "coreutils"];
-    const [launcher, apputils, translation, files, menu, ui, notebook, core] = await Promise.all(
+    const names = ["launcher", "apputils", "translation", "filebrowser", "mainmenu", "ui-components", "notebook", "coreutils", "rendermime"];
+    const [launcher, apputils, translation, files, menu, ui, notebook, core, mime] = await Promise.all(
       names.map((name) => shared(`@jupyterlab/${name}`)),
     );
     const option = (name) => core.PageConfig.getOption(name);
@@ -352,6 +377,7 @@
       // Not `runAll`, which scrolls to the end: reading begins at the top.
       run_all: (content, context) => notebook.NotebookActions.runCells(content, content.widgets, context),
       show_error: apputils.showErrorMessage,
+      leave_folder,
       changed: () => {},
       ran: new Map(), // by the path of a notebook: the kernel that has run it
     };
@@ -363,6 +389,7 @@
       browser: files?.IDefaultFileBrowser,
       menu: menu?.IMainMenu,
       tracker: notebook?.INotebookTracker,
+      rendermime: mime?.IRenderMimeRegistry,
     };
     const present = Object.keys(tokens).filter((name) => tokens[name]);
     const plugin = {

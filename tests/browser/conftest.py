@@ -52,7 +52,7 @@ def notebook_server(tmp_path: Path) -> Iterator[Server]:
         yield server
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def served_by() -> Callable[[str, Path, Path], AbstractContextManager[Server]]:
     """Give a function that serves from another environment."""
     return _running

@@ -42,7 +42,7 @@ def launcher(page: Page, jupyter_server, folder: Path) -> Page:
 def test_the_installed_extension_is_this_one() -> None:
     """What JupyterLab loads here is the file of this checkout; after it changed, the project must be installed anew."""
     installed = Path(sys.prefix) / "share" / "jupyter" / "labextensions" / "torch-setup-assistant"
-    for file in ("package.json", "static/remoteEntry.js"):
+    for file in ("package.json", "static/remoteEntry.js", "static/cells.js"):
         assert (installed / file).read_bytes() == (ROOT / "labextension" / file).read_bytes()
 
 

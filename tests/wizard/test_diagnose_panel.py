@@ -308,6 +308,15 @@ def test_the_module_that_the_log_names_is_the_one_that_is_told() -> None:
     assert "/srv/app/env/bin/python -m pip install --upgrade onnxruntime" in page.more.value
 
 
+def test_what_runs_a_notebooks_cells_is_not_the_module_at_fault() -> None:
+    """It stands above the module in the traceback that NumPy prints in a notebook."""
+    place = '  File "/srv/app/env/lib/python3.11/site-packages/{}.py", line 1'
+    frames = (place.format(name) for name in ("ipykernel_launcher", "traitlets/config", "tornado/io", "IPython/core/x"))
+    *_frames, error, message = ABI.splitlines()
+    log = "\n".join([message, *frames, place.format("onnxruntime/capi/_pybind_state"), error])
+    assert "onnxruntime was built for NumPy 1" in render(source(log)[0].title)
+
+
 @pytest.mark.parametrize(
     ("line", "python"),
     [

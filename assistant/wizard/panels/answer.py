@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from assistant.diagnose import Interpreter, placed
+from assistant.host.folders import is_own_environment
 from assistant.i18n import as_typed, ngettext, render, say, sentences
 from assistant.markup import Markup, joined, tag
 from assistant.model.checks import check_title
@@ -51,8 +52,12 @@ def draw_causes(state: State) -> Markup:
 
 
 def _of_others(state: State) -> Markup:
-    """Say of an environment that all users have who can change it, and what its other users can do."""
+    """Say of an environment that is not the user's to change whose it is, and what its users can do."""
     made = state.environment
+    if made and state.failed_cell and is_own_environment(made.path):
+        text = say("This notebook runs in the assistant's own environment, which the next update replaces.")
+        then = say("Under “The setup” you can make one of your own; then choose its kernel for the notebook.")
+        return html.note(Severity.INFO, sentences((text, then)))
     if made is None or not made.kernels or not is_others(made.path):
         return html.NOTHING
     kernel = made.launcher_name
@@ -217,7 +222,9 @@ def _tried(state: State) -> Markup:
         Outcome.DONE: (Severity.INFO, say("Applied; whether it helped cannot be checked here: {way}")),
     }
     done = ((*words[done.outcome], done.text) for done in state.mended.values())
-    return joined(html.note(severity, text.format(way=render(way))) for severity, text, way in done)
+    notes = joined(html.note(severity, text.format(way=render(way))) for severity, text, way in done)
+    again = say("Restart the kernel of the notebook, then run the cell again.")
+    return notes + html.paragraph(again, "next") if notes and state.failed_cell else notes
 
 
 def folder_name(path: str) -> str:

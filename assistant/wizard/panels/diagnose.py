@@ -66,7 +66,9 @@ class WrongPage(PageView):
         self.lines.value = log_view(state.log, state.log_file) if shown else html.NOTHING
         self.model.update(state.onnx)
         folded = (self.fold, self.ways) if self.ways.children else ()
-        self.parts = (self.head, self.box, self.answer, *folded, self.lines, self.of_model, self.model)
+        told = (self.answer, *folded, self.lines)
+        first = (*told, self.box) if state.failed_cell else (self.box, *told)  # of a cell all was given already
+        self.parts = (self.head, *first, self.of_model, self.model)
         if state.running is Task.ONNX:
             self.of_model.unfolded = True
 

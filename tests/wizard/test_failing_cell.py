@@ -1,0 +1,164 @@
+"""A cell that failed: whose environment is meant, what can be pressed there, and what the magic takes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+
+import torch_setup_assistant
+from assistant.diagnose import Interpreter
+from assistant.host.live import LiveHost
+from assistant.model.finding import Diagnosis, Remedy
+from assistant.model.machine import Detection, Machine
+from assistant.model.plan import Backend, Plan
+from assistant.model.record import replace
+from assistant.model.report import Environment
+from assistant.session.actions import Aim
+from assistant.session.answer import best, goes_into, offered
+from assistant.session.cells import beginning_at
+from assistant.session.remediation import environment_of
+from assistant.session.runner import InlineRunner
+from assistant.session.session import Session
+from assistant.session.state import Mended, Outcome, Page, Source, State, Task
+from assistant.session.store import Store
+from assistant.wizard import magic
+from assistant.wizard.panels.answer import draw_causes
+from assistant.wizard.panels.fixes import applied, footer_of
+
+pytestmark = pytest.mark.process
+
+MACHINE = Machine(os="linux", wsl=False, arch="x86_64", glibc="2.39", python="3.12")
+FIX = Remedy(text="Remove six.", commands=("python -m pip uninstall -y six",))
+PLANNED = Remedy(text="Plan.", plan=Plan(backend=Backend.CPU, variant="cpu", torch="2.14.1", python="3.12"))
+
+
+def make_environment(folder: Path) -> Path:
+    """Make something that looks like an environment; give its Python."""
+    python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+    python.parent.mkdir(parents=True)
+    python.write_text("")
+    (folder / "lib" / "python3.12").mkdir(parents=True)
+    (folder / "pyvenv.cfg").write_text("")
+    return python
+
+
+def answered(python: Path, **fields: object) -> State:
+    """Give a cell's state whose printed text has one cause, with two fixes."""
+    cause = Diagnosis(key="cause", title="A cause", cause="It is so.", remedies=(FIX, PLANNED))
+    begins = beginning_at("a log", str(python))
+    known = {"detection": Detection(machine=Machine(os="linux")), "diagnoses": (cause,), "explained": begins.pasted}
+    return replace(begins, **{**known, **fields})
+
+
+def test_the_setup_begins_at_what_is_wrong_in_the_kernels_environment(tmp_path: Path) -> None:
+    """By whichever name its Python is called; colours are gone from the text."""
+    python = make_environment(tmp_path / "env")
+    other = python.with_name("python3")
+    other.write_text("")
+    begins = beginning_at("\x1b[31mValueError\x1b[39m: odd", str(other))
+    assert begins.page is Page.WRONG
+    assert begins.pasted.text == "ValueError: odd"
+    assert begins.environment == Environment(path=str(tmp_path / "env"), python=str(python))
+
+
+def test_a_kernel_on_another_machine_has_no_environment_here() -> None:
+    """Nor has one whose Python nobody knows."""
+    assert beginning_at("a log", "/nowhere/bin/python").environment is None
+    assert beginning_at("a log", "python").environment is None
+
+
+def test_the_cause_is_looked_for_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Detection is followed by the answer, with the packages of that kernel; no plan is made, and nothing is saved."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    begins = beginning_at("ImportError: libd3d12.so: cannot open shared object file", sys.executable)
+    session = Session(LiveHost(), InlineRunner(), Store(tmp_path / "state"), begins, guided=True)
+    session.begin(Task.DETECT)
+    assert session.state.running is None
+    assert [cause.key for cause in session.state.diagnoses] == ["directml-on-native-linux"]
+    assert "pytest" in session.state.detection.machine.packages
+    assert session.state.planning is None
+    assert Store(tmp_path / "state").read() is None
+
+
+def test_a_kernel_without_torch_is_offered_the_build_that_fits(tmp_path: Path) -> None:
+    """It goes into that kernel's environment, once Install is pressed; other modules ask for no torch."""
+    python = make_environment(tmp_path / "env")
+    for module, offers in (("torch", True), ("numpy", False)):
+        log = f"Cell In[1], line 1\n----> 1 import {module}\nModuleNotFoundError: No module named '{module}'"
+        begins = replace(beginning_at(log, str(python)), detection=Detection(machine=MACHINE))
+        session = Session(LiveHost(), InlineRunner(), None, begins)
+        session.begin(Task.DIAGNOSE)
+        assert session.state.diagnoses[0].key == "kernel-env-mismatch"
+        way = best(session.state)
+        assert bool(way) is offers
+        if way:
+            assert applied(way, session.state)[0] == Aim(target=str(tmp_path / "env"))
+            assert footer_of(session.state).label == "Mend it"
+
+
+def test_a_kernel_that_does_not_answer_is_said(tmp_path: Path) -> None:
+    """Its cause is looked for all the same."""
+    python = make_environment(tmp_path / "env")
+    python.write_text("#!/bin/sh\nexit 3\n")
+    python.chmod(0o755)
+    session = Session(LiveHost(), InlineRunner(), None, beginning_at("nobody knows", str(python)), guided=True)
+    session.begin(Task.DETECT)
+    assert "python-does-not-answer" in {finding.key for finding in session.state.findings}
+    assert session.state.explained == session.state.pasted
+
+
+def test_what_a_cell_printed_does_not_say_which_environment_is_changed(tmp_path: Path) -> None:
+    """Its text may be a stranger's: a path in it, though an environment stands there, is only read."""
+    python, other = make_environment(tmp_path / "env"), make_environment(tmp_path / "other")
+    state = answered(python, source=Source(interpreter=Interpreter(path=str(other))))
+    assert environment_of(state, "cause#1").path == str(tmp_path / "env")
+    assert goes_into("cause#2", state) == str(tmp_path / "env")
+    assert environment_of(replace(state, environment=None), "cause#1") is None
+
+
+def test_the_assistants_own_environment_is_not_changed(tmp_path: Path) -> None:
+    """A plan becomes a new environment, and what cannot be done there is said."""
+    state = answered(make_environment(tmp_path / ".assistant" / "env"))
+    assert set(offered(state)) == {"cause#2"}
+    assert goes_into("cause#2", state) == ""
+    assert "This notebook runs in the assistant" in draw_causes(state)
+
+
+def test_what_is_mended_asks_for_a_restart_and_for_no_other_fix(tmp_path: Path) -> None:
+    """Another fix for the same cause is offered only where the first has not helped."""
+    state = answered(make_environment(tmp_path / "env"))
+    assert best(state) == "cause#1"
+    assert "Restart the kernel" not in draw_causes(state)
+    fixed, failed = (Mended(way="cause#1", outcome=how) for how in (Outcome.FIXED, Outcome.NOT_FIXED))
+    assert best(replace(state, mended={"cause#1": fixed})) == ""
+    assert best(replace(state, mended={"cause#1": failed})) == "cause#2"
+    assert "Restart the kernel of the notebook" in draw_causes(replace(state, mended={"cause#1": fixed}))
+
+
+def test_the_magic_takes_the_last_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole, with the causes behind it; before any cell has failed it is empty."""
+    monkeypatch.delattr(sys, "last_value", raising=False)
+    asked = []
+    monkeypatch.setattr(magic, "open_doctor", lambda printed, language: asked.append((printed, language)))
+    shell = InteractiveShell()
+    torch_setup_assistant.load_ipython_extension(shell)
+    shell.run_line_magic("torch_doctor", "")
+    shell.run_cell("try:\n    1 / 0\nexcept ZeroDivisionError:\n    raise KeyError('odd')")
+    shell.run_line_magic("torch_doctor", "zh_CN")
+    (before, none), (printed, language) = asked
+    assert (before, none, language) == ("", None, "zh_CN")
+    assert "ZeroDivisionError: division by zero" in printed
+    assert printed.endswith("KeyError: 'odd'\n")
+
+
+def test_the_magic_says_what_to_install_where_there_are_no_widgets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one line, with the command; a traceback would be the last one from then on."""
+
+    def lacks(_printed: str, language: str | None) -> None:
+        raise ModuleNotFoundError(language, name="ipywidgets")
+
+    monkeypatch.setattr(magic, "open_doctor", lacks)
+    assert repr(magic.torch_doctor()).startswith("This needs ipywidgets, which is not installed here")
