@@ -111,12 +111,13 @@ def git(*words: str) -> str:
     return done.stdout
 
 
-def run(command: Sequence[str | Path], **variables: str) -> str:
+def run(words: Sequence[object], **variables: str) -> str:
     """Run a command in the files of the commit and return what it prints; where it fails, end with a sentence."""
+    command = [str(word) for word in words]
     environment = {key: value for key, value in os.environ.items() if key not in {"PYTHONPATH", "PYTHONHOME"}}
     done = subprocess.run(command, env={**environment, **variables}, capture_output=True, text=True, check=False)
     if done.returncode:
-        sys.exit(f"{done.stdout}{done.stderr}Not fit for a release: `{' '.join(map(str, command))}` failed.")
+        sys.exit(f"{done.stdout}{done.stderr}Not fit for a release: `{' '.join(command)}` failed.")
     return done.stdout
 
 

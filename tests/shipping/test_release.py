@@ -1,0 +1,129 @@
+"""What a release publishes: built in a clone, the same to the byte each time, and refused where it does not fit."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from assistant import __version__
+
+pytestmark = pytest.mark.process
+
+ROOT = Path(__file__).parents[2]
+MADE = (".git", ".assistant", "__pycache__", ".*_cache", ".hypothesis", "dist", "node_modules")
+NAMES = {"assistant": f"torch_setup_assistant-{__version__}", "catalogue": "torch_setup_catalogue-2030.1.2"}
+OPTIONS = {"assistant": (), "catalogue": ("--as-they-are", "--version", "2030.1.2")}
+
+
+def git(clone: Path, *words: str) -> None:
+    """Run git there, as somebody and on a fixed day."""
+    who = {"NAME": "Somebody", "EMAIL": "somebody@example.org", "DATE": "2030-01-02T03:04:05Z"}
+    named = {f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER") for key, value in who.items()}
+    subprocess.run(["git", "-C", clone, *words], env={**os.environ, **named}, capture_output=True, check=True)
+
+
+@pytest.fixture(scope="module")
+def committed(large_folder) -> Path:
+    """Make a repository of a copy of this tree, with one commit."""
+    clone = large_folder("committed") / "project"
+    shutil.copytree(ROOT, clone, ignore=shutil.ignore_patterns(*MADE))
+    git(clone, "init")
+    git(clone, "add", "--all")
+    git(clone, "commit", "--message", "All")
+    return clone
+
+
+@pytest.fixture
+def clone(committed: Path, tmp_path: Path) -> Path:
+    """Give a clone of its own, under another path."""
+    git(tmp_path, "clone", str(committed), "a clone")
+    return tmp_path / "a clone"
+
+
+def release(clone: Path, *words: object) -> subprocess.CompletedProcess[str]:
+    """Run the script of a clone."""
+    command = [sys.executable, clone / "release" / "build.py", *words]
+    return subprocess.run(map(str, command), cwd=clone, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_clone_gives_the_same_bytes_as_another(clone: Path, committed: Path, tmp_path: Path, name: str):
+    """Both distributions are tried in an empty environment and told with their sums; file modes do not matter."""
+    dist = tmp_path / "dist"
+    (clone / "README.md").chmod(0o600)
+    done = release(clone, name, dist, *OPTIONS[name])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "PyTorch" in done.stdout  # the plan of the wheel that was installed
+    again = release(committed, name, tmp_path / "again", *OPTIONS[name])
+    assert again.returncode == 0, again.stdout + again.stderr
+    files = sorted(path.name for path in dist.iterdir())
+    assert files == [f"{NAMES[name]}-py3-none-any.whl", f"{NAMES[name]}.tar.gz"]
+    for file in files:
+        assert (dist / file).read_bytes() == (tmp_path / "again" / file).read_bytes()
+        assert f"{file} {(dist / file).stat().st_size} bytes sha256:" in done.stdout
+    with zipfile.ZipFile(dist / files[0]) as wheel:
+        assert {entry.date_time[:3] for entry in wheel.infolist()} == {(2030, 1, 2)}
+    with tarfile.open(dist / files[1]) as archive:
+        assert not [entry.name for entry in archive if entry.uname or entry.uid]
+
+
+def test_what_no_commit_holds_is_not_released(clone, tmp_path):
+    """A file of one's own beside the project, and one that was changed."""
+    for path in (clone / "assistant" / "mine.py", clone / "README.md"):
+        path.write_text("mine\n")
+        done = release(clone, "assistant", tmp_path / "dist")
+        assert (done.returncode, "Traceback" in done.stderr) == (1, False)
+        assert done.stderr.startswith("Nothing was built: ")
+        assert path.name in done.stderr
+        git(clone, "add", "--all")
+        git(clone, "commit", "--message", "Mine")
+    assert not (tmp_path / "dist").exists()
+
+
+def test_version_changelog_and_tag_must_agree(clone, tmp_path):
+    """What does not fit is named in one sentence with what to do, and nothing is built."""
+
+    def refused(*words: str) -> str:
+        done = release(clone, "assistant", tmp_path / "dist", *words)
+        assert (done.returncode, len(done.stderr.splitlines())) == (1, 1), done.stderr
+        return done.stderr.removeprefix("Nothing was built: ")
+
+    tag = f"v{__version__}"
+    assert refused("--tag", "v9.9.9").startswith("the tag v9.9.9 does not fit")
+    assert refused("--tag", tag).startswith(f"there is no tag {tag} yet")
+    (clone / "CHANGELOG.md").write_text(f"# Changelog\n\n## {__version__} - unreleased\n")
+    git(clone, "commit", "--all", "--message", "Not yet")
+    git(clone, "tag", tag)
+    assert "write the day of the release there" in refused("--tag", tag)
+    (clone / "CHANGELOG.md").write_text("# Changelog\n\n## 9.9.9 - 2030-01-02\n")
+    git(clone, "commit", "--all", "--message", "Another version")
+    assert refused().startswith(f"assistant/__init__.py says {__version__}, the newest heading of CHANGELOG.md 9.9.9")
+    (clone / "CHANGELOG.md").write_text(f"# Changelog\n\n## {__version__} - 2030-01-02\n")
+    git(clone, "commit", "--all", "--message", "A version that is out already")
+    assert refused("--tag", tag).startswith(f"{tag} is the tag of another commit")
+    (tmp_path / "dist").mkdir()
+    (tmp_path / "dist" / "old.whl").touch()
+    git(clone, "tag", "--delete", tag)
+    assert "is not empty" in refused()
+
+
+def test_what_is_unpacked_without_git_is_refused(clone, tmp_path):
+    """A release is made from a commit, and the sentence says so."""
+    shutil.rmtree(clone / ".git")
+    done = subprocess.run(
+        [sys.executable, clone / "release" / "build.py", "assistant", tmp_path / "dist"],
+        env={**os.environ, "GIT_CEILING_DIRECTORIES": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.strip().endswith("a release is made from a clone.")
+    assert "Traceback" not in done.stderr
