@@ -185,8 +185,8 @@ def _make(folder: Path, kind: str) -> None:
     try:
         venv.create(folder, symlinks=sys.platform != "win32", with_pip=False)
         LOG.write_text("", encoding="utf-8")
-        extra = "" if kind == "core" else f"[{'lab' if kind in TESTS else kind}]"
-        _install(_python(folder), ["-e", f"{ROOT}{extra}", *_requirements(GROUPS.get(kind, []))])
+        extras = {"core": "uv", "onnx": "uv,onnx"}.get(kind, "lab" if kind in TESTS else kind)
+        _install(_python(folder), ["-e", f"{ROOT}[{extras}]", *_requirements(GROUPS.get(kind, []))])
         _lead_home(folder)
         (folder / "stamp").write_text(folder.name)
     except BaseException:

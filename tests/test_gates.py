@@ -368,7 +368,11 @@ NOT_OURS = ("install/programs/", "labs/library/", "labs/programs/", "labs/templa
 # Rooms whose modules only run where an extra is installed; a module of any other room may import the core alone.
 EXTRA_OF_ROOM = {"onnx/": "onnx", "wizard/": "lab", "labs/course/grading": "course", "labs/": "lab", "mcp/": "mcp"}
 # Where the core asks first whether the package is there, and does without it otherwise.
-ASKED_FIRST = {"diagnose/prefilter.py": {"ahocorasick_rs"}, "runtime/fallback.py": {"matplotlib"}}
+ASKED_FIRST = {
+    "diagnose/prefilter.py": {"ahocorasick_rs"},
+    "host/uv.py": {"uv"},
+    "runtime/fallback.py": {"matplotlib"},
+}
 
 
 def test_every_import_is_declared():

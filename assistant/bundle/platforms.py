@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from importlib.metadata import requires
 
+from packaging.requirements import Requirement
+
 from assistant.host.extras import NAME
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Plan
@@ -54,6 +56,8 @@ def own_pythons(pythons: Iterable[str]) -> tuple[str, ...]:
 
 
 def own_plan(python: str) -> Plan:
-    """Return what the assistant itself needs, with pip, as a plan for the resolver: its core, without any extra."""
-    needs = [line for line in requires(NAME) or () if "extra ==" not in line]
-    return Plan(backend=Backend.CPU, variant="", torch="", python=python, requirements=(*needs, "pip"))
+    """Return what the assistant itself needs, with uv and pip, as a plan for the resolver: its core."""
+    lines = requires(NAME) or ()
+    needs = [line for line in lines if "extra ==" not in line]
+    uv = next(f"uv{need.specifier}" for need in map(Requirement, lines) if need.name == "uv")
+    return Plan(backend=Backend.CPU, variant="", torch="", python=python, requirements=(*needs, uv, "pip"))

@@ -14,6 +14,7 @@ from assistant import __version__
 from assistant.cli.terminal import echo
 from assistant.host.interrupts import REQUESTS_TO_END, heed_requests_to_end
 from assistant.host.streams import keep_log, settle_streams
+from assistant.host.uv import by_uvx
 from assistant.i18n import FOLDER, LANGUAGES, STARTED_AS, _, as_typed, say, sentences, show_options, use_language
 from assistant.model.errors import AssistantError, Cancelled
 from assistant.model.visible import visible
@@ -47,6 +48,7 @@ COMMANDS = {
     "machines": "authoring",
     "schema": "authoring",
 }
+FIRST = ("plan", "setup", "doctor", "diagnose", "lab")  # what a newcomer may want to begin with
 
 
 class Commands(click.Group):
@@ -115,13 +117,17 @@ def _run() -> int:
     gettext.bindtextdomain("assistant", FOLDER)  # click's own sentences are in our catalogue
     gettext.textdomain("assistant")
     _translated(cli)
+    if by_uvx():
+        from assistant.host.extras import started_by  # noqa: PLC0415 - reads what is installed
+
+        os.environ.setdefault(STARTED_AS, started_by())
     try:
         with cli.make_context(visible(os.environ.get(STARTED_AS) or "assistant"), sys.argv[1:]) as context:
             cli.invoke(context)
     except click.exceptions.Exit as end:
         return end.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
-        echo(error.format_message())
+        echo(_first_steps(error.ctx) if error.ctx.command is cli else error.format_message())
     except BrokenPipeError:
         pass  # whoever read our output has gone
     except click.ClickException as error:
@@ -136,6 +142,18 @@ def _run() -> int:
     except Exception as error:  # noqa: BLE001 - even a fault of ours ends in one sentence
         return _print_failure(_failure(error))
     return 0
+
+
+def _first_steps(context: click.Context) -> str:
+    """Return what a newcomer reads who typed no command: what this is for, and what to type next."""
+    named = [(name, cli.get_command(context, name)) for name in FIRST]
+    rows = [(f"{context.command_path} {name}", command.help or "") for name, command in named if command]
+    shown = context.make_formatter()
+    cli.format_help_text(context, shown)
+    with shown.section(say("What to type next")):
+        shown.write_dl(rows)
+    all_of_them = _("`{command} --help` lists what is possible.", command=context.command_path)
+    return f"{shown.getvalue().lstrip()}\n{sentences((all_of_them,))}"
 
 
 def _failure(error: BaseException) -> AssistantError:

@@ -8,29 +8,27 @@ from collections.abc import Iterator
 from contextlib import suppress
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from importlib.util import find_spec
-from pathlib import Path
 from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from assistant.host.uv import by_uvx
 from assistant.i18n import _
 from assistant.model.errors import WorkFailed
 from assistant.model.shell import command_line
 
 NAME = "torch-setup-assistant"
-SMALLEST_FIRST = ("onnx", "bundle", "lab", "mcp")
+SMALLEST_FIRST = ("uv", "onnx", "bundle", "lab", "mcp")
 _MODULES = {"google": "protobuf"}  # modules with another name than their package
 
 
 def require(extra: str) -> None:
     """Raise `WorkFailed` with the command to type where a package of an extra is not installed."""
     for package in _packages(extra):
-        try:
-            distribution(package)
-        except PackageNotFoundError:
-            raise lacking(package, extra) from None
+        if _is_missing(package):
+            raise lacking(package, extra)
 
 
 def extra_of(module: str) -> tuple[str, str] | None:
@@ -44,7 +42,8 @@ def lacking(package: str, extra: str) -> WorkFailed:
     """Return the failure for a missing package, with the command to type."""
     return WorkFailed(
         _(
-            "This needs {package}, which is not installed here; install it with: {command}",
+            "This needs the extra [{extra}], of which {package} is not installed here; type: {command}",
+            extra=extra,
             package=package,
             command=_command(extra),
         )
@@ -64,22 +63,43 @@ def _packages(extra: str) -> Iterator[str]:
 
 def _command(extra: str) -> str:
     """Return the command that adds an extra to this environment, from where the assistant itself was installed."""
-    wanted = _wanted(extra, distribution(NAME))
-    installer = ["pip", "install"] if find_spec("pip") else ["uv", "pip", "install", "--python", sys.executable]
-    words = [sys.executable, "-m", *installer, *wanted]
-    if Path(sys.prefix).parent.name.startswith("archive-v"):  # uvx runs from uv's cache, where nothing may be added
-        words = ["uvx", "--from", *wanted, NAME, *sys.argv[1:]]
-    return command_line(words)
+    wanted = _wanted(f"[{extra}]", distribution(NAME))
+    if by_uvx():
+        return command_line(["uvx", *wanted, *sys.argv[1:]])
+    pip = [sys.executable, "-m", "pip", "install"]
+    return command_line([*(pip if find_spec("pip") else ["uv", "pip", "install", "--python", sys.executable]), *wanted])
+
+
+def started_by() -> str:
+    """Return what is typed for `assistant` where uvx started it, with the extra that is there."""
+    there = next((extra for extra in ("lab", "mcp", "onnx") if not any(map(_is_missing, _packages(extra)))), "")
+    return command_line(["uvx", *_wanted(f"[{there}]" if there else "", distribution(NAME))])
+
+
+def allows(package: str, version: str) -> bool:
+    """Return whether our metadata allows a version of a package; every version where we are not installed."""
+    with suppress(PackageNotFoundError):
+        needs = map(Requirement, distribution(NAME).requires or ())
+        return all(version in need.specifier for need in needs if need.name == package)
+    return True
+
+
+def _is_missing(package: str) -> bool:
+    try:
+        distribution(package)
+    except PackageNotFoundError:
+        return True
+    return False
 
 
 def _wanted(extra: str, installed: Distribution) -> list[str]:
-    """Return the requirement of an extra in an installer's words; what came from a file or a folder comes from there.
+    """Return our requirement in an installer's words, "[lab]" added; what came from a file or folder comes from there.
 
     The file `direct_url.json` (PEP 610): {"url": "file:///home/me/torch_setup_assistant-0.1.0-py3-none-any.whl", …}
     """
     came = json.loads(installed.read_text("direct_url.json") or "{}")
     if "url" not in came:
-        return [f"{NAME}[{extra}]"]
+        return [f"{NAME}{extra}"]
     if came.get("dir_info", {}).get("editable"):
-        return ["-e", f"{url2pathname(unquote(urlsplit(came['url']).path))}[{extra}]"]
-    return [f"{NAME}[{extra}] @ {came['url']}"]
+        return ["-e", f"{url2pathname(unquote(urlsplit(came['url']).path))}{extra}"]
+    return [f"{NAME}{extra} @ {came['url']}"]

@@ -3,7 +3,7 @@
 Other packages import from here only, never from the modules behind it.
 """
 
-from assistant.install.backends import find_uv
+from assistant.host.uv import find_uv
 from assistant.install.conflicts import FOREIGN_PIP, conflicts, undone_by_project
 from assistant.install.constraints import guarded, guards, replaced
 from assistant.install.derivation import Need

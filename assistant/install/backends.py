@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Protocol
 
@@ -16,6 +15,7 @@ from packaging.utils import canonicalize_name
 from assistant.catalog.companions import carried_by_torch_index, required_by_torch
 from assistant.catalog.rows import CORE
 from assistant.host.files import write_temporary
+from assistant.host.uv import find_uv
 from assistant.install.packages import Package, Resolution, read_lock
 from assistant.model.plan import Plan
 from assistant.model.requirement import name_of, requirement
@@ -126,14 +126,6 @@ class Uv:
 
     def _pip(self, verb: str) -> list[str]:
         return [find_uv(), "pip", verb, "--no-progress", "--no-build"]  # no code of a package runs
-
-
-@cache  # a search starts it over and over
-def find_uv() -> str:
-    """Return the path of the uv that was installed with the assistant."""
-    from uv import find_uv_bin  # noqa: PLC0415 - looks through the environment's folders only when needed
-
-    return str(find_uv_bin())
 
 
 def project_file(plan: Plan, also: tuple[str, ...] = (KERNEL,)) -> str:

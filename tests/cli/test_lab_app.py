@@ -60,7 +60,8 @@ def test_a_missing_extra_is_one_sentence_with_its_command(package, extra, argume
     """What is missing and the command for this very environment; exit code 1, no traceback, nothing written."""
     done = started(package, *arguments, code=WITHOUT, home=tmp_path)
     assert done.returncode == 1
-    assert done.stderr.startswith(f"This needs {package}, which is not installed here; install it with: ")
+    told = f"This needs the extra [{extra}], of which {package} is not installed here; type: "
+    assert done.stderr.startswith(told)
     assert done.stderr.strip().endswith(f"-m pip install -e '{ROOT}[{extra}]'")
     assert len(done.stderr.splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
@@ -70,7 +71,7 @@ def test_a_missing_extra_is_one_sentence_with_its_command(package, extra, argume
 def test_a_package_that_is_missed_on_the_way_is_named_too(tmp_path) -> None:
     """A module of an extra that cannot be imported is no fault of the assistant's."""
     code = "from assistant.cli import _failure; print(_failure(ModuleNotFoundError('no', name='matplotlib.figure')))"
-    assert started(code=code, home=tmp_path).stdout.startswith("This needs matplotlib, which is not installed here")
+    assert started(code=code, home=tmp_path).stdout.startswith("This needs the extra [lab], of which matplotlib is not")
 
 
 @pytest.mark.process
@@ -164,5 +165,5 @@ def test_under_uvx_the_command_is_run_anew_with_the_extra(monkeypatch):
     monkeypatch.setattr(sys, "prefix", "/home/ann/.cache/uv/archive-v0/M1qoK1yLzf9Hy1Is")
     monkeypatch.setattr(sys, "argv", ["torch-setup-assistant", "lab"])
     text = str(lacking("jupyterlab", "lab"))
-    assert "install it with: uvx --from " in text
-    assert text.endswith(" torch-setup-assistant lab")
+    assert " type: uvx " in text
+    assert text.endswith("[lab]' lab")

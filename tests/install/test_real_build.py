@@ -14,7 +14,7 @@ from assistant.catalog.companions import BuildNeeds
 from assistant.host.index import Archive
 from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
-from assistant.install.backends import find_uv
+from assistant.install import find_uv
 from assistant.install.build import BuildContext, build_wheel
 from assistant.install.build_environment import set_up
 from assistant.install.sources import Consent, Sources

@@ -49,7 +49,7 @@ def clone(committed: Path, tmp_path: Path) -> Path:
 
 def release(clone: Path, *words: object) -> subprocess.CompletedProcess[str]:
     """Run the script of a clone."""
-    command = [sys.executable, clone / "release" / "build.py", *words]
+    command = [sys.executable, clone / "release" / "make.py", *words]
     return subprocess.run(map(str, command), cwd=clone, capture_output=True, text=True, check=False)
 
 
@@ -118,7 +118,7 @@ def test_what_is_unpacked_without_git_is_refused(clone, tmp_path):
     """A release is made from a commit, and the sentence says so."""
     shutil.rmtree(clone / ".git")
     done = subprocess.run(
-        [sys.executable, clone / "release" / "build.py", "assistant", tmp_path / "dist"],
+        [sys.executable, clone / "release" / "make.py", "assistant", tmp_path / "dist"],
         env={**os.environ, "GIT_CEILING_DIRECTORIES": str(tmp_path)},
         capture_output=True,
         text=True,

@@ -8,7 +8,7 @@
 # [tool.uv.sources]
 # torch-setup-assistant = { path = "..", editable = true }
 # ///
-"""Build and try what a release publishes: `uv run release/build.py assistant|catalogue FOLDER [--tag v0.2.0]`.
+"""Build and try what a release publishes: `uv run release/make.py assistant|catalogue FOLDER [--tag v0.2.0]`.
 
 It builds from the commit that is checked out and from nothing else, so that the same commit gives the same bytes, and
 refuses what should not become a release. It publishes nothing: the workflows do, from a tag.
