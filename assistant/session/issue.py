@@ -13,12 +13,11 @@ from assistant.diagnose import Log
 from assistant.export import stated_env_text
 from assistant.host.identity import known_here
 from assistant.i18n import in_language
-from assistant.model.finding import Diagnosis
+from assistant.model.finding import Diagnosis, Issue
 from assistant.model.machine import Machine
 from assistant.model.record import Record, replace
 from assistant.privacy import redact
 from assistant.session.diagnosis import without_secrets
-from assistant.session.state import Issue
 
 REPORTED = 80  # last lines of a log that go into a report
 TO_WRITE = "<!-- Please write this part yourself. -->"

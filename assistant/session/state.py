@@ -11,7 +11,7 @@ from assistant.install import Prepared
 from assistant.model.checks import Level
 from assistant.model.errors import BadInput
 from assistant.model.event import Progress, Step
-from assistant.model.finding import Diagnosis, Finding, Remedy
+from assistant.model.finding import Diagnosis, Finding, Issue, Remedy
 from assistant.model.machine import Detection
 from assistant.model.plan import Backend, Plan, Planning, Request
 from assistant.model.project import Project
@@ -191,14 +191,6 @@ class Unexplained(Record, frozen=True):
     alike: tuple[Finding, ...] = ()
     findings: tuple[Finding, ...] = ()
     question: Remedy | None = None
-
-
-class Issue(Record, frozen=True):
-    """A report for one project: its name, the address of its form, and the Markdown to paste."""
-
-    project: str
-    address: str
-    text: str
 
 
 class Diagnosed(Record, frozen=True):
