@@ -57,7 +57,7 @@ def _begun(folder: Path) -> Bundle:
     """Return the bundle that stands in a folder, an empty one for an empty folder; raise `BadInput` for another."""
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return Bundle()
-    return read_bundle(folder)
+    return read_bundle(folder, _("Name a new or empty folder."))
 
 
 def _filled(held: Folder, found: Kinds, report: Report) -> Bundle:

@@ -73,14 +73,19 @@ class Bundle(Record, frozen=True, omit_defaults=False):
         return sum(file.bytes for file in self.files)
 
 
-def read_bundle(folder: Path) -> Bundle:
-    """Read the `bundle.json` of a folder; raise `BadInput` for a folder without one and for a file that is none."""
+_USE_ANOTHER = _("Name the folder that `assistant bundle make` has written.")
+
+
+def read_bundle(folder: Path, otherwise: Text = _USE_ANOTHER) -> Bundle:
+    """Read the `bundle.json` of a folder.
+
+    Raises `BadInput` for a file that is none, and for a folder without one; `otherwise` is the next step then.
+    """
     try:
         bundle = from_json(read_plain(folder / MANIFEST), Bundle, MANIFEST)
     except OSError as error:
         raise BadInput(
-            _("{folder} is not a bundle: it has no {file}.", folder=folder, file=MANIFEST),
-            hint=_("Name the folder that `assistant bundle make` has written."),
+            _("{folder} is not a bundle: it has no {file}.", folder=folder, file=MANIFEST), hint=otherwise
         ) from error
     for path in (*(file.path for file in bundle.files), *(kind.lock for kind in bundle.kinds)):
         parts = PurePosixPath(path).parts

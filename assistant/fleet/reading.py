@@ -40,11 +40,11 @@ def read_records(place: Path, written: Path | None = None) -> Iterator[Found | U
     Nothing is held; `written` is a report of ours that may lie there, too. Links are not followed. Raises `BadInput`
     where the place cannot be read at all.
     """
-    if not place.is_dir():
-        yield from _of_file(place, place.name)
-        return
     try:
         names = sorted(path.name for path in place.iterdir())
+    except NotADirectoryError:
+        yield from _of_file(place, place.name)
+        return
     except OSError as error:
         raise unreadable(place, error) from error
     own = written.name if written and _is_in(written, place) else ""

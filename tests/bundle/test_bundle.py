@@ -174,13 +174,17 @@ def test_who_gets_nothing_is_named_and_the_others_are_served(maker, tmp_path):
 
 
 def test_a_folder_of_somebody_elses_is_left_alone(maker, tmp_path):
-    """Nothing is written into a folder that holds other files; one without a bundle is no bundle."""
+    """Nothing is written into a folder that holds other files; each command says which folder it takes."""
     folder = tmp_path / "photos"
     folder.mkdir()
     (folder / "cat.jpg").touch()
-    for words in (maker.words(folder), ["bundle", "check", folder], ["bundle", "serve", folder]):
+    for words, step in (
+        (maker.words(folder), "Name a new or empty folder."),
+        (["bundle", "check", folder], "Name the folder that `assistant bundle make` has written."),
+        (["bundle", "serve", folder], "Name the folder that `assistant bundle make` has written."),
+    ):
         done = maker.run(*words)
-        assert (done.returncode, "is not a bundle" in done.stderr) == (2, True)
+        assert (done.returncode, "is not a bundle" in done.stderr, step in done.stderr) == (2, True, True)
     assert [path.name for path in folder.iterdir()] == ["cat.jpg"]
 
 

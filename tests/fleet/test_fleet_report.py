@@ -227,7 +227,7 @@ def test_the_command(tmp_path: Path) -> None:
     folder.mkdir()
     env = {**os.environ, "LANGUAGE": "en", "COLUMNS": "300"}
     refused(forked.run("fleet", "report", folder, env=env), 2, "no records", "fleet record --to")
-    refused(forked.run("fleet", "report", tmp_path / "gone", env=env), 2, "gone")
+    refused(forked.run("fleet", "report", tmp_path / "gone", env=env), 2, str(tmp_path / "gone"))
     hostile(folder)
     done = forked.run("fleet", "report", folder, env=env)
     assert (done.returncode, "PyTorch on 5 machines" in done.stdout) == (0, True), done.stderr
