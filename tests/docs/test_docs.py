@@ -35,6 +35,7 @@ COURSE = "tests/labs/test_course.py"
 HOSTS = "tests/collection/test_hosts.py"
 # What another test runs, or this run is; each is named with the file that does it.
 BUNDLE = "tests/bundle/test_bundle.py"
+RELEASE, WHEEL = "tests/shipping/test_release.py", "tests/shipping/test_wheel.py"
 ELSEWHERE = {
     "assistant bundle make stick --machines class.jsonl": BUNDLE,
     "assistant bundle make stick --machine windows11-rtx3060 --here": BUNDLE,
@@ -55,6 +56,11 @@ ELSEWHERE = {
     "ansible-galaxy collection install ./ansible/ansible_collections/torch_setup/assistant": HOSTS,
     "ansible-playbook -i hosts.ini torch_setup.assistant.site -e @many.yml": HOSTS,
     "ansible-doc -t module torch_setup.assistant.assistant_setup": "tests/collection/test_modules.py",
+    "uvx torch-setup-assistant plan": WHEEL,
+    "uvx torch-setup-assistant diagnose error.log": WHEEL,
+    'uvx "torch-setup-assistant[lab]" lab': WHEEL,
+    "uv run release/make.py assistant dist/assistant": RELEASE,
+    "uv run release/make.py catalogue dist/catalogue": RELEASE,
     "assistant install --target /opt/pytorch --prefix-kernel": HUB,
     'pip install "torch-setup-assistant[lab]"': HUB,
     'sudo /opt/tljh/user/bin/pip install "torch-setup-assistant[lab]"': HUB,

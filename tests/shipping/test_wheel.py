@@ -5,19 +5,23 @@ from __future__ import annotations
 import ast
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from assistant.host.uv import find_uv
+
 pytestmark = pytest.mark.process
 
 ROOT = Path(__file__).parents[2]
-MOST_PACKAGES, MOST_BYTES = 30, 80 * 10**6  # of an environment with the core alone
+MOST_PACKAGES, MOST_BYTES = 30, 30 * 10**6  # of an environment with the core alone
 NOTEBOOKS = sorted(path.relative_to(ROOT / "notebooks").as_posix() for path in (ROOT / "notebooks").rglob("*.ipynb"))
 QUICK = ("gallery.ipynb", "setup.ipynb", "support_matrix.ipynb")  # need no torch
 SHIPPED = (
@@ -41,6 +45,13 @@ print(*("\\n".join(output.traceback) for output in outputs if output.output_type
 """
 
 
+def without_ours(home: Path, **more: str) -> dict[str, str]:
+    """Return the variables of a process that has all its state in a folder and sees nothing of the checkout."""
+    names = ("HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "JUPYTER_DATA_DIR", "JUPYTER_CONFIG_DIR")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL", "UV"))}
+    return {**kept, **dict.fromkeys(names, str(home)), "LANGUAGE": "en", **more}
+
+
 class Installed(NamedTuple):
     """An environment with the wheel, and a folder in which its commands run."""
 
@@ -49,9 +60,7 @@ class Installed(NamedTuple):
 
     def run(self, *words: object, **more: str) -> subprocess.CompletedProcess[str]:
         """Run a program of the environment, with all its state in the folder and nothing of the checkout in sight."""
-        names = ("HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "JUPYTER_DATA_DIR", "JUPYTER_CONFIG_DIR")
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL"))}
-        environment = {**kept, **dict.fromkeys(names, str(self.home)), "LANGUAGE": "en", **more}
+        environment = without_ours(self.home, XDG_CACHE_HOME=str(self.home)) | more
         command = [self.python.with_name(str(words[0])), *words[1:]]
         return subprocess.run(
             [str(word) for word in command], cwd=self.home, env=environment, capture_output=True, text=True, check=False
@@ -110,7 +119,7 @@ def test_the_wheel_holds_every_notebook_and_its_types(wheel):
 
 
 def test_the_core_is_small(core):
-    """At most thirty packages and 80 MB, uv's own 40 MB included."""
+    """At most thirty packages and 30 MB, without uv, which is larger than all of them."""
     packages = core.python.parents[1].rglob("*.dist-info")
     size = sum(path.lstat().st_size for path in core.python.parents[1].rglob("*") if path.suffix != ".pyc")
     assert len(list(packages)) <= MOST_PACKAGES
@@ -152,6 +161,54 @@ def test_commands_work_on_the_core_or_say_what_they_lack(core, code, words):
 def test_the_distribution_has_a_script_of_its_name(core):
     """`uvx torch-setup-assistant plan` finds a script of that name."""
     assert core.run("torch-setup-assistant", "--version").stdout == core.run("assistant", "--version").stdout
+
+
+def test_what_resolves_packages_needs_a_uv(core):
+    """The one that started the assistant will do, as under uvx; where there is none, the extra is named."""
+    alone = core.run("assistant", "install", "--backend", "cpu", "--dry-run", PATH="")
+    assert (alone.returncode, len(alone.stderr.splitlines())) == (1, 1), alone.stderr
+    assert "torch-setup-assistant[uv]" in alone.stderr
+    started = core.run("python", "-c", "from assistant.host.uv import find_uv; print(find_uv())", PATH="", UV=find_uv())
+    assert started.stdout.strip() == find_uv()
+
+
+@pytest.fixture(scope="module")
+def uvx(wheel: Path, large_folder) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Return what runs a line that begins with `uvx`, as a shell does, without anything installed."""
+    home = large_folder("uvx")
+    (home / "failure.log").write_text("AssertionError: Torch not compiled with CUDA enabled\n")
+    path = os.pathsep.join([str(Path(find_uv()).parent), os.environ["PATH"]])
+    cache = subprocess.run([find_uv(), "cache", "dir"], capture_output=True, text=True, check=True).stdout.strip()
+    environment = without_ours(home, PATH=path, UV_PYTHON=sys.executable, UV_CACHE_DIR=cache)
+
+    def run(line: str) -> subprocess.CompletedProcess[str]:
+        words = shlex.split(line.replace("WHEEL", f"'torch-setup-assistant @ {wheel.as_uri()}'"))
+        return subprocess.run(words, cwd=home, env=environment, capture_output=True, text=True, check=False)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "words", ["detect", "plan --replay linux-ubuntu2404-rtx4090", "doctor", "diagnose failure.log", "--version"]
+)
+def test_uvx_answers_from_the_core(uvx, words):
+    """One line, nothing installed before."""
+    done = uvx(f"uvx WHEEL {words}")
+    assert (done.returncode, bool(done.stdout)) == (0, True), done.stderr
+
+
+def test_under_uvx_the_next_step_can_be_typed_as_it_stands(uvx):
+    """Without a command there are first steps; a command that needs an extra says how uvx brings it, and that works."""
+    first = uvx("uvx WHEEL")
+    assert first.returncode == 0
+    lines = [line.strip() for line in first.stdout.splitlines() if line.strip().startswith("uvx ")]
+    assert [line.rpartition(" ")[2] for line in lines] == ["plan", "setup", "doctor", "diagnose", "lab"]
+    assert uvx(f"{lines[0]} --replay linux-ubuntu2404-rtx4090").returncode == 0
+    refused = uvx(f"{lines[-1]} --folder mine --show-config")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    opened = uvx(f"uvx{refused.stderr.splitlines()[-1].partition('type: uvx')[2]}")
+    assert opened.returncode == 0, opened.stderr
+    assert "setup.ipynb" in opened.stdout  # what JupyterLab would open
 
 
 def test_lists_and_files_of_the_labs_agree(core):
