@@ -78,6 +78,20 @@ def test_powershells_grammar_reads_the_commands():
         assert not parser.parse(step["run"].encode()).root_node.has_error, place
 
 
+def test_what_is_published_was_checked_and_needs_no_password():
+    """Only a job that PyPI trusts by its identity publishes, after one that ran the script of the releases."""
+    jobs = [(path, yaml.safe_load(path.read_text("utf-8"))["jobs"]) for path in FILES]
+    publishing = [(path, all_jobs, job) for path, all_jobs in jobs for job in all_jobs.values() if "pypi" in str(job)]
+    assert sorted(path.stem for path, _all, _job in publishing) == ["catalogue", "release"]
+    for path, all_jobs, job in publishing:
+        assert job["permissions"] == {"id-token": "write"}
+        assert (job["environment"], "secrets." in path.read_text("utf-8")) == ("pypi", False)
+        before = job
+        while "needs" in before:
+            before = all_jobs[before["needs"]]
+        assert any("uv run release/make.py" in step.get("run", "") for step in before["steps"])
+
+
 def test_the_assistants_commands_exist():
     """Each command after `start.py` is one of today's, with options that it has."""
     lines = [line for _place, step in steps() for line in re.findall(r"start\.py (?:--lang \w+ )?(.+)", step["run"])]
