@@ -7,11 +7,14 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from guided import ROOT, jupyter_environment, main_button, notebook_for, printed_address, stop
 from playwright.sync_api import Locator, Page, expect
+
+from assistant.host.uv import find_uv
 
 # Points all over the wizard at which something else is seen.
 COVERED = """root => {
@@ -41,20 +44,27 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "home"
 
 
-@pytest.fixture
-def address(home: Path) -> Iterator[str]:
-    """Type `python3 start.py`, with nothing but a free port and no window; give the address that it prints."""
+@contextmanager
+def started(home: Path, *command: object) -> Iterator[str]:
+    """Type a command and `lab`, with nothing but a free port and no window; give the address that it prints."""
     home.mkdir()
     environment = {**jupyter_environment(home), "HOME": str(home)}
     log = home / "log"
     options = ["lab", "--no-browser", "--ServerApp.port=0", "--LabApp.expose_app_in_browser=True"]
     with log.open("wb") as output:
-        command = [sys.executable, str(ROOT / "start.py"), *options]
-        child = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+        words = [*map(str, command), *options]
+        child = subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
     try:
         yield printed_address(child, log)
     finally:
         stop(child)
+
+
+@pytest.fixture
+def address(home: Path) -> Iterator[str]:
+    """Type `python3 start.py`; give the address that it prints."""
+    with started(home, sys.executable, ROOT / "start.py") as printed:
+        yield printed
 
 
 @pytest.fixture
@@ -75,6 +85,20 @@ def drawn_again(page: Page, act: Callable[[], object]) -> Locator:
     again = page.locator(".ptsa-wizard:not([data-old])")
     again.wait_for(timeout=60_000)
     return again
+
+
+def test_one_line_with_uvx_shows_it_too(page: Page, home: Path, tmp_path: Path, monkeypatch) -> None:
+    """From the wheel alone, with nothing installed before: `uvx "torch-setup-assistant[lab]" lab`."""
+    subprocess.run([find_uv(), "build", "--wheel", "--quiet", "--out-dir", tmp_path, ROOT], check=True)
+    wheel = next(tmp_path.glob("*.whl"))
+    cache = subprocess.run([find_uv(), "cache", "dir"], capture_output=True, text=True, check=True).stdout.strip()
+    monkeypatch.setenv("UV_CACHE_DIR", cache)
+    source = f"torch-setup-assistant[lab] @ {wheel.as_uri()}"
+    with started(home, find_uv(), "tool", "run", "--python", sys.executable, source) as printed:
+        page.goto(printed)
+        install = page.locator(".ptsa-wizard").get_by_role("button", name="Install", exact=True)
+        expect(install).to_be_enabled(timeout=60_000)
+        page.goto("about:blank")
 
 
 def test_the_start_command_alone_shows_the_wizard(page: Page, opened: Locator, home: Path) -> None:
