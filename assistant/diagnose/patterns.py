@@ -63,7 +63,7 @@ def _missed(tree: Any, held: Collection[str], run: str = "") -> bool:  # noqa: A
 
 def slow(pattern: re.Pattern[str]) -> bool:
     """Return whether a search takes too long in a text that begins like the pattern's matches over and over."""
-    beginning = max(re.split(r"\\.|[\[\](){}?*+|^$.]|\d+,\d+", pattern.pattern), key=len)
+    beginning = max(re.split(r"\\.|[\[\](){}?*+|^$.]|(?<!\d)\d+,\d+", pattern.pattern), key=len)
     line = (beginning + " a" * 40 + beginning[: len(beginning) // 2] + "9" * 60)[:400] * 5
     text = "\n".join([line] * (ADVERSARIAL_CHARACTERS // len(line)))
     started = time.process_time()

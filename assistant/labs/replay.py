@@ -24,7 +24,7 @@ from assistant.labs.grade import Grade, grade_from, learner_of, notebooks, submi
 from assistant.labs.journal import Entry, Kind, score_of, solving
 from assistant.labs.play import Play
 from assistant.labs.scene import PLAIN, Outcome, environment_with_torch, package_sources
-from assistant.labs.shared import shared
+from assistant.labs.shared import APART, is_not_shared, shared
 from assistant.model.errors import AssistantError, BadInput
 from assistant.model.record import replace
 
@@ -82,7 +82,8 @@ class Rules(NamedTuple):
 class Confined:
     """Runs a scene's commands in bubblewrap; `place` is the throw-away folder, `cache` is uv's for all labs.
 
-    Only while `breaking` a lab, when no learner's program is in the folder, may a command write into the cache. While
+    Only while `breaking` a lab, when no learner's program is in the folder, may a command write into the cache. Where
+    there is a folder that a class shares, the cache leads there, and what uv has to unpack itself goes elsewhere. While
     `judging`, what Python has compiled is not taken from where a learner may have put it.
     """
 
@@ -93,19 +94,27 @@ class Confined:
         if not rules.source and (found := shared()):
             self.places.append(found.folder)
             self.cache = found.lead(place / "uv")
+        self._own_cache = place / "home" / ".cache" / "uv"
         self._deadline = deadline
         self._memory = share_of_memory(SHARE, LEAST_MEMORY)
         self._number = count()
 
     def __call__(self, argv: list[str], variables: Mapping[str, str], folder: Path, limit: float) -> Outcome:
         """Run a command; past its limit, or that of the whole lab, it ends with 124."""
+        done = self._run(argv, variables, folder, limit)
+        if self.cache.is_relative_to(self.place) and is_not_shared(done):
+            own = {"UV_CACHE_DIR": str(self._own_cache)}
+            return self._run(argv, {**variables, **APART, **own}, folder, limit)
+        return done
+
+    def _run(self, argv: list[str], variables: Mapping[str, str], folder: Path, limit: float) -> Outcome:
         seconds = min(limit, self._deadline - time.monotonic())
         if seconds <= 0:
             return Outcome(124, say("Not finished after {seconds:.0f} s.", seconds=self.rules.seconds))
         network = self.rules.network or bool(self.rules.source and not self.rules.on_disk)
         filled = self.breaking or self.cache.is_relative_to(self.place)
         bubble = None if self.rules.trusted else Bubble(tuple(self.places), network, (self.cache,) if filled else ())
-        own = self.cache if filled else self.place / "home" / ".cache" / "uv"
+        own = self.cache if filled else self._own_cache
         elsewhere = str(self.place / "tmp" / f"compiled-{next(self._number)}")
         compiled = {"PYTHONPYCACHEPREFIX": elsewhere} if self.judging else {}
         done = shut_in(

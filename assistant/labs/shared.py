@@ -27,7 +27,9 @@ from assistant.model.errors import BadInput
 VARIABLE = "ASSISTANT_LABS_SHARED"
 TORCH, WHEELS, INDEX, CACHE, SHORT, STAMP = "torch", "wheels", "simple", "uv", "d", "stamp"
 UNPACKED = "archive-v"  # begins the name of uv's folder of unpacked wheels, such as `archive-v0`
-_NOT_UNPACKED = "distribution cache"  # uv's words where it may not write there: the wheel is not among the shared ones
+# uv's words where a wheel is not among the shared ones, and it may not write there: without the right, or in a sandbox.
+_NOT_UNPACKED = ("distribution cache", f"/{UNPACKED}")
+APART = {"UV_LINK_MODE": "copy"}  # how such a wheel is installed, in another cache
 
 
 class Ended(Protocol):
@@ -95,8 +97,8 @@ class Shared:
 
         def linked(argv: list[str], variables: Mapping[str, str], folder: Path, limit: float) -> _E:
             done = run(argv, {**variables, "UV_CACHE_DIR": str(cache)}, folder, limit)
-            if done.status and _NOT_UNPACKED in done.text:
-                return run(argv, {**variables, "UV_LINK_MODE": "copy"}, folder, limit)
+            if is_not_shared(done):
+                return run(argv, {**variables, **APART}, folder, limit)
             if "pip" in argv:
                 self._shorten(folder, cache)
             return done
@@ -137,6 +139,11 @@ def shared() -> Shared | None:
             hint=_("Make it with: {command}", command="assistant labs prepare --shared DIR"),
         )
     return Shared(Path(named).resolve())
+
+
+def is_not_shared(done: Ended) -> bool:
+    """Return whether a command of uv failed because it had to unpack a wheel that is not among the shared ones."""
+    return bool(done.status) and any(words in done.text for words in _NOT_UNPACKED)
 
 
 def short_name(folder: Path) -> str:

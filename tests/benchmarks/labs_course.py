@@ -174,7 +174,7 @@ def graded(place: Path, count: int, labs: int, shared: Path) -> bool:
             run("nbgrader", "release_assignment", key)
     with timed(f"playing {len(keys)} labs in three ways"):
         wanted = [(key, kind) for key in keys for kind in KINDS]
-        bundles = {one: play(programs / "python", *one, place / "player", str(shared)) for one in wanted}
+        bundles = {one: play(programs / "python", *one, place / "players" / one[1], str(shared)) for one in wanted}
     worth = hand_in(course, place / "work", learners, bundles)
     with timed(f"handing in {len(worth)} notebooks"):
         run("python", "-c", SUBMIT, "course", place / "exchange", place / "work")

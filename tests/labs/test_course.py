@@ -145,6 +145,17 @@ def test_the_page_leads_from_the_roster_to_the_table(shell, tmp_path):
     assert proved == {(user, lab): float(points) for user, done in DONE.items() for lab, (_, points) in done.items()}
 
 
+@pytest.mark.parametrize("lab", ["missing-solve", "companion-pair"])
+def test_a_lab_that_makes_its_own_wheels_is_graded_where_the_folder_cannot_be_written(shell, tmp_path, lab):
+    """A wheel of its own is unpacked apart from the class's folder, which the sandbox shows but does not give."""
+    lines = (f'from assistant.labs import Lab\nlab = Lab("{lab}")\nlab.start()', "lab.check()")
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(line) for line in lines])
+    nbformat.write(played(notebook, "mends", lab), tmp_path / "ann.ipynb")
+    shell(["jupyter execute --inplace ann.ipynb"], tmp_path, "ann")
+    (row,) = json.loads(shell(["assistant labs check . --run --json"], tmp_path))
+    assert (row["lab"], float(row["points"]), row["fault"]) == (lab, 9, "")
+
+
 @pytest.mark.heavy
 def test_three_learners_on_a_hub(shell, programs, shared, tmp_path):
     """They fetch, solve and hand in on servers of their own; the teacher collects and grades, and they get feedback."""
