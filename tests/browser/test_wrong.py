@@ -87,7 +87,7 @@ def test_what_is_seen_is_what_is_diagnosed(wrong: Locator) -> None:
     box_of(wrong).fill(OTHER)
     expect(wrong.get_by_role("heading", name="which only Windows and WSL have")).to_have_count(0)
     main_button(wrong, "Find the cause").click()
-    expect(wrong.get_by_text("An operator has no Metal kernel")).to_be_visible()
+    expect(wrong.get_by_role("heading", name="An operator has no Metal kernel")).to_be_visible()
     box_of(wrong).fill("something odd that nobody knows")
     main_button(wrong, "Find the cause").click()
     expect(wrong.get_by_text("No known problem matches this text.")).to_be_visible()
