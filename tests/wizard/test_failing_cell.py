@@ -161,4 +161,6 @@ def test_the_magic_says_what_to_install_where_there_are_no_widgets(monkeypatch: 
         raise ModuleNotFoundError(language, name="ipywidgets")
 
     monkeypatch.setattr(magic, "open_doctor", lacks)
-    assert repr(magic.torch_doctor()).startswith("This needs the extra [lab], of which ipywidgets is not installed here; type: ")
+    assert repr(magic.torch_doctor()).startswith(
+        "This needs the extra [lab], of which ipywidgets is not installed here; type: "
+    )
