@@ -125,6 +125,16 @@ def test_a_folder_with_a_chinese_name_is_found_in_every_encoding(tmp_path):
     subprocess.run([program, "-c", "import assistant"], env=other, cwd=tmp_path, check=True)
 
 
+def test_a_script_finds_the_project_afterwards(project, tmp_path):
+    """What uv links from its cache into the private environment is not written: the next one would get that, too."""
+    project.start("detect")
+    script = tmp_path / "script.py"
+    source = f'[tool.uv.sources]\nsmall-project = {{ path = "{project.folder.as_posix()}", editable = true }}'
+    lines = ["/// script", 'dependencies = ["small-project"]', *source.splitlines(), "///"]
+    script.write_text("\n".join([*(f"# {line}" for line in lines), "import assistant.model"]), encoding="utf-8")
+    subprocess.run([sys.executable, "-m", "uv", "run", "--python", sys.executable, script], cwd=tmp_path, check=True)
+
+
 def test_each_command_gets_what_it_needs(project):
     """The terminal's commands get the core, models and notebooks an extra; what holds more serves what needs less."""
 
