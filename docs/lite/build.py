@@ -232,8 +232,10 @@ def folder_of(notebook: Path) -> Path:
 
 def build_docs(work: Path, folder: Path) -> None:
     """Put the documentation into the site in each language, made from a copy: pages are generated into its folder."""
-    for name in ("docs", "CHANGELOG.md"):  # which the page of changes includes
-        (shutil.copytree if name == "docs" else shutil.copy)(ROOT / name, work / name)
+    shutil.copytree(ROOT / "docs", work / "docs")
+    for name in ("CHANGELOG.md", "tests/diagnose/cases.jsonl"):  # what the pages of changes and of causes take up
+        (work / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, work / name)
     for language, place in LANGUAGES.items():
         options = ("-q", "-D", f"language={language}", "-D", "html_copy_source=0", "-d", work / f"doctrees-{language}")
         run(sys.executable, "-m", "sphinx", *options, work / "docs", folder / place)

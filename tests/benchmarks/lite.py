@@ -91,7 +91,10 @@ def main() -> None:
     with ExitStack() as stack:
         site = Path(sys.argv[1] if len(sys.argv) > 1 else stack.enter_context(tempfile.TemporaryDirectory()) + "/site")
         if len(sys.argv) == 1:
-            print(build(site).stdout.strip())
+            done = build(site)
+            if done.returncode:
+                sys.exit(done.stderr)
+            print(done.stdout.strip())
         address = stack.enter_context(served(site))
         playwright = stack.enter_context(sync_playwright())
         browser = playwright.chromium.launch(executable_path=path, args=BROWSER_ARGUMENTS)
