@@ -7,24 +7,25 @@ from pathlib import Path
 
 import pytest
 from accessibility import STRICT, violations
-from guided import run_first_cell, unfold
-from lite_site import IDLE, START_MS, build
+from guided import unfold
+from lite_site import START_MS, build, run
 from playwright.sync_api import Locator, Page, expect
 
 from assistant.machines import shipped
 
 
 def open_notebook(page: Page, address: str, name: str) -> None:
-    """Show a notebook of the site, and wait until its cells can be run."""
+    """Show a notebook of the site."""
     page.goto(f"{address}/lab/index.html?path={name}")
-    page.locator(IDLE).first.wait_for(state="attached")
+    page.locator(".jp-Notebook .jp-CodeCell").first.wait_for(state="attached")
 
 
 @pytest.mark.heavy
 def test_the_gallery_and_its_wizard_work_without_a_server(site_visitor: Page, site_address: str) -> None:
     """The cards are there and can be filtered; one is opened in the wizard, which plans for it in both languages."""
     open_notebook(site_visitor, site_address, "gallery.ipynb")
-    gallery = run_first_cell(site_visitor)
+    run(site_visitor.locator(".jp-CodeCell").first)
+    gallery = site_visitor.locator(".ptsa-wizard")
     cards = gallery.locator(".ptsa-machine-card:visible")
     expect(cards).to_have_count(len(shipped()))
     gallery.get_by_label("Search").fill("RX 6700 XT")
@@ -78,7 +79,7 @@ def run_code(cell: Locator, code: str) -> None:
     editor.press("ControlOrMeta+A")
     editor.page.keyboard.insert_text(code)
     expect(editor).to_have_text(code)
-    editor.press("Control+Enter")
+    run(cell)
 
 
 @pytest.mark.heavy
@@ -86,10 +87,8 @@ def test_a_lab_is_played_to_its_end_without_a_server(site_visitor: Page, site_ad
     """The start page opens it; its program fails in the page, its cause is named, and the mended file is right."""
     site_visitor.goto(site_address)
     site_visitor.get_by_role("link", name="The render group in a container").click()
-    site_visitor.locator(IDLE).first.wait_for()
     cell = site_visitor.locator(".jp-Notebook .jp-CodeCell").first
-    cell.locator(".cm-content").click()
-    site_visitor.keyboard.press("Control+Enter")
+    run(cell)
     failing = cell.get_by_text("Unable to open /dev/kfd read-write: Permission denied").first
     expect(failing).to_be_visible(timeout=START_MS)
     mended = 'lab.write("compose.yaml", lab.read("compose.yaml") + "    group_add: [992]\\n")'
