@@ -161,11 +161,11 @@ def graded(place: Path, count: int, labs: int, shared: Path) -> bool:
     run = commands(programs, course, shared)
     listed = json.loads(run("assistant", "labs", "list", "--json", folder=place))
     keys = [row["key"] for row in listed][:labs]
+    named = [word for key in keys for word in ("--labs", key)]
     if not shared.exists():
         with timed("assistant labs prepare"):
-            run("assistant", "labs", "prepare", "--shared", shared, folder=place)
+            run("assistant", "labs", "prepare", "--shared", shared, *named, folder=place)
     with timed("assistant labs course"):
-        named = [word for key in keys for word in ("--labs", key)]
         files = ("--roster", place / "roster.csv", "--exchange", place / "exchange")
         run("assistant", "labs", "course", course, *named, *files, folder=place)
     with timed("generate_assignment, release_assignment"):
