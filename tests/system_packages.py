@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 LIMIT_SECONDS = 600.0
 PACKAGE_MANAGERS = {
-    "apt-get": ("apt-get install -y --no-install-recommends {packages}", "apt-get update"),
+    "apt-get": ("apt-get install -y -o DPkg::Lock::Timeout=600 --no-install-recommends {packages}", "apt-get update"),
     "dnf": ("dnf install -y {packages}", ""),
     "pacman": ("pacman -Sy --noconfirm {packages}", ""),
     "zypper": ("zypper --non-interactive install {packages}", ""),
