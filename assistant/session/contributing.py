@@ -12,7 +12,7 @@ from assistant.install import Tools
 from assistant.model.checks import Level
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.machine import Machine
-from assistant.model.plan import Backend, Plan
+from assistant.model.plan import Plan
 from assistant.model.record import replace, to_json
 from assistant.model.report import Report, verdict
 from assistant.session.contribution import FACTS, Contribution, cleaned, packages_of, plan_of
@@ -24,15 +24,18 @@ from assistant.verify import verify
 def contribution(target: str, host: Host, tools: Tools, level: Level) -> Contribution:
     """Record the machine, verify an environment on it now, and return both without anything private.
 
-    Raises `BadInput` for what holds no torch, `NothingFits` for a build that the assistant would not choose here, and
-    `WorkFailed` where torch does not compute right.
+    Raises `BadInput` for what holds no torch, or one whose device cannot be told, `NothingFits` for a build that the
+    assistant would not choose here, and `WorkFailed` where torch does not compute right.
     """
     recording, machine = public_recording(host)
     known, site = looked_into(target, tools.host, machine)
     if site is None or not known.torch:
         what = _("There is no environment with PyTorch in {path}.", path=known.path)
         raise BadInput(what, hint=_("`assistant setup` makes one."))
-    backend = known.backend or Backend.CPU
+    backend = known.backend
+    if backend is None:
+        what = _("For which device PyTorch in {path} was built cannot be told.", path=known.path)
+        raise BadInput(what, hint=_("`assistant setup` makes one that can be contributed."))
     env = plan_of(machine, backend, known.torch, site.minor).env
     report = verify(site.python, backend.value, tools.sink, tools.cancel, level=level, environment=env, traceless=True)
     if not report.usable:

@@ -79,13 +79,20 @@ def test_without_consent_nothing_is_written(home: dict[str, str], tmp_path: Path
 
 @pytest.mark.process
 def test_what_cannot_be_contributed_is_refused(home: dict[str, str], tmp_path: Path) -> None:
-    """No environment, none that was ever made, one without torch, and a file that would be lost."""
+    """No environment, none that was ever made, one without torch or with half of it, and a file that would be lost."""
     file = tmp_path / "contribution.json"
     refused(forked.run("contribute", "--to", file, "--yes", env=home), 2, "no environment to verify")
     refused(forked.run("contribute", "--target", tmp_path, "--to", file, "--yes", env=home), 2, "environment")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "bare"], check=True)
     done = forked.run("contribute", "--target", tmp_path / "bare", "--to", file, "--yes", env=home)
     refused(done, 2, "no environment with PyTorch")
+    (packages,) = (tmp_path / "bare").glob("[Ll]ib/**/site-packages")
+    (packages / "torch-2.13.0.dist-info").mkdir()
+    (packages / "torch-2.13.0.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: torch\nVersion: 2.13.0\n"
+    )
+    done = forked.run("contribute", "--target", tmp_path / "bare", "--to", file, "--yes", env=home)
+    refused(done, 2, "For which device")
     assert not file.exists()
     file.write_text("notes")
     done = forked.run("contribute", "--target", tmp_path / "bare", "--to", file, "--yes", env=home)
