@@ -84,8 +84,8 @@ def card_name(machine: Machine, backend: Backend) -> str:
 
     "Intel(R) Arc(TM) B580 Graphics" is "Arc B580".
     """
-    cards = [card for card in cards_of(machine) if driven_by(card, backend)]
-    return called(min(cards, key=lambda card: card.integrated)) if cards else ""
+    card = _computing(machine, backend)
+    return called(card) if card else ""
 
 
 def architecture(machine: Machine, backend: Backend) -> str | None:
@@ -95,13 +95,18 @@ def architecture(machine: Machine, backend: Backend) -> str | None:
     """
     if backend is Backend.CPU:
         return ""
-    cards = [card for card in cards_of(machine) if driven_by(card, backend)]
-    if not cards:
+    card = _computing(machine, backend)
+    if card is None:
         return None
-    card = min(cards, key=lambda card: card.integrated)
     capability = ".".join(map(str, card.capability))
     apple = Vendor.APPLE.value if card.vendor is Vendor.APPLE else None  # all of its chips run the same build
     return capability or card.gfx or (card.identity and card.identity.generation) or apple
+
+
+def _computing(machine: Machine, backend: Backend) -> Card | None:
+    """Return the GPU that a backend computes on: the first that it drives, a card of its own before the processor's."""
+    cards = (card for card in cards_of(machine) if driven_by(card, backend))
+    return min(cards, key=lambda card: card.integrated, default=None)
 
 
 def called(card: Card) -> str:
