@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 
 from assistant import __version__
@@ -16,6 +16,7 @@ from assistant.model.record import replace
 from assistant.model.report import Check, Report, Status
 from assistant.model.speed import Speed
 from assistant.session.contribution import Contribution, plan_of
+from assistant.session.seen import SeenRow
 
 WHEN = datetime(2026, 11, 27, 12, tzinfo=UTC)
 TORCH = "2.15.0+cu130"
@@ -29,6 +30,18 @@ FACTS = {
     "device memory": "23.5 GiB",
     "compute capability": "8.9",
 }
+# A row of the table "seen to work".
+ROW = SeenRow(
+    card="GeForce RTX 4090",
+    architecture="8.9",
+    system="linux",
+    arch="x86_64",
+    backend=Backend.CUDA,
+    variant="cu130",
+    torch="2.15.0",
+    last=date(2026, 10, 3),
+    machines=3,
+)
 # Of a full verification: GFLOP, GB and seconds of one run, as a card of this kind takes them.
 SPEEDS = {
     "speed.bandwidth": (0.0, 0.537, 6.1e-4, "float32"),

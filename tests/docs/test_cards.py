@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import importlib
-from datetime import date
 from pathlib import Path
 
 import pytest
+from contributed import ROW
 
 from assistant.catalog.identity import CardTables
 from assistant.catalog.tables import Table, read_tables
-from assistant.model.plan import Backend
 from assistant.model.record import replace
 from assistant.session import seen
 from assistant.session.seen import SeenRow, SeenTables
@@ -25,20 +24,9 @@ def written_cards(monkeypatch):
 
 def test_each_page_says_where_its_builds_were_seen_and_no_more(written_cards, monkeypatch):
     """Each system with a plan has one sentence: how many machines and the last month, or that there are none yet."""
-    row = SeenRow(
-        card="GeForce RTX 4090",
-        architecture="8.9",
-        system="linux",
-        arch="x86_64",
-        backend=Backend.CUDA,
-        variant="cu130",
-        torch="2.15.0",
-        last=date(2026, 10, 3),
-        machines=3,
-    )
     (card,) = (card for card in written_cards.cards() if card.slug == "geforce-rtx-4090")
     choice = card.plans["linux"].choice
-    row = replace(row, variant=choice.variant, torch=choice.torch)
+    row = replace(ROW, variant=choice.variant, torch=choice.torch)
     table = SeenTables(seen=Table[SeenRow](source="it", as_of="2026-11-27", rows=(row,)))
     unknown = 0
     for card in written_cards.cards():

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import forked
 import pytest
+from contributed import ROW
 
 from assistant.catalog import load_catalog
 from assistant.catalog.editions import MANIFEST, manifest_of, refreshed_folder
@@ -25,17 +26,6 @@ from assistant.plan import make_plans
 from assistant.session import seen as judge
 from assistant.session.seen import SeenRow, SeenTables, seen
 
-ROW = SeenRow(
-    card="GeForce RTX 4090",
-    architecture="8.9",
-    system="linux",
-    arch="x86_64",
-    backend=Backend.CUDA,
-    variant="cu130",
-    torch="2.15.0",
-    last=date(2026, 10, 3),
-    machines=3,
-)
 PLAN = Plan(backend=Backend.CUDA, variant="cu130", torch="2.15.0", python="3.12")
 CARD = Gpu(vendor=Vendor.NVIDIA, name="NVIDIA GeForce RTX 4060", compute_capability="8.9")
 PC = Machine(os="linux", arch="x86_64", gpus=(CARD,))
