@@ -19,7 +19,9 @@ from assistant.model.errors import BadInput
 
 INSTALLERS = {"uv", "pip", "venv"}
 # Commands of the assistant's that install something, look at what is installed, or start another program.
-FOR_COMPUTERS = {"apply", "bundle", "check", "envs", "install", "lab", "mcp", "recover", "setup", "verify"}
+FOR_COMPUTERS = {
+    "apply", "bundle", "check", "contribute", "envs", "install", "lab", "mcp", "recover", "setup", "verify",
+}  # fmt: skip
 
 
 def run_in_page(argv: Sequence[str], variables: Mapping[str, str], folder: Path, *, given: str = "") -> tuple[int, str]:
