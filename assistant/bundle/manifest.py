@@ -73,19 +73,19 @@ class Bundle(Record, frozen=True, omit_defaults=False):
         return sum(file.bytes for file in self.files)
 
 
-_USE_ANOTHER = _("Name the folder that `assistant bundle make` has written.")
+_NAME_A_BUNDLE = _("Name the folder that `assistant bundle make` has written.")
 
 
-def read_bundle(folder: Path, otherwise: Text = _USE_ANOTHER) -> Bundle:
+def read_bundle(folder: Path, hint: Text = _NAME_A_BUNDLE) -> Bundle:
     """Read the `bundle.json` of a folder.
 
-    Raises `BadInput` for a file that is none, and for a folder without one; `otherwise` is the next step then.
+    Raises `BadInput` for a file that is none, and for a folder without one; `hint` is the next step then.
     """
     try:
         bundle = from_json(read_plain(folder / MANIFEST), Bundle, MANIFEST)
     except OSError as error:
         raise BadInput(
-            _("{folder} is not a bundle: it has no {file}.", folder=folder, file=MANIFEST), hint=otherwise
+            _("{folder} is not a bundle: it has no {file}.", folder=folder, file=MANIFEST), hint=hint
         ) from error
     for path in (*(file.path for file in bundle.files), *(kind.lock for kind in bundle.kinds)):
         parts = PurePosixPath(path).parts

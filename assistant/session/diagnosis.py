@@ -186,7 +186,7 @@ def _better(log: Log, machine: Machine) -> Remedy | None:
 
 
 def with_torch(causes: tuple[Diagnosis, ...], log: Log, machine: Machine) -> tuple[Diagnosis, ...]:
-    """Add the plan for torch in the kernel's own environment to a cause of its that it lacks torch.
+    """Offer to install torch into the kernel's own environment where the cause is that it lacks torch.
 
     Other remedies lead to an environment that has it, if there is one.
     """
