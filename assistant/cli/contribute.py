@@ -30,7 +30,8 @@ def contribute(target: str, to: str, *, full: bool, yes: bool, as_json: bool) ->
     last, file = Store().environment(), Path(to).expanduser()
     target = target or (last.path if last else "")
     if not target:
-        raise BadInput(_("There is no environment to verify."), hint=_("Name it.", option="--target"))
+        hint = _("Name the one that you mean.", option="--target")
+        raise BadInput(_("There is no environment to verify."), hint=hint)
     if file.is_file():
         raise BadInput(_("{file} is there already.", file=file), hint=_("Name another file.", option="--to"))
     told = contribution(target, LiveHost(), plan_tools({}), "full" if full else "quick")
