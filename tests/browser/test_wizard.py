@@ -36,25 +36,33 @@ def wizard(open_notebook) -> Locator:
 
 
 @pytest.fixture
-def picture(wizard: Locator, request: pytest.FixtureRequest) -> Callable[[str], None]:
-    """Give a function that renews the README's pictures of one view, in both languages, when the run was asked to."""
+def picture(wizard: Locator, request: pytest.FixtureRequest) -> Callable[..., None]:
+    """Give a function that renews the README's pictures of one view, in both languages, when the run was asked to.
+
+    `at` is a selector of what shall stand at the top.
+    """
     language = wizard.locator(".ptsa-language select")
 
-    def take(name: str) -> None:
+    def take(name: str, *, at: str = "") -> None:
         if not request.config.getoption("--screenshots"):
             return
+        found = subprocess.run(["fc-list", ":lang=zh-cn"], capture_output=True, check=True).stdout
+        assert found, "There is no Chinese font for the pictures: install one, such as Debian's fonts-noto-cjk."
+        wizard.page.mouse.move(0, 0)  # nothing is shown as pointed at
         for code, words, suffix in (("zh-CN", "简体中文", "-zh"), ("en", "English", "")):
             language.select_option(words)
             expect(wizard).to_have_attribute("lang", code)
             wizard.page.wait_for_timeout(1000)  # all of it is drawn again
             wizard.evaluate(HIDE_PATHS)
+            if at:
+                wizard.locator(at).first.evaluate("element => element.scrollIntoView()")
             wizard.screenshot(path=IMAGES / f"wizard-{name}{suffix}.png", animations="disabled")
 
     return take
 
 
 def test_two_clicks_lead_to_a_notebook_that_computes(
-    wizard: Locator, page: Page, tmp_path: Path, jupyter_server, picture: Callable[[str], None]
+    wizard: Locator, page: Page, tmp_path: Path, jupyter_server, picture: Callable[..., None]
 ) -> None:
     """Looking, choosing and resolving go by themselves; one press installs, one opens a notebook that runs."""
     target = tmp_path / "pytorch"
@@ -132,9 +140,7 @@ def test_a_closed_tab_does_not_stop_an_installation(wizard: Locator, page: Page,
     assert not (target / "assistant-building").exists()
 
 
-def test_a_recorded_machine_can_be_looked_at_and_never_installed(
-    wizard: Locator, picture: Callable[[str], None]
-) -> None:
+def test_a_recorded_machine_can_be_looked_at_and_never_installed(wizard: Locator, picture: Callable[..., None]) -> None:
     """Choosing a recorded machine replays it, says so, and stops before the installation."""
     choose_machine(wizard, "Arch Linux, Radeon RX 6700 XT, torch-directml installed")
     expect(wizard.get_by_role("heading", name="for your Radeon RX 6700 XT")).to_be_visible()
@@ -146,7 +152,7 @@ def test_a_recorded_machine_can_be_looked_at_and_never_installed(
     expect(wizard.get_by_role("img", name="Driver 580 or newer also runs")).to_be_visible()
     expect(wizard.locator(".ptsa-card")).to_have_count(2)
     expect(wizard.get_by_role("heading", name="The alternatives")).to_be_visible()
-    picture("why")
+    picture("why", at="button[aria-expanded=true]")
 
 
 @pytest.mark.parametrize(("width", "height"), [(1280, 800), (1920, 1080), (390, 844)])
