@@ -25,6 +25,9 @@ from pathlib import Path
 import nbformat
 import psutil
 
+sys.path.insert(0, str(Path(__file__).parents[1]))  # where the helpers of all tests lie
+from bubblewrap import lacking
+
 from assistant.install import find_uv
 
 ROOT = Path(__file__).parents[2]
@@ -141,6 +144,8 @@ def main() -> int:
     parser.add_argument("--homes", type=int, default=30)
     parser.add_argument("--shared", type=Path, help="a folder that `labs prepare` has made; else one is made")
     asked = parser.parse_args()
+    if reason := lacking():
+        sys.exit(reason)
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
         shared = asked.shared or place / "shared"
