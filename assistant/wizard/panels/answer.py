@@ -58,12 +58,18 @@ def _of_others(state: State) -> Markup:
         text = say("This notebook runs in the assistant's own environment, which the next update replaces.")
         then = say("Under “The setup” you can make one of your own; then choose its kernel for the notebook.")
         return html.note(Severity.INFO, sentences((text, then)))
-    if made is None or not made.kernels or not is_others(made.path):
+    if made is None or not _is_looked_after_by_others(state):
         return html.NOTHING
     kernel = made.launcher_name
     text = say("The kernel “{name}” is for all users of this machine, and you cannot change it.", name=kernel)
     then = say("Give the report to those who look after it; under “The setup” you can make an environment of your own.")
     return html.note(Severity.INFO, sentences((text, then)))
+
+
+def _is_looked_after_by_others(state: State) -> bool:
+    """Return whether the environment is one for all users of the machine that this user cannot change."""
+    made = state.environment
+    return made is not None and bool(made.kernels) and is_others(made.path)
 
 
 def _draw_finding(finding: Finding, state: State) -> Markup:
@@ -129,15 +135,24 @@ def _how_sure(cause: Diagnosis) -> Markup:
 
 
 def _for_an_issue(state: State) -> Markup:
-    """Offer the report to copy in the form of the project concerned, show what it holds, then the other projects'."""
+    """Offer the report to copy, in the form of the project concerned or for those who look after the environment.
+
+    Then show what it holds, and offer it in the other projects' forms.
+    """
     if not state.issues:
         return html.NOTHING
     first, *others = state.issues
-    page = tag("a", say("the form"), href=first.address, target="_blank", rel="noreferrer")
     held = html.details(say("What is copied: a report without private information"), html.code(first.text))
+    if _is_looked_after_by_others(state):
+        begin = html.copy_button(first.text, say("Copy the report"))
+        summary, others = say("For an issue of a project"), [first, *others]
+    else:
+        summary = say("For another project")
+        page = tag("a", say("the form"), href=first.address, target="_blank", rel="noreferrer")
+        begin = _copy_issue(first) + " " + page
     buttons = joined(_copy_issue(one) for one in others)
-    more = html.details(say("For another project"), tag("div", buttons, class_="ptsa-buttons"))
-    return tag("div", _copy_issue(first), " ", page, held, more, class_="ptsa-issue")
+    more = html.details(summary, tag("div", buttons, class_="ptsa-buttons"))
+    return tag("div", begin, held, more, class_="ptsa-issue")
 
 
 def _copy_issue(issue: Issue) -> Markup:
