@@ -220,9 +220,11 @@ class Scene:
         """
         base = version or self._base(self.torch if beside_torch else "")
         target = str(self.folder / name)
-        # The pip that comes with a Python needs no network; Debian's Python comes without.
-        if not seed or self.call(base, "-m", "venv", target).status:
-            self.need(self.uv("venv", *(["--seed", "--clear"] if seed else []), "--python", base, target))
+        # The pip that comes with a Python needs no network, but takes room; Debian's Python comes without.
+        if not seed or shared() or self.call(base, "-m", "venv", target).status:
+            self.need(self.uv("venv", "--clear", "--python", base, target))
+            if seed:
+                self.install("pip", name=name)
         if beside_torch:
             mine, other = (self.call(python, "-c", _PURELIB).last for python in (self.python(name), self.torch))
             self.write(str(Path(mine).relative_to(self.folder) / "beside.pth"), other)
