@@ -6,6 +6,7 @@ A row holds `Text`; whoever draws it renders it in the current language.
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from itertools import groupby
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -330,6 +331,30 @@ def remedy_lines(remedy: Remedy, shell: Shell = HERE) -> Iterator[Line]:
         signed = (("-", launch.drop), ("+", launch.add), ("=", (launch.line,) if launch.line else ()))
         yield from (Line("change", f"{sign} {' '.join(words)}") for sign, words in signed if words)
     yield from (Line("check", command) for command in remedy.check)
+
+
+class Block(NamedTuple):
+    """Lines that can be typed together as they stand, and what is said before them: "" for nothing."""
+
+    lead: Text
+    lines: tuple[str, ...]
+
+
+def remedy_blocks(remedy: Remedy, shell: Shell = HERE) -> Iterator[Block]:
+    """Yield a remedy's lines in blocks, in their order."""
+    lead: Text = ""
+    found = remedy_lines(remedy, shell)
+    for kind, lines in groupby(found, lambda line: "command" if line.kind == "set" else line.kind):
+        texts = tuple(line.text for line in lines)
+        if kind == "place":
+            lead = f"{texts[-1]}:"
+            continue
+        if kind == "check":
+            lead = _("It worked if this runs without an error:")
+        elif kind == "plan" and remedy.commands:
+            lead = _("Or in a new environment:")
+        yield Block(lead, texts)
+        lead = ""
 
 
 def project_summary(project: Project) -> Message:

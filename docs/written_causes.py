@@ -20,7 +20,7 @@ from assistant.i18n import render, say
 from assistant.model.machine import Machine
 from assistant.model.record import from_plain
 from assistant.model.shell import shell_of
-from assistant.views import remedy_lines
+from assistant.views import Block, remedy_blocks
 
 CASES = Path(__file__).parents[1] / "tests" / "diagnose" / "cases.jsonl"
 SYSTEMS = {
@@ -31,11 +31,11 @@ SYSTEMS = {
 }
 LONGEST = 130  # chosen: characters of a message in a heading; search engines show fewer
 MESSAGES = 6  # chosen: of a cause that are shown
-_PREFIX = re.compile(r"^(?:\[[EWI]:onnxruntime:[^\]]*\] |\[ *[\d.]+\] |[╰─▶× ]+|WARNING: (?=Retrying)|raise \w+\(')")
+_PREFIX = re.compile(r"^(?:\[[EWI]:onnxruntime:[^\]]*\] |\[ *[\d.]+\] |[╰─▶× ]+|WARNING: (?=Retrying))")
 _FOLDERS = re.compile(r"(?<![\w:/.])(?:[A-Za-z]:)?[\\/](?:[\w.@-]+[\\/]){2,}[\w.@-]+(?=[\\/])")
 # How programs begin a message, and words by which other lines tell of a failure.
 _ERROR = re.compile(
-    r"[\w.]*(?:Error|Exception|Warning|NotAvailable)\b|ERROR|error:|FATAL|FAILED|fatal|Fatal|E: |Error!|No "
+    r"[\w.]+(?:Error|Exception|Warning|NotAvailable)\b|ERROR|error:|FATAL|FAILED|fatal|Fatal|E: |Error!|No "
 )
 _FAILS = re.compile(
     r"error|fail|cannot|can't|could not|unable|undefined|denied|\bnot\b|mismatch|unsupported", re.IGNORECASE
@@ -69,7 +69,8 @@ def messages() -> dict[str, tuple[str, ...]]:
         log = read_log(case["log"])
         match = next(iter(matches(log, from_plain(case.get("machine", {}), Machine, "machine"))), None)
         if match and match.diagnosis.key == case["key"] and match.line is not None:
-            text = _PREFIX.sub("", log.lines[match.line][1].strip())
+            following = (line.strip() for _number, line in log.lines[match.line :])
+            text = _PREFIX.sub("", next(line for line in following if not line.startswith("raise ")))  # not the source
             if text.isascii() and (_ERROR.match(text) or _FAILS.search(text)) and not text.startswith("("):
                 found[case["key"]].setdefault(" ".join(text.split()))
     return {key: tuple(sorted(lines, key=_plainness)) for key, lines in found.items()}
@@ -111,8 +112,10 @@ def _page(rule: Rule) -> Iterator[str]:
         yield say("A name in capitals stands for what is in your log or on your machine.") + "\n"
     for text, typed in _typed(rule, names).items():
         yield f"- {prose(text)}\n"
-        for lines, systems in typed.items():
-            yield f"  {_where(systems)}\n\n{block(lines, '  ')}"
+        for blocks, systems in typed.items():
+            yield f"  {_where(systems)}\n"
+            for lead, lines in blocks:
+                yield (f"  {render(lead)}\n\n" if lead else "") + block(lines, "  ")
     yield "## " + say("Is it this cause?") + "\n"
     yield say("The assistant reads the log and the machine, and names the cause that fits both:") + "\n"
     yield "```console\n$ assistant diagnose error.log\n```\n"
@@ -134,22 +137,20 @@ def _others(rule: Rule) -> list[Rule]:
     return [other for other in load_rules().rules if other is not rule and mine & {*messages()[other.key]}]
 
 
-def _typed(rule: Rule, names: dict[str, str]) -> dict[str, dict[tuple[str, ...], list[str]]]:
-    """Return a rule's remedies, each with the lines that are typed, by the systems that they are for."""
-    found: dict[str, dict[tuple[str, ...], list[str]]] = {}
+def _typed(rule: Rule, names: dict[str, str]) -> dict[str, dict[tuple[Block, ...], list[str]]]:
+    """Return a rule's remedies, each with what is typed, by the systems that it is for."""
+    found: dict[str, dict[tuple[Block, ...], list[str]]] = {}
     for system, machine in SYSTEMS.items():
         for remedy in remedies_for(rule, machine, names):
             shown = as_remedy(remedy)
-            lines = tuple(_line(*line) for line in remedy_lines(shown, shell_of(machine.os)))
-            again = (_setup(remedy.plan),) if remedy.plan else ()
-            by_lines = found.setdefault(render(shown.text), {})
-            if lines or again:
-                by_lines.setdefault((*again, *lines), []).append(system)
+            blocks = tuple(remedy_blocks(shown, shell_of(machine.os)))
+            setup = _setup(remedy.plan) if remedy.plan else ""
+            if setup and not any(setup in block.lines for block in blocks):
+                blocks = (Block("", (setup,)), *blocks)
+            by_blocks = found.setdefault(render(shown.text), {})
+            if blocks:
+                by_blocks.setdefault(blocks, []).append(system)
     return found
-
-
-def _line(kind: str, text: str) -> str:
-    return say("check: {command}", command=text) if kind == "check" else f"{text}:" if kind == "place" else text
 
 
 def _setup(plan: PlanRequest) -> str:

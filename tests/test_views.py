@@ -10,11 +10,21 @@ from assistant.machines import load, shipped
 from assistant.model.checks import check_title
 from assistant.model.finding import Launch, Remedy
 from assistant.model.machine import Gpu, Machine, Vendor
-from assistant.model.plan import Backend
+from assistant.model.plan import Backend, Plan
 from assistant.model.report import Check, Report, Status
 from assistant.model.shell import Shell
 from assistant.plan import make_plans
-from assistant.views import Line, check_rows, folded, gpu_line, machine_rows, plan_rows, plan_summary, remedy_lines
+from assistant.views import (
+    Line,
+    check_rows,
+    folded,
+    gpu_line,
+    machine_rows,
+    plan_rows,
+    plan_summary,
+    remedy_blocks,
+    remedy_lines,
+)
 
 
 def test_the_rows_of_every_recorded_machine_are_whole():
@@ -83,6 +93,21 @@ def test_a_remedy_is_told_line_by_line():
         Line("set", 'set "A=1"'),
         Line("place", "PowerShell"),
         Line("set", "$env:A = '1'"),
+    ]
+
+
+def test_what_is_typed_together_is_a_block():
+    """Whatever cannot be typed stands before it: the place, and what a plan or a check is for."""
+    plan = Plan(backend=Backend.CPU, variant="cpu", torch="2.13.0", python="3.12")
+    remedy = Remedy(text="…", commands=("pip check",), env={"A": "1"}, check=("true",), plan=plan)
+    assert [(render(lead), lines) for lead, lines in remedy_blocks(remedy, Shell.SH)] == [
+        ("", ("export A=1", "pip check")),
+        ("Or in a new environment:", ("assistant setup --backend cpu --python 3.12",)),
+        ("It worked if this runs without an error:", ("true",)),
+    ]
+    assert [*remedy_blocks(Remedy(text="…", env={"A": "1"}), Shell.WINDOWS)] == [
+        ("cmd:", ('set "A=1"',)),
+        ("PowerShell:", ("$env:A = '1'",)),
     ]
 
 

@@ -18,7 +18,7 @@ from assistant.privacy import redact
 from assistant.session.diagnosis import places, unexplained
 from assistant.session.issue import issues
 from assistant.session.state import Place
-from assistant.views import machine_rows, remedy_lines
+from assistant.views import machine_rows, remedy_blocks
 
 CAUSES = 3  # chosen, as in the terminal
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
@@ -90,13 +90,12 @@ def _place(place: Place) -> Markup:
 
 
 def _remedy(remedy: Remedy, machine: Machine) -> Markup:
-    """Write a fix: its sentence, and what to type; how to see that it worked is typed last."""
-    lines = (
-        say("check: {command}", command=line.text) if line.kind == "check" else line.text + ":" * (line.kind == "place")
-        for line in remedy_lines(remedy, shell_of(machine.os))
-    )
-    typed = "\n".join(map(as_typed, lines))
-    return tag("li", as_typed(remedy.text), tag("pre", typed) if typed else "")
+    """Write a fix: its sentence, what to type, and how to see that it worked."""
+    parts: list[Markup] = []
+    for lead, lines in remedy_blocks(remedy, shell_of(machine.os)):
+        parts += [tag("p", lead)] if lead else []
+        parts.append(tag("pre", "\n".join(map(as_typed, lines))))
+    return tag("li", as_typed(remedy.text), *parts)
 
 
 def _unknown(log: Log, machine: Machine) -> Markup:

@@ -68,6 +68,9 @@ def test_each_cause_has_a_page_under_its_own_message(site):
         assert sum(title.count(" – ") for title in titles.values()) > 0.75 * len(rules)
         begins = "RuntimeError: CUDA error: no kernel image is available for execution on the device – "
         assert titles["sm-not-in-wheel"].startswith(begins)
+        pages = [path.read_text("utf-8") for path in (folder / WRITTEN / "causes").glob("*.html")]
+        typed = "".join(unescape(block) for page in pages for block in re.findall(r"<pre>.*?</pre>", page, re.DOTALL))
+        assert not re.search("^(?:<[^>]*>)*(?:check|检查)[:：]", typed, re.MULTILINE)
     page = unescape((site / WRITTEN / "causes" / "inference-device-unknown.html").read_text("utf-8"))
     for line in ('set "INFERENCE_DEVICE=auto"', "$env:INFERENCE_DEVICE = 'auto'", "export INFERENCE_DEVICE=auto"):
         assert line in page

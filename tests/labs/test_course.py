@@ -199,9 +199,10 @@ def trap(inbound, secret):
     (min(inbound.iterdir()) / "secret.txt").symlink_to(secret)
 
 
-def test_a_home_holds_links_that_no_learner_can_write_through(shell, shared, tmp_path):
+@pytest.mark.parametrize("lab", LABS)
+def test_a_home_holds_links_that_no_learner_can_write_through(lab, shell, shared, tmp_path):
     """A lab's environment takes a hundredth of the shared folder, and what it leads to is closed to others."""
-    shell(["python -c 'from assistant.labs import Lab; Lab(\"numpy-abi\").start()'"], tmp_path, "ann")
+    shell([f"python -c 'from assistant.labs import Lab; Lab(\"{lab}\").start()'"], tmp_path, "ann")
     home = tmp_path / "homes" / "ann"
     environment = next(home.rglob("pyvenv.cfg")).parent
     linked = [path for path in environment.rglob("*.py") if path.is_symlink()]
