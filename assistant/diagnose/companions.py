@@ -12,7 +12,7 @@ from assistant.catalog import number
 from assistant.catalog.toolchains import cuda_of
 from assistant.diagnose.builds import build_causes
 from assistant.diagnose.causes import Cause
-from assistant.diagnose.extensions import module_causes, pair_causes, symbol_causes, told_causes
+from assistant.diagnose.extensions import module_causes, musl_causes, pair_causes, symbol_causes, told_causes
 from assistant.diagnose.libraries import Named, Requester, library
 from assistant.diagnose.log import Log
 from assistant.diagnose.providers import provider_causes
@@ -62,6 +62,7 @@ def companion_causes(log: Log, machine: Machine) -> Iterable[Cause]:
     case = Surroundings(log, machine)
     yield from build_causes(case)
     yield from pair_causes(case)
+    yield from musl_causes(case)
     yield from symbol_causes(case)
     yield from module_causes(case)
     yield from told_causes(case)

@@ -30,6 +30,20 @@ _ARGUMENT = re.compile(r"typeerror: [\w.]{1,80}\(\) got an unexpected keyword ar
 _HALF = "partially initialized module"
 # GroundingDINO's code goes on without its compiled part and fails at the first call: name '_C' is not defined
 _NOT_DEFINED = re.compile(r"name ['\"]_c['\"] is not defined")
+# The loader of musl, of a wheel that was made for glibc (https://git.musl-libc.org/cgit/musl/tree/ldso/dynlink.c):
+# Error relocating /…/site-packages/torch/lib/libgomp.so.1: pthread_attr_setaffinity_np: symbol not found
+# Error loading shared library ld-linux-x86-64.so.2: No such file or directory (needed by /…/torch/lib/libc10.so)
+_MUSL = re.compile(
+    r"error (?:relocating [^\n:]{1,300}: [^\n:]{1,300}: symbol not found"
+    r"|loading shared library [^\n:]{1,300}: [^\n]{1,80} \(needed by [^\n]{1,300}\))"
+)
+
+
+def musl_causes(case: Surroundings) -> Iterator[Cause]:
+    """Yield that a package's compiled files were made for glibc, and this system has musl."""
+    for found in _MUSL.finditer(case.text):
+        if package := case.package(found.start()):
+            yield _at(case, "musl-system", found.start(), {"requirement": package})
 
 
 def symbol_causes(case: Surroundings) -> Iterator[Cause]:

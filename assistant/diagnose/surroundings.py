@@ -45,6 +45,8 @@ _DOES_WITHOUT = re.compile(
     r"|(?:not|n't) be enabled|disabl\w{1,4}"
     r"|optional|skipping|ignor\w{1,4}|default(?:s|ing) to|will not work|不影响|可忽略|自动切换|会快|多少提升"
 )
+# Advice of what could be done instead: You can suppress this exception and fall back to eager by setting: …
+_ADVISES = re.compile(r"\byou (?:can|could|may)\b[^\n]*")
 # What shows that the run went on to its end, or well on its way.
 _SUCCESS = re.compile(
     r"\d{1,3}%\||\d ?it/s\b|\ds/it\b|'loss'|\bloss[ :=]{1,3}\d|\bsaved\b|executed in \d|with status 'done'"
@@ -140,7 +142,7 @@ class Surroundings:
         line, end = self.line(at)
         if line < self._died <= end + 1:
             return False
-        around = self.text[max(0, line - NEAR) : min(len(self.text), end + 160)]
+        around = _ADVISES.sub("", self.text[max(0, line - NEAR) : min(len(self.text), end + 160)])
         without = _DOES_WITHOUT.search(around) and not _FAILS.search(self.text, end)
         return bool(without or _SUCCESS.search(self.text, end) or self._well_told())
 
