@@ -48,12 +48,16 @@ class Play:
     ) -> None:
         self.definition, self.learner = definition, learner
         self._program = definition.program
+        self._sources = sources or {}
         self.scene = Scene(
             folder, definition.folder, definition.values(learner), torch=torch, find_torch=find_torch, runner=runner
         )
         self.scene.pythons = definition.english.python
-        self.scene.variables = {**(sources or {}), **self._given("variables")}
         self.scene.names = self._given("names")
+        self._set_variables()
+
+    def _set_variables(self) -> None:
+        self.scene.variables = {**self._sources, **self._given("variables")}
 
     def _given(self, name: str) -> Mapping[str, str]:
         function = getattr(self._program, name)
@@ -68,6 +72,7 @@ class Play:
         """Make the broken state; raise `BadInput` where the lab cannot be played here."""
         check_system(self.text)
         self.scene.clear()
+        self._set_variables()  # what an earlier start left in the folder no longer counts
         for program in self.definition.programs:
             self.scene.write(program.name, read_plain(program, FILE_BYTES, follow=True))
         self._program.breaks(self.scene)

@@ -74,7 +74,8 @@ class Shared:
         """What makes uv and pip take packages from here, and Python leave no compiled files beside links."""
         return {
             "UV_LINK_MODE": "symlink",
-            "UV_INDEX": self.index,  # the user's own indexes are asked for what this one does not hold
+            "UV_INDEX": self.index,  # the user's own indexes are asked only for what this one does not hold
+            "UV_INDEX_STRATEGY": "first-index",
             "PIP_INDEX_URL": self.index,
             "PYTHONDONTWRITEBYTECODE": "1",
         }
@@ -124,8 +125,10 @@ class Shared:
             for path in (Path(inside, file) for file in files):
                 target = path.readlink() if path.is_symlink() else path
                 if target.is_relative_to(cache):
-                    path.unlink()
-                    path.symlink_to(self.folder / SHORT / short_name(target.parent.relative_to(cache)) / target.name)
+                    short = self.folder / SHORT / short_name(target.parent.relative_to(cache))
+                    if short.exists():  # else uv has unpacked something that was not prepared
+                        path.unlink()
+                        path.symlink_to(short / target.name)
 
 
 def shared() -> Shared | None:

@@ -201,13 +201,16 @@ def trap(inbound, secret):
 
 @pytest.mark.parametrize("lab", LABS)
 def test_a_home_holds_links_that_no_learner_can_write_through(lab, shell, shared, tmp_path):
-    """A lab's environment takes a hundredth of the shared folder, and what it leads to is closed to others."""
-    shell([f"python -c 'from assistant.labs import Lab; Lab(\"{lab}\").start()'"], tmp_path, "ann")
+    """A lab's environment takes a hundredth of the shared folder, and what it leads to is closed to others.
+
+    Started once more, it finds pip again, though the first start has configured the lab's own indexes.
+    """
+    shell([f"python -c 'from assistant.labs import Lab; [Lab(\"{lab}\").start() for _ in range(2)]'"], tmp_path, "ann")
     home = tmp_path / "homes" / "ann"
     environment = next(home.rglob("pyvenv.cfg")).parent
     linked = [path for path in environment.rglob("*.py") if path.is_symlink()]
     assert len(linked) > 100
-    assert all(path.resolve().is_relative_to(shared) for path in linked)
+    assert all(path.exists() and path.resolve().is_relative_to(shared) for path in linked)
     files = [path for path in shared.rglob("*") if path.is_file() and not path.is_symlink()]
     assert not [path for path in files if path.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH)]
     assert not [path for path in linked if path.stat().st_mode & stat.S_IWUSR]
