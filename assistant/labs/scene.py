@@ -220,7 +220,8 @@ class Scene:
         """
         base = version or self._base(self.torch if beside_torch else "")
         target = str(self.folder / name)
-        # The pip that comes with a Python needs no network, but takes room; Debian's Python comes without.
+        # The pip that comes with a Python needs no network, but is copied: learners who share a folder get links to its
+        # pip instead. Debian's Python comes without.
         if not seed or shared() or self.call(base, "-m", "venv", target).status:
             self.need(self.uv("venv", "--clear", "--python", base, target))
             if seed:

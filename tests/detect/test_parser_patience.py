@@ -167,12 +167,12 @@ def test_a_report_is_read_or_refused(text, data):
     ids=lambda unit: repr(unit[:24]),
 )
 def test_ten_megabytes_are_read_in_linear_time(unit):
-    """Any fragment repeated up to 10 MB takes a second or two on a busy machine; what is quadratic takes minutes."""
+    """Any fragment repeated up to 10 MB takes seconds, 5 on a machine that is very busy; what is quadratic, minutes."""
     text = unit * (10**7 // len(unit))
     started = time.thread_time()
     with contextlib.suppress(BadInput):
         read_report(text)
-    assert time.thread_time() - started < 5
+    assert time.thread_time() - started < 20
 
 
 @pytest.mark.heavy
