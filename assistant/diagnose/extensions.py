@@ -34,15 +34,16 @@ _NOT_DEFINED = re.compile(r"name ['\"]_c['\"] is not defined")
 # Error relocating /…/site-packages/torch/lib/libgomp.so.1: pthread_attr_setaffinity_np: symbol not found
 # Error loading shared library ld-linux-x86-64.so.2: No such file or directory (needed by /…/torch/lib/libc10.so)
 _MUSL = re.compile(
-    r"error (?:relocating [^\n:]{1,300}: [^\n:]{1,300}: symbol not found"
-    r"|loading shared library [^\n:]{1,300}: [^\n]{1,80} \(needed by [^\n]{1,300}\))"
+    r"error (?:relocating\s([^:]{1,300}):\s[^:]{1,300}:\ssymbol\snot\sfound"
+    r"|loading\sshared\slibrary\s[^:]{1,300}:[^:(]{1,80}\(needed\sby\s([^)]{1,300})\))"
 )
 
 
 def musl_causes(case: Surroundings) -> Iterator[Cause]:
     """Yield that a package's compiled files were made for glibc, and this system has musl."""
     for found in _MUSL.finditer(case.text):
-        if package := case.package(found.start()):
+        file = "".join(next(filter(None, found.groups())).split())  # the lines of a log may be broken
+        if package := case.package(found.start(), file):
             yield _at(case, "musl-system", found.start(), {"requirement": package})
 
 

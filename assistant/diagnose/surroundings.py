@@ -46,7 +46,7 @@ _DOES_WITHOUT = re.compile(
     r"|optional|skipping|ignor\w{1,4}|default(?:s|ing) to|will not work|不影响|可忽略|自动切换|会快|多少提升"
 )
 # Advice of what could be done instead: You can suppress this exception and fall back to eager by setting: …
-_ADVISES = re.compile(r"\byou (?:can|could|may)\b[^\n]*")
+_ADVISES = re.compile(r"\byou (?:can|could|may)\b[^\n.;]*")
 # What shows that the run went on to its end, or well on its way.
 _SUCCESS = re.compile(
     r"\d{1,3}%\||\d ?it/s\b|\ds/it\b|'loss'|\bloss[ :=]{1,3}\d|\bsaved\b|executed in \d|with status 'done'"
@@ -124,7 +124,7 @@ class Surroundings:
     def package(self, at: int, file: str = "") -> str:
         """Return the distribution whose compiled file or frame stands at a place; "" where none does."""
         line, end = self.line(at)
-        here = _FRAME.findall(self.text[line:end])
+        here = _FRAME.findall(self.text[line:end]) or _FRAME.findall(file)
         folder = _OF_FOLDER.search(self.text[line:end]) or _OF_FOLDER.search(file)
         module = here[-1] if here else next(filter(None, folder.groups()), "") if folder else ""
         return package_of(module) if module else ""
