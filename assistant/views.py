@@ -311,10 +311,13 @@ def limit_rows(report: Report) -> Rows:
     return [(Message("{limits}").format(limits=limits), source) for source, limits in found.items()]
 
 
+LineKind = Literal["set", "command", "plan", "place", "change", "check"]
+
+
 class Line(NamedTuple):
     """One line of a remedy: what to set, type, plan or change, or a check that it worked."""
 
-    kind: Literal["set", "command", "plan", "place", "change", "check"]
+    kind: LineKind
     text: str
 
 
@@ -334,17 +337,17 @@ def remedy_lines(remedy: Remedy, shell: Shell = HERE) -> Iterator[Line]:
 
 
 class Block(NamedTuple):
-    """Lines that can be typed together as they stand, and what is said before them: "" for nothing."""
+    """Lines of one kind that can be typed together as they stand, and what is said before them: "" for nothing."""
 
+    kind: LineKind
     lead: Text
     lines: tuple[str, ...]
 
 
 def remedy_blocks(remedy: Remedy, shell: Shell = HERE) -> Iterator[Block]:
-    """Yield a remedy's lines in blocks, in their order."""
+    """Yield a remedy's lines in blocks, in their order; what is set belongs to the commands."""
     lead: Text = ""
-    found = remedy_lines(remedy, shell)
-    for kind, lines in groupby(found, lambda line: "command" if line.kind == "set" else line.kind):
+    for kind, lines in groupby(remedy_lines(remedy, shell), _kind_of_block):
         texts = tuple(line.text for line in lines)
         if kind == "place":
             lead = f"{texts[-1]}:"
@@ -353,8 +356,12 @@ def remedy_blocks(remedy: Remedy, shell: Shell = HERE) -> Iterator[Block]:
             lead = _("It worked if this runs without an error:")
         elif kind == "plan" and remedy.commands:
             lead = _("Or in a new environment:")
-        yield Block(lead, texts)
+        yield Block(kind, lead, texts)
         lead = ""
+
+
+def _kind_of_block(line: Line) -> LineKind:
+    return "command" if line.kind == "set" else line.kind
 
 
 def project_summary(project: Project) -> Message:

@@ -114,7 +114,7 @@ def _page(rule: Rule) -> Iterator[str]:
         yield f"- {prose(text)}\n"
         for blocks, systems in typed.items():
             yield f"  {_where(systems)}\n"
-            for lead, lines in blocks:
+            for _kind, lead, lines in blocks:
                 yield (f"  {render(lead)}\n\n" if lead else "") + block(lines, "  ")
     yield "## " + say("Is it this cause?") + "\n"
     yield say("The assistant reads the log and the machine, and names the cause that fits both:") + "\n"
@@ -146,7 +146,7 @@ def _typed(rule: Rule, names: dict[str, str]) -> dict[str, dict[tuple[Block, ...
             blocks = tuple(remedy_blocks(shown, shell_of(machine.os)))
             setup = _setup(remedy.plan) if remedy.plan else ""
             if setup and not any(setup in block.lines for block in blocks):
-                blocks = (Block("", (setup,)), *blocks)
+                blocks = (Block("plan", "", (setup,)), *blocks)
             by_blocks = found.setdefault(render(shown.text), {})
             if blocks:
                 by_blocks.setdefault(blocks, []).append(system)

@@ -100,14 +100,14 @@ def test_what_is_typed_together_is_a_block():
     """Whatever cannot be typed stands before it: the place, and what a plan or a check is for."""
     plan = Plan(backend=Backend.CPU, variant="cpu", torch="2.13.0", python="3.12")
     remedy = Remedy(text="…", commands=("pip check",), env={"A": "1"}, check=("true",), plan=plan)
-    assert [(render(lead), lines) for lead, lines in remedy_blocks(remedy, Shell.SH)] == [
-        ("", ("export A=1", "pip check")),
-        ("Or in a new environment:", ("assistant setup --backend cpu --python 3.12",)),
-        ("It worked if this runs without an error:", ("true",)),
+    assert [(kind, render(lead), lines) for kind, lead, lines in remedy_blocks(remedy, Shell.SH)] == [
+        ("command", "", ("export A=1", "pip check")),
+        ("plan", "Or in a new environment:", ("assistant setup --backend cpu --python 3.12",)),
+        ("check", "It worked if this runs without an error:", ("true",)),
     ]
     assert [*remedy_blocks(Remedy(text="…", env={"A": "1"}), Shell.WINDOWS)] == [
-        ("cmd:", ('set "A=1"',)),
-        ("PowerShell:", ("$env:A = '1'",)),
+        ("command", "cmd:", ('set "A=1"',)),
+        ("command", "PowerShell:", ("$env:A = '1'",)),
     ]
 
 

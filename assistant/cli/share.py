@@ -92,7 +92,7 @@ def _place(place: Place) -> Markup:
 def _remedy(remedy: Remedy, machine: Machine) -> Markup:
     """Write a fix: its sentence, what to type, and how to see that it worked."""
     parts: list[Markup] = []
-    for lead, lines in remedy_blocks(remedy, shell_of(machine.os)):
+    for _kind, lead, lines in remedy_blocks(remedy, shell_of(machine.os)):
         parts += [tag("p", lead)] if lead else []
         parts.append(tag("pre", "\n".join(map(as_typed, lines))))
     return tag("li", as_typed(remedy.text), *parts)

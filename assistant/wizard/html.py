@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable
-from itertools import groupby
 
 from assistant.i18n import Text, as_typed, say
 from assistant.markup import Markup, joined, tag
 from assistant.model.finding import Finding, Remedy, Severity
-from assistant.views import remedy_lines
+from assistant.views import remedy_blocks
 
 # Drawn on a square of 16 by 16; they take the colour of the text beside them.
 ICONS = {
@@ -115,12 +114,9 @@ def remedies(found: Iterable[Remedy]) -> Markup:
     parts: list[Markup] = []
     for remedy in found:
         parts.append(tag("p", _signed("next", as_typed(remedy.text)), class_="ptsa-way"))
-        for kind, lines in groupby(remedy_lines(remedy), key=lambda line: line.kind):
-            text = "\n".join(as_typed(line.text) for line in lines)
-            if kind == "place":
-                parts.append(paragraph(text))
-            elif kind in {"set", "command", "change"}:
-                parts.append(code(text))
+        for kind, lead, lines in remedy_blocks(remedy):
+            if kind not in {"plan", "check"}:
+                parts += [paragraph(lead), code("\n".join(map(as_typed, lines)))]
     return joined(parts)
 
 

@@ -12,7 +12,7 @@ from assistant.markup import Markup, joined, tag
 from assistant.model.checks import check_title
 from assistant.model.event import Step
 from assistant.model.finding import Diagnosis, Finding, Issue, Launch, Remedy, Severity
-from assistant.model.report import Status
+from assistant.model.report import Environment, Status
 from assistant.model.shell import Shell, command_line, quoted, settings, shell_of
 from assistant.model.visible import visible
 from assistant.session.answer import first, headline, launches, offered, stands
@@ -58,18 +58,19 @@ def _of_others(state: State) -> Markup:
         text = say("This notebook runs in the assistant's own environment, which the next update replaces.")
         then = say("Under “The setup” you can make one of your own; then choose its kernel for the notebook.")
         return html.note(Severity.INFO, sentences((text, then)))
-    if made is None or not _is_looked_after_by_others(state):
+    others = _others_environment(state)
+    if others is None:
         return html.NOTHING
-    kernel = made.launcher_name
+    kernel = others.launcher_name
     text = say("The kernel “{name}” is for all users of this machine, and you cannot change it.", name=kernel)
     then = say("Give the report to those who look after it; under “The setup” you can make an environment of your own.")
     return html.note(Severity.INFO, sentences((text, then)))
 
 
-def _is_looked_after_by_others(state: State) -> bool:
-    """Return whether the environment is one for all users of the machine that this user cannot change."""
+def _others_environment(state: State) -> Environment | None:
+    """Return the environment where it is for all users of the machine, and this user cannot change it."""
     made = state.environment
-    return made is not None and bool(made.kernels) and is_others(made.path)
+    return made if made and made.kernels and is_others(made.path) else None
 
 
 def _draw_finding(finding: Finding, state: State) -> Markup:
@@ -143,7 +144,7 @@ def _for_an_issue(state: State) -> Markup:
         return html.NOTHING
     first, *others = state.issues
     held = html.details(say("What is copied: a report without private information"), html.code(first.text))
-    if _is_looked_after_by_others(state):
+    if _others_environment(state):
         begin = html.copy_button(first.text, say("Copy the report"))
         summary, others = say("For an issue of a project"), [first, *others]
     else:
