@@ -34,7 +34,7 @@ def contribution(target: str, host: Host, tools: Tools, level: Level) -> Contrib
         raise BadInput(what, hint=_("`assistant setup` makes one."))
     backend = known.backend
     if backend is None:
-        what = _("For which device PyTorch in {path} was built cannot be told.", path=known.path)
+        what = _("It cannot be told which device the PyTorch in {path} was built for.", path=known.path)
         raise BadInput(what, hint=_("`assistant setup` makes one that can be contributed."))
     env = plan_of(machine, backend, known.torch, site.minor).env
     report = verify(site.python, backend.value, tools.sink, tools.cancel, level=level, environment=env, traceless=True)

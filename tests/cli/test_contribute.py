@@ -92,7 +92,7 @@ def test_what_cannot_be_contributed_is_refused(home: dict[str, str], tmp_path: P
         "Metadata-Version: 2.1\nName: torch\nVersion: 2.13.0\n"
     )
     done = forked.run("contribute", "--target", tmp_path / "bare", "--to", file, "--yes", env=home)
-    refused(done, 2, "For which device")
+    refused(done, 2, "cannot be told which device")
     assert not file.exists()
     file.write_text("notes")
     done = forked.run("contribute", "--target", tmp_path / "bare", "--to", file, "--yes", env=home)
