@@ -9,8 +9,8 @@ from system_packages import install
 from assistant.host.sandbox import obstacle
 
 
-def lacking() -> str:
-    """Have bubblewrap, asking the system's package manager for it; say what is lacking then, "" for nothing."""
+def obtain() -> str:
+    """Have bubblewrap, asking the system's package manager for it; return why it does not work, "" where it does."""
     if shutil.which("bwrap") is None:
         install("bubblewrap")
         obstacle.cache_clear()

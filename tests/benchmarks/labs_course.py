@@ -26,7 +26,7 @@ import nbformat
 import psutil
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # where the helpers of all tests lie
-from bubblewrap import lacking
+from bubblewrap import obtain
 
 from assistant.install import find_uv
 
@@ -144,7 +144,7 @@ def main() -> int:
     parser.add_argument("--homes", type=int, default=30)
     parser.add_argument("--shared", type=Path, help="a folder that `labs prepare` has made; else one is made")
     asked = parser.parse_args()
-    if reason := lacking():
+    if reason := obtain():
         sys.exit(reason)
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
