@@ -22,6 +22,7 @@ LOCALES = {936: "zh_CN.utf8", 950: "zh_TW.utf8", 932: "ja_JP.utf8", 1252: "en_US
 # Any locale in UTF-8 does for the names of files; Wine takes language and code page from the name that it bears.
 UTF8 = ("/usr/lib/locale/C.utf8", "/usr/lib/locale/C.UTF-8", "/usr/lib64/locale/C.utf8", "/usr/lib64/locale/C.UTF-8")
 KEPT = ("PATH", "USER", "LOGNAME", "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+NO_NETWORK = ("bwrap", "--dev-bind", "/", "/", "--unshare-net", "--")
 QUIET = {
     "WINEDEBUG": "-all",
     "WINEDLLOVERRIDES": "mscoree,mshtml=;ucrtbase=n,b",  # no question for Mono and Gecko; our C library before Wine's
@@ -82,11 +83,16 @@ class Wine:
         return bool(found)
 
     def start(
-        self, *words: str, folder: str = "C:\\", code_page: int = 936, environment: dict[str, str] | None = None
+        self,
+        *words: str,
+        folder: str = "C:\\",
+        code_page: int = 936,
+        network: bool = True,
+        environment: dict[str, str] | None = None,
     ) -> subprocess.Popen[bytes]:
         """Start a program in a folder, the prefix itself where none is named; its streams are pipes (no console)."""
         return subprocess.Popen(
-            ["wine", *words],
+            [*(() if network else NO_NETWORK), "wine", *words],
             cwd=self.path(folder) if folder else self.prefix,
             env={**self._environment, "LC_ALL": LOCALES[code_page], **(environment or {})},
             stdin=subprocess.PIPE,
@@ -100,10 +106,11 @@ class Wine:
         folder: str = "C:\\",
         code_page: int = 936,
         typed: str = "",
+        network: bool = True,
         environment: dict[str, str] | None = None,
     ) -> Done:
         """Run a program to its end; one that does not end is killed with all others of the prefix."""
-        child = self.start(*words, folder=folder, code_page=code_page, environment=environment)
+        child = self.start(*words, folder=folder, code_page=code_page, network=network, environment=environment)
         codec = f"cp{code_page}"
         out, err = self._heard(child, typed.encode(codec))
         printed = [text.decode(codec, "replace").replace("\r\n", "\n") for text in (out, err)]
