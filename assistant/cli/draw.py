@@ -359,8 +359,8 @@ def draw_exported(state: State) -> None:
         console.print(Text(f"  ! {as_typed(line)}", style="yellow"))
 
 
-def draw_next(state: State) -> None:
-    """Print what to type now: in this terminal, and for JupyterLab."""
+def draw_next(state: State, *, offline: bool) -> None:
+    """Print what to type now: in this terminal, and for JupyterLab, which the assistant may have to fetch first."""
     from assistant.export import uses  # noqa: PLC0415 - only an installation needs it
 
     made, report, plan = state.environment, state.report, state.plan
@@ -370,11 +370,14 @@ def draw_next(state: State) -> None:
     if made.kernel and made.kernels:
         text = say("In JupyterLab, all users of this machine find the kernel “{name}”, from:", name=made.launcher_name)
         lines[text] = as_typed(str(Path(made.kernels) / made.kernel))
+    elif made.launcher_name and offline:
+        lines[say("In JupyterLab, choose the kernel {kernel}.", kernel=f"“{made.launcher_name}”")] = ""
     elif made.launcher_name:
         lines[say("In JupyterLab, with the kernel “{name}”:", name=made.launcher_name)] = as_typed("assistant lab")
     for text, command in lines.items():
         console.print(Text(f"  {text}"))
-        draw_command(command, style="bold")
+        if command:
+            draw_command(command, style="bold")
 
 
 def _draw_done(step: str, text: str, *, good: bool = True) -> None:

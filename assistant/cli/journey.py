@@ -54,9 +54,10 @@ class Journey:
     ) -> None:
         host = LiveHost()
         asks = asks and not quiet and sys.stdin.isatty()
-        self.session = Session(host, InlineRunner(), OnlyFinished(), state, sources=sources or Sources(host), asks=asks)
+        sources = sources or Sources(host)
+        self.session = Session(host, InlineRunner(), OnlyFinished(), state, sources=sources, asks=asks)
         self.session.watch(self._answer)
-        self._quiet = quiet
+        self._quiet, self._offline = quiet, sources.offline
         self._interrupted = False
         self._bar = Bar(self.session, hidden=quiet)
 
@@ -110,7 +111,7 @@ class Journey:
             raise Cancelled(_("Nothing was installed."), hint=_("Run the command again when you are ready."))
         self.run(Task.INSTALL, Task.VERIFY, *then)
         if not self._quiet:
-            draw_next(self.state)
+            draw_next(self.state, offline=self._offline)
 
     def _interrupt(self) -> None:
         self._interrupted = True

@@ -90,6 +90,8 @@ def test_an_empty_home_without_a_network_ends_verified(pc):
     second = pc.run("--yes", "--report", str(reports))
     assert second.returncode == 0, second.stderr
     assert "already there" in second.stdout
+    assert "In JupyterLab, choose the kernel “PyTorch" in second.stdout  # to fetch one needs a network
+    assert 'start.sh" lab' not in second.stdout
     assert [path.suffix for path in reports.iterdir()] == [".json"]
     assert "already there" in (pc.data / "start.log").read_text("utf-8")
     found = pc.run("which", "--help")
