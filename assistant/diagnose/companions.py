@@ -23,7 +23,7 @@ from assistant.diagnose.surroundings import (
     pip_install_trio,
     torchcodec_install,
 )
-from assistant.diagnose.wants import Missing, missing_files, missing_modules
+from assistant.diagnose.wants import Missing, missing_files, missing_modules, missing_symbols
 from assistant.model.machine import Machine, Vendor
 
 _ORT = "onnxruntime-gpu"
@@ -231,6 +231,8 @@ def _torchcodec(case: Surroundings) -> Iterator[Cause]:
     """Judge why TorchCodec does not load: FFmpeg is missing, or it was made for another torch."""
     if not any(word in case.text for word in ("torchcodec", "torio", "torchaudio")):
         return
+    if any("torchcodec" in one.requester for one in missing_symbols(case.text)):
+        return  # a core that lacks a symbol has found its FFmpeg: `symbol_causes`
     found = [
         _Wanted(one, library(one.thing), case.asks(one.at, one.requester))
         for one in (*missing_files(case.text), *_dependencies(case))
