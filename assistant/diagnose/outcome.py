@@ -11,11 +11,11 @@ from assistant.diagnose.log import Log
 
 LAST = 12  # chosen: lines at the end that tell how a run ended
 # Epoch 3/3 …    100%|████| 30/30 [00:02<00:00]    Prompt executed in 12.3 seconds
-# Training complete    saved to out.png    12.4 tokens/s    to see the gui go to: http://127.0.0.1:8188
+# Training complete    saved to out.png    wrote lecture04.srt    12.4 tokens/s    to see the gui go to: http://127.0.0.1:8188
 _ENDED_WELL = re.compile(
     r"epoch \[?(\d{1,5}) ?/ ?\1\b|\b(\d{1,7})/\2 \[|prompt executed in \d"
     r"|(?:training|inference|generation|processing|conversion|export) (?:is )?(?:complete|done|finished|succeeded)"
-    r"|\bsaved (?:to|as|in)\b|\bwritten(?: to)?: \S|\d tokens/s"
+    r"|\bsaved (?:to|as|in)\b|\bwritten(?: to)?: \S|^wrote \S{1,200}\.\w{2,5}$|\d tokens/s"
     r"|to see the gui go to|running on local url|\b\d{1,5} passed\b|all done"
 )
 _FAILED = re.compile(

@@ -87,7 +87,8 @@ _GLIBC = _form(r"\bldd \([^()\n]{1,60}\) (2\.\d{1,2})\b|libc version: glibc-(2\.
 # Dropped Escape call with ulEscapeCode : 0x03007703     (of the library that reaches the card through Windows)
 _WSL = _form(
     r"wsl environment detected|microsoft-standard|wsl2?-ubuntu|/usr/lib/wsl|/dev/dxg\b(?!.{0,20}no such)"
-    r"|(?<![\w-])wsl ?2?\b|dropped escape call with ulescapecode"
+    r"|(?<![\w-])(?<!not )(?<!no )(?<!without )(?<!不是)(?<!不是 )(?<!没用)(?<!没有)wsl ?2?\b"
+    r"|dropped escape call with ulescapecode"
 )
 # root@c0cb9814a02b:/app#    root@docker-desktop:~#
 _CONTAINER = _form(r"\broot@(?:[0-9a-f]{12}|docker-desktop):[/~]")
