@@ -102,7 +102,7 @@ def matches(log: Log, machine: Machine, *, supposing: bool = True) -> tuple[Matc
 
     Without `supposing`, the text itself has to name a cause.
     """
-    if (ended_well(log) and not symptoms(log)) or (all(log.written) and "fine" in told(log)):
+    if (ended_well(log) and not symptoms(log)) or (all(log.written) and "solved" in told(log)):
         return ()
     search = _Search(log, load_rules())
     fitting = _fitting(search, computed_causes(log, machine), machine)

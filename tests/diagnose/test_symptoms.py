@@ -177,3 +177,35 @@ def test_success_elsewhere_is_no_success_here() -> None:
     """That an old computer does it is part of the trouble."""
     assert "fine" not in told(read_log("新电脑5070一跑就退出，旧电脑3060一切正常"))
     assert "fine" in told(read_log("重装驱动之后一切正常"))
+
+
+NO_CODE = "no kernel image is available for execution on the device"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"I get {NO_CODE}. It does run on the CPU though.",
+        f"torch says {NO_CODE}, but everything is fine in the other environment",
+        f"多谢各位！装完报 {NO_CODE}，CPU 上运行正常",
+        f"anyone solved it? {NO_CODE}, many thanks in advance",
+        f"这个问题解决了吗？我的也是 {NO_CODE}",
+        f"预算不够换卡，GTX 960 报 {NO_CODE}",
+    ],
+)
+def test_a_quoted_message_counts_though_something_else_is_well(text):
+    """What works elsewhere, thanks in advance and a wish to buy do not make the failure go away."""
+    assert keys(text)[0] == "sm-not-in-wheel"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Just want to say thanks: in spring it was all {NO_CODE}, today it simply worked at first start.",
+        f"never mind, the {NO_CODE} came from an old notebook",
+        f"之前一直 {NO_CODE}，换成 cu128 之后终于解决了",
+    ],
+)
+def test_a_message_of_a_problem_that_is_solved_has_no_cause(text):
+    """Somebody who tells how it was mended asks for nothing."""
+    assert keys(text) == []
