@@ -149,7 +149,7 @@ def _program(case: Surroundings, one: Missing, *, building: bool) -> Iterator[Ca
 
 
 def _compiler(case: Surroundings, at: int) -> Cause:
-    if re.search(r"inductor|torch\.compile", case.text):
+    if re.search(r"inductor|torch\.compile|\btcc\b", case.text):  # TinyCC comes with Triton for Windows alone
         return triton(case, at, "triton-no-compiler")
     return _at(case, "ext-build-no-compiler", at, package_built(case))
 

@@ -19,7 +19,7 @@ from assistant.diagnose.log import Log
 from assistant.diagnose.predicates import ask
 from assistant.diagnose.prose import personal
 from assistant.diagnose.rules import load_rules
-from assistant.diagnose.symptoms import told
+from assistant.diagnose.symptoms import asks_for_nothing
 from assistant.model.machine import Machine
 from assistant.model.record import Record, from_json
 
@@ -76,7 +76,7 @@ def _nearest(log: Log, machine: Machine) -> list[tuple[str, float]]:
     """Return the causes that the machine can have, and `UNRELATED`, with their likeness to a person's words."""
     own = "\n".join(line for (_number, line), mine in zip(log.lines, log.written, strict=True) if mine)
     whole = sum(len(line) for _number, line in log.lines)
-    if not own or len(own) > LONGEST or len(own) < OWN * whole or "fine" in told(log):
+    if not own or len(own) > LONGEST or len(own) < OWN * whole or asks_for_nothing(log):
         return []
     rules = load_rules().by_key
     return [

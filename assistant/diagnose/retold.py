@@ -10,7 +10,7 @@ from functools import cache
 from assistant.diagnose.causes import Cause
 from assistant.diagnose.log import Log
 from assistant.diagnose.predicates import ask, check_facts
-from assistant.diagnose.symptoms import told
+from assistant.diagnose.symptoms import asks_for_nothing
 from assistant.diagnose.tables import table
 from assistant.model.machine import Machine
 from assistant.model.record import Record
@@ -46,7 +46,7 @@ def retold_causes(log: Log, machine: Machine) -> Iterator[Cause]:
         if own
     ]
     text = "\n".join(line for _index, line in lines)
-    if not text or len(text) > LONGEST or "fine" in told(log):
+    if not text or len(text) > LONGEST or asks_for_nothing(log):
         return
     starts = [0]
     for _index, line in lines:

@@ -88,7 +88,7 @@ def symptom_causes(log: Log, machine: Machine) -> Iterator[Cause]:
     """Yield the causes that explain what a text tells: those that the machine's facts give, then its own."""
     yield from _replaced(log, machine)
     said = told(log)
-    if not said or "fine" in said:
+    if not said or asks_for_nothing(log):
         return
     wrong = {finding.key: finding for finding in check_up(machine) if finding.wrong}
     for symptom in (one for one in _tables().symptom if one.key in said):
@@ -115,7 +115,7 @@ def fact_causes(log: Log, machine: Machine) -> Iterator[Cause]:
     A program's own error has a cause of its own.
     """
     said = told(log)
-    if not {"trouble", "about-a-gpu"} <= {*said} or "fine" in said or _ERROR.search(log.text):
+    if not {"trouble", "about-a-gpu"} <= {*said} or asks_for_nothing(log) or _ERROR.search(log.text):
         return
     wrong = {finding.key for finding in check_up(machine) if finding.wrong}
     known = dict.fromkeys(key for symptom in _tables().symptom for key in symptom.explained_by if key in wrong)
@@ -152,6 +152,15 @@ def told(log: Log) -> dict[str, int]:
             if one.key not in found and any(_is_told(sign, words) for sign in one.sign):
                 found[one.key] = log.index_at(start)
     return found
+
+
+def asks_for_nothing(log: Log) -> bool:
+    """Return whether a person tells of no trouble: of a wish, of what is solved, or of what works and of nothing else.
+
+    Who has trouble often says as well what works: another program, another machine, the processor.
+    """
+    said = told(log)
+    return "solved" in said or "wish" in said or ("fine" in said and "failure" not in said)
 
 
 def symptoms(log: Log) -> tuple[Symptom, ...]:

@@ -50,7 +50,11 @@ _INSTALLED = _form(rf"(?:^successfully installed [^\n]{{0,4000}}?\b|^ ?\+ )torch
 # Successfully uninstalled torch-2.8.0    Uninstalling torch-2.6.0+cu126:     - torch==2.6.0+cu126
 _REMOVED = _form(rf"(?:uninstall(?:ed|ing|s)|removed|^ ?-)[ \t:]{{1,4}}torch(?:-|==|[ \t])({_VERSION}{_LOCAL}?)")
 # from 2.8.0+cu128 to 2.15.0+cpu    从2.8.0+cu128变成了2.15.0+cpu    2.8.0+cu128 -> 2.15.0+cpu
-_CHANGED = _form(rf"({_VERSION}{_LOCAL}?)[ \t]?(?:to|->|→|=>|变成了?|换成了?|变为|降到|到)[ \t]?({_VERSION}{_LOCAL}?)")
+# 2.8.0+cu128 and puts 2.7.1
+_CHANGED = _form(
+    rf"({_VERSION}{_LOCAL}?)[ \t]?(?:to|->|→|=>|变成了?|换成了?|变为|降到|到"
+    rf"|(?:and|then) (?:put|install|bring|get)s?(?: in)?(?: an?)?(?: plain)?(?: torch)?)[ \t]?({_VERSION}{_LOCAL}?)"
+)
 # nvidia driver version: 450.51.06    driver 472.12    驱动512.95    driver version   : 580.95.05
 _DRIVER = _form(r"(?:drivers?|驱动)[^\n\d]{0,24}(\d{3}\.\d{2,3}(?:\.\d{1,3})?)(?![\w.])")
 _PYTHON = (
@@ -101,6 +105,11 @@ _WANTED = _form(
 
 # pip install torch 装的 2.0.1+cpu    requires torch==2.5.1, but you have torch 2.7.0
 _HAD = _form(r"(?:装的是?|装了|现在是|目前是|\b(?:you have|but the running)) ?$")
+# A friend with the same 6700 XT   室友是 4070   my colleague's 4090
+_OF_OTHERS = _form(
+    r"(?:\b(?:friend|colleague|co-?worker|room ?mate|buddy|brother)(?:'?s)?\b[^\n.;,]{0,24}"
+    r"|(?:室友|舍友|同事|同学|朋友|师兄|师弟|群友|别人|人家)[^\n。；，,]{0,8})$"
+)
 _ENDS = _form(r"[.;!?][ \t]|[。；！？]")  # of sentences
 
 
@@ -177,7 +186,7 @@ def replaced_torch(text: str) -> tuple[str, str] | None:
     """Return the GPU build of PyTorch that a lower-case text says was removed, and what came in its place."""
     removed = [*_REMOVED.finditer(text), *_CHANGED.finditer(text)]
     before = next((one[1] for one in removed if re.search(r"\+(?:cu|rocm|xpu)", one[1])), None)
-    after = _torch(text, None)
+    after = _torch(text, None) or next((one[2] for one in _CHANGED.finditer(text)), None)
     builds = _printed_builds(text)
     kinds = [re.sub(r"[\d.]", "", one.partition("+")[2]) for one in builds]
     if not before and len(builds) > 1 and kinds[0] not in {"cpu", kinds[-1]}:
@@ -238,10 +247,12 @@ def _first(pattern: re.Pattern[str], text: str) -> str | None:
 
 
 def _there(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
-    """Yield what is there, not what is wanted, as the words before it in its sentence tell."""
+    """Yield what is there, not what is wanted or another person's, as the words before it in its sentence tell."""
     for count, found in enumerate(pattern.finditer(text)):
         if count == _MOST:
             return
         before = text[max(text.rfind("\n", 0, found.start()) + 1, found.start() - 200) : found.start()]
+        if _OF_OTHERS.search(before):
+            continue
         if _HAD.search(before) or not _WANTED.search(_ENDS.split(before)[-1]):
             yield found

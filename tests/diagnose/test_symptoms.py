@@ -102,7 +102,7 @@ def test_what_a_person_wrote_is_told_from_what_a_program_printed():
 def test_the_line_that_tells_it_is_shown():
     """The evidence is the sentence, not the whole text."""
     log = read_log("Hello,\nI have a question.\nMy gpu is not used.\nThanks")
-    assert told(log) == dict.fromkeys(("gpu-unused", "trouble", "about-a-gpu"), 2)
+    assert told(log) == dict.fromkeys(("gpu-unused", "failure", "trouble", "about-a-gpu"), 2)
 
 
 def test_no_plan_is_made_for_a_gpu_that_nobody_named():
@@ -209,3 +209,23 @@ def test_a_quoted_message_counts_though_something_else_is_well(text):
 def test_a_message_of_a_problem_that_is_solved_has_no_cause(text):
     """Somebody who tells how it was mended asks for nothing."""
     assert keys(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "cards"),
+    [
+        ("my 7900 XTX is not used, a friend with the same 6700 XT has no trouble", ["7900 xtx"]),
+        ("刚入手 7900XTX，显卡占用是 0，室友的 4070 没事", ["7900xtx"]),
+    ],
+)
+def test_somebody_elses_card_is_not_this_machines(text, cards):
+    """People compare: what a friend or a room mate has is told, too."""
+    assert [gpu.name for gpu in read_log(text).facts.gpus] == cards
+
+
+@pytest.mark.parametrize(
+    ("text", "wsl"), [("Ubuntu 22.04, not WSL", None), ("实体机，不是 wsl", None), ("in wsl2", True)]
+)
+def test_who_says_that_it_is_not_wsl_is_believed(text, wsl):
+    """A negation counts."""
+    assert read_log(text).facts.wsl is wsl
