@@ -49,7 +49,7 @@ _DOES_WITHOUT = re.compile(
 _ADVISES = re.compile(r"\byou (?:can|could|may)\b[^\n.;]*")
 # What shows that the run went on to its end, or well on its way.
 _SUCCESS = re.compile(
-    r"\d{1,3}%\||\d ?it/s\b|\ds/it\b|'loss'|\bloss[ :=]{1,3}\d|\bsaved\b|executed in \d|with status 'done'"
+    r"\b[1-9]\d{0,2}%\||\d ?it/s\b|\ds/it\b|'loss'|\bloss[ :=]{1,3}\d|\bsaved\b|executed in \d|with status 'done'"
     r"|successfully (?!uninstalled)|startup complete"
     r"|starting server|running on (?:local url|http)|loaded (?:checkpoint|model)|model loaded"
     r"|all tests passed|works? (?:fine|anyway|well|perfectly|regardless)|runs fine"
