@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
+import forked
 import pytest
 from labs.conftest import sandbox
 from windows.wine import Done, Wine, as_windows
@@ -31,13 +30,7 @@ def stick(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("stick")
     (folder / "pc.jsonl").write_text(json.dumps(PC), encoding="utf-8")
     words = ["bundle", "make", str(folder / "U 盘"), "--machines", str(folder / "pc.jsonl"), "--backend", "cpu"]
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "assistant", *words],
-        env={**os.environ, "UV_PYTHON_INSTALL_MIRROR": "file:///nowhere"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = forked.run(*words, env={**os.environ, "UV_PYTHON_INSTALL_MIRROR": "file:///nowhere"})
     assert done.returncode == 0, done.stderr
     return folder / "U 盘"
 
