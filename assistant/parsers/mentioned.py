@@ -105,10 +105,11 @@ _WANTED = _form(
 
 # pip install torch 装的 2.0.1+cpu    requires torch==2.5.1, but you have torch 2.7.0
 _HAD = _form(r"(?:装的是?|装了|现在是|目前是|\b(?:you have|but the running)) ?$")
-# A friend with the same 6700 XT   室友是 4070   my colleague's 4090
+# A friend with the same 6700 XT   室友是 4070   my colleague's 4090; but not: a friend gave me his 3060   朋友送的 3060
 _OF_OTHERS = _form(
-    r"(?:\b(?:friend|colleague|co-?worker|room ?mate|buddy|brother)(?:'?s)?\b[^\n.;,]{0,24}"
-    r"|(?:室友|舍友|同事|同学|朋友|师兄|师弟|群友|别人|人家)[^\n。；，,]{0,8})$"
+    r"(?:\b(?:friend|colleague|co-?worker|room ?mate|buddy|brother)(?:'?s)?\b"
+    r"(?:(?!gave|sold|lent|built|got)[^\n.;,]){0,24}"
+    r"|(?:室友|舍友|同事|同学|朋友|师兄|师弟|群友|别人|人家)(?:(?![送给卖借帮淘收买])[^\n。；，,]){0,8})$"
 )
 _ENDS = _form(r"[.;!?][ \t]|[。；！？]")  # of sentences
 
@@ -184,9 +185,10 @@ def _torch(text: str, named: str | None) -> str | None:
 
 def replaced_torch(text: str) -> tuple[str, str] | None:
     """Return the GPU build of PyTorch that a lower-case text says was removed, and what came in its place."""
-    removed = [*_REMOVED.finditer(text), *_CHANGED.finditer(text)]
+    changed = list(_CHANGED.finditer(text))
+    removed = [*_REMOVED.finditer(text), *changed]
     before = next((one[1] for one in removed if re.search(r"\+(?:cu|rocm|xpu)", one[1])), None)
-    after = _torch(text, None) or next((one[2] for one in _CHANGED.finditer(text)), None)
+    after = _torch(text, None) or next((one[2] for one in changed), None)
     builds = _printed_builds(text)
     kinds = [re.sub(r"[\d.]", "", one.partition("+")[2]) for one in builds]
     if not before and len(builds) > 1 and kinds[0] not in {"cpu", kinds[-1]}:
