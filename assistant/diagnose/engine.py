@@ -18,7 +18,7 @@ from assistant.diagnose.outcome import ended_well
 from assistant.diagnose.predicates import ask
 from assistant.diagnose.rules import PLACEHOLDER, Rule, RuleRemedy, Rules, Sign, compiled, load_rules
 from assistant.diagnose.surroundings import Surroundings
-from assistant.diagnose.symptoms import Symptom, symptoms, told
+from assistant.diagnose.symptoms import Symptom, is_solved, symptoms
 from assistant.i18n import _
 from assistant.model.finding import Diagnosis, Remedy
 from assistant.model.machine import Machine
@@ -102,7 +102,7 @@ def matches(log: Log, machine: Machine, *, supposing: bool = True) -> tuple[Matc
 
     Without `supposing`, the text itself has to name a cause.
     """
-    if (ended_well(log) and not symptoms(log)) or (all(log.written) and "solved" in told(log)):
+    if is_solved(log) or (ended_well(log) and not symptoms(log)):
         return ()
     search = _Search(log, load_rules())
     fitting = _fitting(search, computed_causes(log, machine), machine)

@@ -303,7 +303,7 @@ def _installed_anyway(case: Surroundings, one: Pair) -> bool:
 def _xformers(case: Surroundings, built: list[Pair]) -> Iterator[Cause]:
     """Judge what xFormers was built for against what is there; its kernels are off, which a run survives."""
     torch = next((one for one in built if one.subject == "pytorch"), built[0])
-    if case.went_on(torch.at) and "no operator found for" not in case.text:  # which its own kernels would have been
+    if case.went_on(torch.at) and "no operator found for" not in case.text:  # xFormers' own words for it
         return
     present = torch.present if torch.subject == "pytorch" else case.torch
     install = pip_install("xformers", present)

@@ -115,12 +115,13 @@ def fact_causes(log: Log, machine: Machine) -> Iterator[Cause]:
     A program's own error has a cause of its own.
     """
     said = told(log)
-    if not {"trouble", "about-a-gpu"} <= {*said} or asks_for_nothing(log) or _ERROR.search(log.text):
+    trouble = said.get("trouble", said.get("how-long"))
+    if trouble is None or "about-a-gpu" not in said or asks_for_nothing(log) or _ERROR.search(log.text):
         return
     wrong = {finding.key for finding in check_up(machine) if finding.wrong}
     known = dict.fromkeys(key for symptom in _tables().symptom for key in symptom.explained_by if key in wrong)
     for key in known:
-        yield Cause(key, "fact-alone" if key == next(iter(known)) else "another-fact", (said["trouble"],))
+        yield Cause(key, "fact-alone" if key == next(iter(known)) else "another-fact", (trouble,))
 
 
 def _replaced(log: Log, machine: Machine) -> Iterator[Cause]:
@@ -160,7 +161,12 @@ def asks_for_nothing(log: Log) -> bool:
     Who has trouble often says as well what works: another program, another machine, the processor.
     """
     said = told(log)
-    return "solved" in said or "wish" in said or ("fine" in said and "failure" not in said)
+    return "solved" in said or "wish" in said or ("fine" in said and "trouble" not in said)
+
+
+def is_solved(log: Log) -> bool:
+    """Return whether a person tells how a problem was solved, and nothing that a program printed stands beside it."""
+    return all(log.written) and "solved" in told(log)
 
 
 def symptoms(log: Log) -> tuple[Symptom, ...]:

@@ -1,4 +1,6 @@
-"""Rounds of texts after public threads, each written and labelled before the program of its day saw it.
+"""Rounds of texts, each written and labelled before the program of its day saw it.
+
+They are told after public threads, or from memory where a row says so.
 
 At first sight, right first causes of the texts that have one, and false first answers of all: round 1 22/34 and 7/45,
 round 2 40/69 and 7/90, round 3 100/152 and 21/197, round 4 33/42 and 3/55, round 5 46/75 and 15/100, round 6 57/90
