@@ -45,14 +45,14 @@ BROWSER_LIMIT_SECONDS = 900.0
 # Of environments; each holds what those before it hold, but the lab no server for agents.
 KINDS = ("core", "onnx", "mcp", "lab", "test", "bench")
 # By command; else the core.
-NEEDS = {"lab": "lab", "labs": "lab", "onnx": "onnx", "mcp": "mcp", "test": "test", "bench": "bench"}
-TESTS = ("test", "bench")  # which run in this folder, and hold what the lab holds
+NEEDS = {"lab": "lab", "labs": "lab", "onnx": "onnx", "mcp": "mcp", "test": "test", "lint": "test", "bench": "bench"}
+TESTS = ("test", "lint", "bench")  # which run in this folder, and hold what the lab holds
 # Of pyproject.toml's dependencies, by environment.
 GROUPS = {"onnx": ["proof"], "lab": ["proof"], "test": ["proof", "test"], "bench": ["proof", "test", "benchmark"]}
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run `assistant ARGUMENTS` (`lab` without any), `test [PYTEST ARGUMENTS]` or `bench [NAME]`; answer the exit code.
+    """Run `assistant ARGUMENTS` (`lab` without any), `test` or `lint` (with pytest's arguments) or `bench [NAME]`.
 
     On POSIX this process becomes the command, so that signals and exit codes are the command's own.
     """
@@ -60,13 +60,11 @@ def main(arguments: Sequence[str]) -> int:
     kind = _kind(arguments)
     try:
         python = _finished(kind) or _prepare(kind)
-        if kind in TESTS:
+        if arguments[:1] and arguments[0] in TESTS:
             os.chdir(ROOT)
-            if "--quick" not in arguments:
+            if arguments[0] == "test" and "--quick" not in arguments:
                 _obtain_browser(python)
-            become(
-                [python, "-P", *(_pytest(arguments[1:]) if kind == "test" else ["tests/benchmarks", *arguments[1:]])]
-            )
+            become([python, "-P", *_checks(arguments)])
         os.environ[STARTED_AS] = _as_typed(sys.orig_argv[: len(sys.orig_argv) - len(arguments)])
         become([python, "-P", "-m", "torch_setup_assistant", *(arguments or ["lab"])])
     except AssistantError as error:
@@ -78,10 +76,15 @@ def main(arguments: Sequence[str]) -> int:
         return 130
 
 
-def _pytest(arguments: Sequence[str]) -> list[str]:
-    """Name pytest's arguments: all tests are run side by side, some of them in one process, where a debugger works."""
-    some = any(not word.startswith("-") for word in arguments)
-    return ["-m", "pytest", *([] if some else ["--numprocesses=auto"]), *arguments]
+def _checks(arguments: Sequence[str]) -> list[str]:
+    """Return Python's arguments for `test`, `lint` or `bench`; all tests run side by side, named ones one by one."""
+    command, *others = arguments
+    if command == "bench":
+        return ["tests/benchmarks", *others]
+    if command == "lint":
+        return ["-m", "pytest", "tests/lint", *others]
+    some = any(not word.startswith("-") for word in others)
+    return ["-m", "pytest", *([] if some else ["--numprocesses=auto"]), *others]
 
 
 def _kind(arguments: Sequence[str]) -> str:

@@ -12,8 +12,10 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from cpu_seconds import CpuSeconds
 from filelock import FileLock
 from loopback import LoopbackIndex
 
@@ -22,8 +24,8 @@ from assistant.model.record import from_plain
 from assistant.model.report import Environment
 
 
-def pytest_configure() -> None:
-    """Keep what this user has refreshed or set up out of the tests."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep what this user has refreshed or set up out of the tests, and measure what each file costs."""
     folder = tempfile.mkdtemp(prefix="assistant-tests-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes would compile the same modules again
@@ -31,14 +33,31 @@ def pytest_configure() -> None:
     use_language("en")
     if "PYTEST_XDIST_WORKER" in os.environ:
         signal.signal(signal.SIGINT, signal.default_int_handler)  # execnet ignores it, and so would all children
+    whole = is_whole(config) and not config.option.full and not config.option.quick
+    config.pluginmanager.register(CpuSeconds(config, lambda item: cost(item) < len(COSTS), whole=whole))
+
+
+def is_whole(config: pytest.Config) -> bool:
+    """Tell whether a run goes over all files, because neither files nor marks were named."""
+    if "PYTEST_XDIST_WORKER" in os.environ:  # whose files are always named
+        return bool(config.workerinput["whole"])
+    return config.args_source is not pytest.Config.ArgsSource.ARGS and not config.option.markexpr
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker of xdist what was typed."""
+    node.workerinput["whole"] = is_whole(node.config)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add our own options."""
     parser.addoption("--screenshots", action="store_true", help="Renew the pictures in notebooks/images.")
     parser.addoption("--quick", action="store_true", help="Run the tests that start no process.")
+    parser.addoption("--full", action="store_true", help="Run all tests, as before a release.")
 
 
+LINT = Path(__file__).parent / "lint"  # has a command of its own
 # What a test costs beyond its own Python code, dearest first. Fixtures tell for most; the others are marked by hand.
 COSTS = ("windows", "heavy", "browser", "torch", "process")
 COST_OF_FIXTURE = {
@@ -58,8 +77,9 @@ def cost(item: pytest.Item) -> int:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark tests by what they cost, run the dearest files first, and leave out all but the pure ones for `--quick`.
+    """Mark tests by what they cost, run the dearest files first, and leave out those that are not of the chosen tier.
 
+    Tests marked `full` run with `--full`, or where their file is named; `heavy` and `windows` where `-m` asks for them.
     Files stay whole, since notebooks' cells and the fixtures of a module belong together.
     """
     dearest: dict[Path, int] = {}
@@ -71,9 +91,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(mark)
         dearest[item.path] = min(cost(item), dearest.get(item.path, len(COSTS)))
     items.sort(key=lambda item: dearest[item.path])
-    if config.getoption("--quick"):
-        config.hook.pytest_deselected(items=[item for item in items if cost(item) < len(COSTS)])
-        items[:] = [item for item in items if cost(item) == len(COSTS)]
+    left_out = () if config.option.markexpr else ("heavy", "windows")
+    if config.option.quick:
+        left_out = COSTS
+    if is_whole(config) and not config.option.full:
+        left_out += ("full",)
+    removed = {item for item in items if any(item.get_closest_marker(mark) for mark in left_out)}
+    if is_whole(config):
+        removed |= {item for item in items if LINT in item.path.parents}
+    config.hook.pytest_deselected(items=list(removed))
+    items[:] = [item for item in items if item not in removed]
 
 
 STARTS = {"subprocess.Popen", "os.posix_spawn", "os.fork", "os.forkpty", "os.system", "os.exec"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -30,7 +29,6 @@ from assistant.wizard.app import SetupWizard
 from assistant.wizard.panels import PAGES
 from assistant.wizard.shared_widgets import Details, Fold
 
-ASSISTANT = Path(__file__).parents[2] / "assistant"
 MACHINES = ["linux-mint22-laptop-780m-rtx4070", "windows11-rx7800xt", "macos14-m1", "linux-debian12-cpu-container"]
 # Names that are the same in every language, and what stands in a hint as an example to type.
 NAMES = {"PyTorch", "Python", "ROCm", "GB", "MB", "NVIDIA", "English", "SetupWizard", "torch", "CPU", "CUDA"}
@@ -203,17 +201,3 @@ def test_no_word_of_work_and_failure_escapes(tmp_path: Path) -> None:
 def test_what_was_not_translated_would_be_seen() -> None:
     """The tests above find what they look for."""
     assert strange({"Nobody translated this."}, State()) >= {"Nobody", "translated"}
-
-
-def test_no_sentence_hides_in_an_f_string() -> None:
-    """The extractor does not look into f-strings, so a sentence there would never be translated."""
-    hidden = [
-        f"{path.relative_to(ASSISTANT)}:{call.lineno}"
-        for path in ASSISTANT.rglob("*.py")
-        for text in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(text, ast.JoinedStr)
-        for call in ast.walk(text)
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in {"_", "ngettext"}
-        if isinstance(call.args[0], ast.Constant)  # a sentence that comes from data is extracted from there
-    ]
-    assert hidden == []

@@ -1,0 +1,75 @@
+"""Measures what each test file costs in seconds of processor time, with all processes that it starts.
+
+Every run ends with the ten dearest files and the sum. The figures of a whole run are left in pytest's cache, where
+`python3 start.py lint` holds them to their limits; a test run itself fails by no clock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import psutil
+import pytest
+
+CACHE_KEY = "cpu_seconds/whole_run"
+SHOWN = 10  # files
+PROPERTY = "cpu_seconds"
+
+
+def cpu_seconds(*, with_children: bool) -> float:
+    """Return the processor seconds of this process so far, and of its descendants, both ended and alive.
+
+    Looking for the living takes a millisecond or more, so it is left out for tests that start no process.
+    """
+    return sum(os.times()[:4]) + (sum(map(_seconds_of, psutil.Process().children(recursive=True))) * with_children)
+
+
+def _seconds_of(process: psutil.Process) -> float:
+    with contextlib.suppress(psutil.Error):
+        return float(sum(process.cpu_times()[:4]))
+    return 0.0
+
+
+class CpuSeconds:
+    """The plugin: workers measure, and the process that reports adds up by file."""
+
+    def __init__(self, config: pytest.Config, starts_processes: Callable[[pytest.Item], bool], *, whole: bool) -> None:
+        self._config = config
+        self._starts_processes = starts_processes
+        self._whole = whole
+        self._by_file: Counter[str] = Counter()
+        self._before = 0.0
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[object]:
+        """Measure a test from the first of its fixtures to the last that ends with it."""
+        self._before = cpu_seconds(with_children=self._starts_processes(item))
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[pytest.TestReport]:
+        """Put the figure on the last report of a test, which travels from a worker to the reporting process."""
+        report = yield
+        if call.when == "teardown":
+            spent = cpu_seconds(with_children=self._starts_processes(item)) - self._before
+            report.user_properties.append((PROPERTY, max(0.0, spent)))
+        return report
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Add the figure to that of its file."""
+        if report.when == "teardown":
+            self._by_file[report.nodeid.partition("::")[0]] += dict(report.user_properties).get(PROPERTY, 0.0)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Show the dearest files and the sum."""
+        if not self._by_file:
+            return
+        terminalreporter.section("processor time, with all processes started")
+        for file, seconds in self._by_file.most_common(SHOWN):
+            terminalreporter.write_line(f"{seconds:7.1f} s  {file}")
+        terminalreporter.write_line(f"{sum(self._by_file.values()):7.1f} s  in all {len(self._by_file)} files")
+        if self._whole and self._config.cache:
+            self._config.cache.set(CACHE_KEY, dict(self._by_file))

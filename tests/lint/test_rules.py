@@ -1,0 +1,158 @@
+"""Rules of the code that no tool checks: who prints, who writes files, where facts of hardware stand."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import tomllib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from sources import MODULES, ROOT, imported_by, modules_of, text_of
+
+# What may be imported past a room's face all the same.
+BESIDE_THE_FACE = {
+    "assistant.catalog.": "it is a library of tables, each with a module of its own, and most commands need one or two",
+}
+
+
+def test_rooms_are_entered_by_their_face():
+    """What a room keeps to itself can be changed without looking anywhere else."""
+    faces = [path.parent.name for path in (ROOT / "assistant").glob("*/__init__.py") if "__all__ = [" in text_of(path)]
+    assert {"detect", "plan", "install", "verify", "diagnose", "export"} <= {*faces}
+    shown = {room: importlib.import_module(f"assistant.{room}").__all__ for room in faces}
+    past = []
+    for path in MODULES:
+        own, *_rest = path.relative_to(ROOT / "assistant").parts
+        for name in _taken(path):
+            _package, room, what = f"{name}..".split(".", 2)
+            if room in shown and room != own and what.rstrip(".") not in {"", *shown[room]}:
+                past.append(f"{path.relative_to(ROOT)}: {name}")
+    past = [line for line in past if not line.partition(": ")[2].startswith(tuple(BESIDE_THE_FACE))]
+    assert past == [], "import it from the room itself; what its __init__.py does not show yet, add to its __all__"
+
+
+def _taken(path: Path) -> Iterator[str]:
+    """Name all that a file imports of the package, as `assistant.room.module.name`."""
+    for node in ast.walk(ast.parse(text_of(path))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.startswith("assistant."))
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("assistant."):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_no_file_names_this_checkout():
+    """No file holds the place where it was written."""
+    found = [path for path in _tracked() if str(ROOT) in path.read_text(encoding="utf-8", errors="replace")]
+    assert found == []
+
+
+def _tracked() -> Iterator[Path]:
+    """Name the project's own text files."""
+    folders = (".github", "ansible", "assistant", "binder", "docs", "labextension", "notebooks", "tests")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*")] + list(ROOT.glob("*.*"))
+    kept = {".py", ".sh", ".ps1", ".js", ".css", ".md", ".txt", ".j2", ".po"}
+    kept |= {".ipynb", ".json", ".toml", ".yml", ".yaml"}
+    return (path for path in files if path.suffix in kept and path.is_file())
+
+
+def test_what_is_known_of_hardware_is_data():
+    """No GPU target, driver number or Windows build stands in the code that judges a machine."""
+    found = [
+        f"{path.relative_to(ROOT / 'assistant')}:{node.lineno}: {node.value!r}"
+        for path in MODULES
+        if path.relative_to(ROOT / "assistant").parts[0] in {"plan", "diagnose", "session"}
+        for node in ast.walk(_without_docstrings(ast.parse(path.read_text(encoding="utf-8"))))
+        if isinstance(node, ast.Constant)
+        if (isinstance(node.value, str) and re.fullmatch(r"gfx\d\w*|[3-8]\d\d(\.\d+)+|10\.0\.\d{5}", node.value))
+        or (isinstance(node.value, int) and 10240 <= node.value <= 30000)
+    ]
+    assert found == [], "put it into a table of assistant/catalog/data/, with source and date"
+
+
+def _without_docstrings(tree: ast.Module) -> ast.Module:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+    return tree
+
+
+# Where the terminal is written to without the filter: what people copy, what runs before anything is installed, and
+# children whose parent reads them.
+PRINTERS = (
+    "cli/console.py",
+    "cli/terminal.py",
+    "install/programs/",
+    "labs/library/",
+    "labs/programs/",
+    "labs/template/",
+    "onnx/child.py",
+    "runtime/",
+    "start.py",
+    "verify/child.py",
+)
+
+# Where files are written without `host/files.py`.
+WRITERS = {
+    "host/files.py": "it is the one writer",
+    "host/download.py": "it adds to what an earlier try fetched; the whole file is put in place by host/files.py",
+    "start.py": "it has nothing but the standard library",
+    "verify/child.py": "it runs in another environment, and asks the kernel to count anew",
+    "labs/library/": "they run in other environments",
+    "labs/programs/": "they run in other environments",
+    "labs/template/": "it runs in another process",
+}
+
+
+def _calls(excepted: Iterable[str]) -> Iterator[tuple[str, ast.Call]]:
+    for path in MODULES:
+        place = path.relative_to(ROOT / "assistant").as_posix()
+        if not place.startswith(tuple(excepted)):
+            yield from (
+                (f"{place}:{node.lineno}", node)
+                for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+                if isinstance(node, ast.Call)
+            )
+
+
+def test_what_is_printed_passes_the_filter():
+    """Only the edge of the terminal prints, asks and draws; all else would let a stranger's text steer it."""
+    edge = {"click.echo", "click.secho", "click.echo_via_pager", "click.confirm", "click.prompt", "click.getchar"}
+    edge |= {
+        "print",
+        "input",
+        "Console",
+        "rich.print",
+        "sys.stdout.write",
+        "sys.stderr.write",
+        "sys.stdout.buffer.write",
+    }
+    found = [place for place, call in _calls(PRINTERS) if ast.unparse(call.func) in edge]
+    assert found == [], "print through assistant/cli/console.py or assistant/cli/terminal.py"
+
+
+def test_files_are_written_in_one_place():
+    """A file is written whole and durably, or not at all: nobody opens one for writing by himself."""
+    found = [place for place, call in _calls(WRITERS) if _writes(call)]
+    assert found == [], "write it with assistant/host/files.py"
+
+
+def _writes(call: ast.Call) -> bool:
+    name = ast.unparse(call.func).rpartition(".")[2]
+    modes = [
+        word.value for word in (*call.args[:2], *(key.value for key in call.keywords)) if isinstance(word, ast.Constant)
+    ]
+    opened = name in {"open", "fdopen"} and any(
+        re.fullmatch(r"[bt]*[wax+][bt+]*|r[bt]?\+[bt]?", str(mode)) for mode in modes
+    )
+    return opened or name in {"write_text", "write_bytes", "NamedTemporaryFile", "mkstemp", "copyfile", "copy2"}
+
+
+def test_every_package_isimported_by():
+    """What the core and the extras install is imported somewhere, or started as a program."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    used = {name for path in MODULES for name in imported_by(path)}
+    declared = modules_of(project["dependencies"] + extras["onnx"] + extras["lab"] + extras["mcp"])
+    assert declared - used == {"jupyterlab", "ipykernel"}

@@ -1,0 +1,121 @@
+"""How the project is built: layers, budgets of the rooms, what an import draws in, what is declared."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import runpy
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tomllib
+
+import pytest
+import yaml
+from sources import MODULES, ROOT, imported_by, modules_of, text_of
+from tables import each
+
+pytestmark = pytest.mark.process
+
+MODULE_LINES = 800
+FACE_NAMES = 15
+# Lines of Python by room: promises about the number of ideas, which may only fall.
+BUDGETS: dict[str, int] = {}
+
+
+def test_layers():
+    """Arrows point down only."""
+    tool = shutil.which("lint-imports", path=sysconfig.get_path("scripts"))
+    assert tool, "import-linter is not installed beside this Python"
+    done = subprocess.run([tool], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_rooms_keep_to_their_budgets():
+    """A room that outgrows its budget holds an idea too many; one that shrank lowers it."""
+    found = {room: sum(len(text_of(path).splitlines()) for path in (ROOT / room).rglob("*.py")) for room in BUDGETS}
+    assert {room: lines for room, lines in found.items() if lines > BUDGETS[room]} == {}
+
+
+def test_modules_and_faces_are_of_a_size_that_can_be_read():
+    """A module is one idea, and a room hands on few names."""
+    long = {str(path.relative_to(ROOT)): len(text_of(path).splitlines()) for path in MODULES}
+    assert {name: lines for name, lines in long.items() if lines > MODULE_LINES} == {}
+
+
+def test_import_is_light():
+    """`import assistant` draws in nothing but the standard library's smallest part."""
+    code = "import sys; before = set(sys.modules); import assistant; print(*sorted(set(sys.modules) - before))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["assistant"]
+
+
+def test_start_needs_the_standard_library_only():
+    """What start.py runs before anything is installed imports no package."""
+    code = "import sys; sys.path.insert(0, '.'); import assistant.start"
+    subprocess.run([sys.executable, "-I", "-S", "-c", code], cwd=ROOT, check=True)
+
+
+def test_readme_and_ci_run_the_same_command():
+    """The test command of the README is the one that CI runs."""
+    command = "python3 start.py test"
+    assert command in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"exec {command}\n" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+
+
+def test_conda_and_binder_agree_with_the_project():
+    """Both environment files name the same Python; Binder's is what its script writes from pyproject.toml."""
+    for_conda = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
+    for_binder = yaml.safe_load((ROOT / "binder" / "environment.yml").read_text(encoding="utf-8"))
+    assert for_conda["channels"] == for_binder["channels"]
+    assert for_conda["dependencies"][:-1] == for_binder["dependencies"][:-1] == ["python=3.12", "pip"]
+    assert for_conda["dependencies"][-1] == {"pip": ["-e .[lab]"]}
+    written = runpy.run_path(str(ROOT / "binder" / "renew.py"))["environment"]()
+    assert (ROOT / "binder" / "environment.yml").read_text(encoding="utf-8") == written, "run: python3 binder/renew.py"
+
+
+# What a person or an environment other than the assistant's own brings, and is imported only where it is found.
+ELSEWHERE = {"torch", "torch_directml", "onnxruntime", "babel"}
+# Programs for other environments, files that users copy, and what the translations are made with.
+NOT_OURS = ("install/programs/", "labs/library/", "labs/programs/", "labs/template/", "runtime/", "locale/")
+# Rooms whose modules only run where an extra is installed; a module of any other room may import the core alone.
+EXTRA_OF_ROOM = {"onnx/": "onnx", "wizard/": "lab", "labs/course/grading": "course", "labs/": "lab", "mcp/": "mcp"}
+# Where the core asks first whether the package is there, and does without it otherwise.
+ASKED_FIRST = {
+    "diagnose/prefilter.py": {"ahocorasick_rs"},
+    "host/uv.py": {"uv"},
+    "runtime/fallback.py": {"matplotlib"},
+}
+
+
+def test_every_import_is_declared():
+    """What a module imports from elsewhere is a package that its room may use: the core's, or its extra's."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    core = modules_of(project["dependencies"])
+    allowed = {
+        "onnx": core | modules_of(extras["onnx"]),
+        "lab": core | modules_of(extras["onnx"] + extras["lab"]),
+        "mcp": core | modules_of(extras["onnx"] + extras["mcp"]),
+        "course": core | modules_of(extras["onnx"] + extras["lab"] + extras["course"]),
+    }
+    undeclared = []
+    for path in MODULES:
+        place = path.relative_to(ROOT / "assistant").as_posix()
+        room = next((extra for room, extra in EXTRA_OF_ROOM.items() if place.startswith(room)), "")
+        known = allowed.get(room, core) | ASKED_FIRST.get(place, set()) | ELSEWHERE | {"assistant"}
+        if not place.startswith(NOT_OURS):
+            undeclared += [f"{place}: {name}" for name in sorted(imported_by(path) - known - sys.stdlib_module_names)]
+    assert undeclared == [], "declare it in pyproject.toml with its reason, or do without it in this room"
+
+
+@each("path", sorted((ROOT / "notebooks").rglob("*.ipynb")))
+def test_notebooks_import_what_is_there(path):
+    """A name that a notebook imports is not lost when a module is renamed or cleared."""
+    cells = [cell["source"] for cell in json.loads(text_of(path))["cells"] if cell["cell_type"] == "code"]
+    for node in (node for source in cells for node in ast.walk(ast.parse("".join(source)))):
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("assistant"):
+            gone = [alias.name for alias in node.names if not hasattr(importlib.import_module(node.module), alias.name)]
+            assert gone == [], f"import it in {path.name} from where it is now"
