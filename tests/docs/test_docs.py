@@ -78,7 +78,6 @@ ELSEWHERE = {
     "python3 start.py test --quick": "tests/conftest.py",
     "python3 start.py bench detect_speed": "tests/start/test_bench.py",
     "uv run catalogue/build.py dist": "tests/catalog/test_distribution.py",
-    "uv run docs/lite/build.py site": "tests/browser/test_lite.py",
     "python3 start.py setup --yes --target ~/torch": "tests/test_journey.py",
     "python3 start.py plan --pin whisperx": "tests/session/test_joint.py",
     "python3 start.py plan -r path/to/project": "tests/cli/test_project_option.py",
