@@ -58,7 +58,7 @@ ELSEWHERE = {
     "uvx torch-setup-assistant plan": WHEEL,
     "uvx torch-setup-assistant diagnose error.log": WHEEL,
     'uvx "torch-setup-assistant[lab]" lab': WHEEL,
-    "uv run release/make.py assistant dist/assistant": "tests/shipping/test_release.py",
+    "uv run release/make.py dist": "tests/shipping/test_release.py",
     "assistant envs --all": ENVIRONMENTS,
     "assistant envs --check ~/webui/venv": ENVIRONMENTS,
     "assistant envs --mend ~/webui/venv": ENVIRONMENTS,
