@@ -105,14 +105,13 @@ def gpus() -> Iterator[str]:
         "and its Python. A dash means that the system does not run on computers with such a GPU; *with gaps*, that "
         "some workloads lack something, which the last table names.\n"
     )
-    yield _head("GPU", *TITLES.values())
+    yield _head("Family", "Example", *TITLES.values())
     cells: dict[str, dict[str, Cell]] = defaultdict(dict)
     for cell in matrix():
         cells[cell.family.family][cell.system] = cell
     for family, by_system in cells.items():
         example = by_system["linux"].family.name
-        name = f"{family}, such as {example}" if example else "none"
-        yield _row(_plain(name), *(_cell(by_system[system]) for system in TITLES))
+        yield _row(_plain(family), _plain(example), *(_cell(by_system[system]) for system in TITLES))
     yield "\nEvery card by its name:\n\n```{toctree}\n:maxdepth: 1\n" + "\n".join(cards()) + "\n```\n"
     yield "## What is known of workloads\n\n" + _head("Backend", "Workload", "State", "Note", "Source")
     for (backend, workload), row in workloads().items():
