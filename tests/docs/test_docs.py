@@ -32,19 +32,13 @@ TEXTS = [ROOT / "README.md", ROOT / "README.zh-CN.md", ROOT / "CHANGELOG.md", *P
 ADDRESS = r"https?://[^\s;,)>]+"
 # What another test runs, or this run is; each is named with the file that does it.
 BUNDLE, WHEEL = "tests/bundle/test_bundle.py", "tests/shipping/test_wheel.py"
-PROJECT, RECIPES = "tests/cli/test_project_option.py", "tests/cli/test_cli_recipes.py"
-ENVIRONMENTS, COLLECTION = "tests/session/test_environments.py", "tests/collection/test_modules.py"
+PROJECT = "tests/cli/test_project_option.py"
+ENVIRONMENTS, COLLECTION = "tests/session/test_environments.py", "tests/collection/test_collection.py"
+COURSE = "tests/labs/test_course.py"
 ELSEWHERE = {
     "python3 start.py": "tests/browser/test_lab_opens.py",
     "python3 start.py test": ".ci/run",
-    "python3 start.py test --quick": "tests/conftest.py",
     "python3 start.py bench detect_speed": "tests/start/test_bench.py",
-    "python3 start.py setup --yes --target ~/torch": "tests/test_journey.py",
-    "python3 start.py plan --pin whisperx": "tests/session/test_joint.py",
-    "python3 start.py plan -r path/to/project": PROJECT,
-    "python3 start.py recipes list": RECIPES,
-    "python3 start.py install --for ultralytics": "tests/plan/test_recipes.py",
-    "python3 start.py fit --parameters 8B --bits 4": RECIPES,
     "python -m sphinx -W docs site": "tests/docs/test_site.py",
     "assistant bundle make stick --machines class.jsonl": BUNDLE,
     "assistant bundle make stick --machine windows11-rtx3060 --here": BUNDLE,
@@ -54,7 +48,15 @@ ELSEWHERE = {
     "sh start.sh": "tests/bundle/test_start.py",
     "pip install ansible-core": COLLECTION,
     "ansible-galaxy collection install ./ansible/ansible_collections/torch_setup/assistant": COLLECTION,
+    "ansible-playbook -i hosts.ini torch_setup.assistant.table -e torch_setup_table=hosts.csv": COLLECTION,
     "ansible-doc -t module torch_setup.assistant.assistant_setup": COLLECTION,
+    'pip install ".[course]"': COURSE,
+    "assistant labs course gpu-course --roster roster.csv --labs cpu-build --labs numpy-abi": COURSE,
+    "cd gpu-course": COURSE,
+    'nbgrader generate_assignment "*"': COURSE,
+    'nbgrader autograde "*"': COURSE,
+    'nbgrader generate_feedback "*"': COURSE,
+    "nbgrader export": COURSE,
     "uvx torch-setup-assistant plan": WHEEL,
     "uvx torch-setup-assistant diagnose error.log": WHEEL,
     'uvx "torch-setup-assistant[lab]" lab': WHEEL,
@@ -73,9 +75,7 @@ MAY_FAIL = ("assistant doctor", "assistant labs check", "assistant catalog check
 def commands(text: str) -> list[str]:
     """List the lines that a reader is asked to type."""
     typed = re.findall(r"^```console\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    plain = re.findall(r"^(python3 start\.py\b[^#\n]*)", text, re.MULTILINE)
-    lines = [line.removeprefix("$ ") for block in typed for line in block.splitlines()]
-    return [*lines, *(line.strip() for line in plain)]
+    return [line.removeprefix("$ ") for block in typed for line in block.splitlines()]
 
 
 @pytest.fixture(scope="module")
@@ -111,11 +111,11 @@ def test_every_command_of_the_pages_runs(place: Path) -> None:
     """The tutorial's, then those of each page in its order; each line ends with 0, or with 1 where it reports."""
     first = ROOT / "docs" / "tutorial.md"
     lines: dict[str, Path] = {}
-    for page in (first, *TEXTS):
+    for page in (first, *PAGES):
         for line in commands(page.read_text("utf-8")):
             lines.setdefault(line, page)
     pages = {
-        page: [line for line in lines if lines[line] == page and line not in ELSEWHERE] for page in {first, *TEXTS}
+        page: [line for line in lines if lines[line] == page and line not in ELSEWHERE] for page in {first, *PAGES}
     }
     assert len(lines) > 30
     assert all((ROOT / file).exists() for file in ELSEWHERE.values())
