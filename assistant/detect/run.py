@@ -11,10 +11,8 @@ from assistant.detect.gpus import merge
 from assistant.detect.observations import Notes
 from assistant.detect.overrides import overridden
 from assistant.host.base import Host
-from assistant.host.live import IN_BROWSER
 from assistant.host.recording import RecordingHost
 from assistant.i18n import _
-from assistant.model.errors import BadInput
 from assistant.model.finding import Severity
 from assistant.model.machine import Detection, Machine
 
@@ -62,14 +60,8 @@ PROBES: dict[str, tuple[Probe, ...]] = {
 def detect(host: Host, *, overrides: Mapping[str, str] | None = None, limit: float = LIMIT_SECONDS) -> Detection:
     """Look at a machine and return its facts and findings; a probe that fails, or takes `limit` seconds, is a finding.
 
-    `overrides` sets facts by name (`nvidia_driver`, `gpus[0].gfx`, `env.NAME`); raises `BadInput` for an unknown one,
-    and in a browser for any machine but a recorded one.
+    `overrides` sets facts by name (`nvidia_driver`, `gpus[0].gfx`, `env.NAME`); raises `BadInput` for an unknown one.
     """
-    if IN_BROWSER and not host.replayed:
-        raise BadInput(
-            _("A browser shows nothing of the machine that it runs on."),
-            hint=_("Choose a recorded machine instead.", option="--replay linux-ubuntu2404-rtx4090"),
-        )
     asked = host if host.replayed or isinstance(host, RecordingHost) else RecordingHost(host)
     try:
         system = str(host.facts("platform").get("system", ""))

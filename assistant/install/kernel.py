@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from assistant.host.files import discard, may_write, open_folder, open_to_all, read_plain, sweep, write_whole
-from assistant.host.live import IN_BROWSER
 from assistant.host.telemetry import quiet
 from assistant.i18n import _
 from assistant.install.constraints import constraint_variables
@@ -59,12 +58,7 @@ def kernels_for_all(prefix: str = "") -> str:
 
 
 def kernels_for_everybody() -> str:
-    """Return the folder in which every Jupyter of this machine finds kernels; "" where this user may not write.
-
-    In a browser there is neither another user nor the package that knows the folder.
-    """
-    if IN_BROWSER:
-        return ""
+    """Return the folder in which every Jupyter of this machine finds kernels; "" where this user may not write."""
     kernels = Path(kernels_for_all())
     folder = next(part for part in (kernels, *kernels.parents) if part.exists())
     return str(kernels) if may_write(folder) else ""

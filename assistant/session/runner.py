@@ -1,8 +1,7 @@
-"""Runs a task: at once (terminal, tests), on a thread that batches events (Jupyter), or in the event loop (Pyodide)."""
+"""Runs a task: at once (terminal, tests), or on a thread that batches events (Jupyter)."""
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
 from collections.abc import Callable
@@ -37,14 +36,6 @@ class InlineRunner:
         """Run the job to its end."""
         job(lambda event: deliver((event,)))
         end()
-
-
-class LoopRunner:
-    """Runs the job in the next turn of the running event loop: for a page in the browser, which has no threads."""
-
-    def start(self, job: Job, deliver: Deliver, end: End = nothing) -> None:
-        """Return first, so that the page is drawn before the job begins."""
-        asyncio.get_running_loop().call_soon(InlineRunner().start, job, deliver, end)
 
 
 class ThreadRunner:

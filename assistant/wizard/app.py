@@ -9,10 +9,10 @@ from typing import Any
 import ipywidgets as widgets
 
 from assistant.host.base import Host
-from assistant.host.live import IN_BROWSER, LiveHost
+from assistant.host.live import LiveHost
 from assistant.i18n import LANGUAGES, language, say, use_language
 from assistant.session.actions import Show, Simulate
-from assistant.session.runner import LoopRunner, ThreadRunner
+from assistant.session.runner import ThreadRunner
 from assistant.session.session import Session
 from assistant.session.shared import beginning
 from assistant.session.state import Page, State, Task
@@ -24,8 +24,6 @@ from assistant.wizard.head import banner, draw_head, draw_progress, instead_of_w
 from assistant.wizard.page import file_of
 from assistant.wizard.panels import PAGES, PageView, working
 from assistant.wizard.shared_widgets import Drawing, Foot, Head, make, shared
-
-DEMO = "linux-arch-rx6700xt-directml"  # what is looked at where there is no machine at hand
 
 
 class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no types
@@ -186,8 +184,8 @@ def open_here(machine: str = "", host: Host | None = None) -> SetupWizard:
     wizard = standing(machine)
     if wizard and (wizard.session.state.held or host is None):
         return wizard
-    begins = State() if machine or host or IN_BROWSER else beginning()
-    return begin(machine, begins, host, machine or (DEMO if IN_BROWSER else ""))
+    begins = State() if machine or host else beginning()
+    return begin(machine, begins, host, machine)
 
 
 def begin(asked: str, begins: State, host: Host | None = None, simulated: str = "") -> SetupWizard:
@@ -196,8 +194,7 @@ def begin(asked: str, begins: State, host: Host | None = None, simulated: str = 
         _asked, old = _current.pop()
         old.session.cancel()
         old.close()
-    runner = LoopRunner() if IN_BROWSER else ThreadRunner()
-    session = Session(host or LiveHost(), runner, Store(), begins, asks=True, guided=True)
+    session = Session(host or LiveHost(), ThreadRunner(), Store(), begins, asks=True, guided=True)
     if simulated:
         session.dispatch(Simulate(machine=simulated))
     wizard = SetupWizard(session)

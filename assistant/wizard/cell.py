@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from assistant.host.live import IN_BROWSER
-from assistant.model.record import replace
 from assistant.session.cells import beginning_at
-from assistant.wizard.app import DEMO, SetupWizard, begin, standing
+from assistant.wizard.app import SetupWizard, begin, standing
 
 _CELL = "a cell"  # stands where the name of a machine does, and is none
 
@@ -17,5 +15,4 @@ def open_at_cell(printed: str, python: str) -> SetupWizard:
     """
     if wizard := standing(None):
         return wizard
-    begins = beginning_at(printed, python)
-    return begin(_CELL, replace(begins, machine=DEMO) if IN_BROWSER else begins)
+    return begin(_CELL, beginning_at(printed, python))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from assistant.host.live import IN_BROWSER
 from assistant.i18n import language, render, say
 from assistant.machines import label, load
-from assistant.markup import Markup, joined, style, tag
+from assistant.markup import Markup, style, tag
 from assistant.model.event import Step
 from assistant.model.finding import Severity
 from assistant.model.visible import visible
@@ -61,8 +60,7 @@ def simulation(machine: str) -> Markup:
     source = html.details(
         say("Where its facts come from"), html.lead_line(origin.format(date=recording.date, source=recording.source))
     )
-    here = say("This page runs in your browser. On your own machine, get the project and run: python3 start.py")
-    return html.note(Severity.WARNING, text, joined([html.lead_line(here) if IN_BROWSER else "", source]))
+    return html.note(Severity.WARNING, text, source)
 
 
 def head_words(title: str) -> dict[str, str]:

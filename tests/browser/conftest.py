@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 from guided import jupyter_environment, stop
-from lite_site import site_address, site_visitor
 from served import (
     ROOT,
     Server,
@@ -33,8 +32,6 @@ __all__ = [  # fixtures and a hook
     "open_notebook",
     "page",
     "pytest_runtest_makereport",
-    "site_address",
-    "site_visitor",
 ]
 
 

@@ -1,4 +1,4 @@
-"""The lessons: each has its parts, its labs exist, and what Python prints in them is what Python prints."""
+"""The lessons: their labs exist, what Python prints in them it prints, and both languages show the same code."""
 
 from __future__ import annotations
 
@@ -11,54 +11,52 @@ import pytest
 from assistant.labs import labs as all_labs
 from assistant.model.report import Environment
 
-FOLDER = Path(__file__).parents[2] / "docs" / "lessons"
-TABLE = r"^\| \[([^\]]+)\]\((\w+)\.md\) \| (\d+) minutes \| (\d+) minutes \| (.+) \|$"
-LESSONS = re.findall(TABLE, (FOLDER / "index.md").read_text("utf-8"), re.MULTILINE)
-PARTS = ["Objectives", "You need", "Exercises", "Key points", "Questions that learners ask"]
-each_lesson = pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson[1])
+DOCS = Path(__file__).parents[2] / "docs"
+LESSONS = sorted((DOCS / "lessons").glob("*.md"))
+BOTH = sorted(path for path in (DOCS / "zh_CN").rglob("*.md") if path.stem not in {"index", "glossary"})
+BLOCK = re.compile(r"^(`{3,})(\{?[\w-]+\}?.*)\n((?:(?!^\1).*\n)*)^\1$", re.MULTILINE)
 
 
-@each_lesson
-def test_a_lesson_has_its_parts(lesson: tuple[str, ...]) -> None:
-    """Title and minutes are those of the list; two to four exercises each hold a folded solution."""
-    title, name, teaching, exercises, _labs = lesson
-    text = (FOLDER / f"{name}.md").read_text("utf-8")
-    assert text.startswith(f"# {title}\n\nTeaching: {teaching} minutes. Exercises: {exercises} minutes.\n")
-    assert [part for part in re.findall(r"^## (.+)$", text, re.MULTILINE) if part in PARTS] == PARTS
-    asked = re.split(r"^### Exercise \d.*$", text.partition("## Exercises")[2], flags=re.MULTILINE)[1:]
-    assert 2 <= len(asked) <= 4
-    assert all(exercise.count("{solution}") == 1 for exercise in asked)
-
-
-@each_lesson
-def test_a_lesson_names_its_labs(lesson: tuple[str, ...]) -> None:
-    """The labs in the list are labs that there are, and the lesson's exercises play them."""
-    _title, name, *_minutes, labs = lesson
-    named = re.findall(r"`([\w-]+)`", labs)
-    text = (FOLDER / f"{name}.md").read_text("utf-8").partition("## Exercises")[2]
-    assert named
-    assert set(named) <= all_labs().keys()
-    assert all(f"lab `{lab}`" in text for lab in named)
-
-
-def test_all_five_lessons_are_listed() -> None:
-    """The list leads to five lessons, and to no file that is missing."""
-    assert len(LESSONS) == 5
-    assert all((FOLDER / f"{name}.md").is_file() for _title, name, *_rest in LESSONS)
+def test_every_lab_that_is_named_is_there() -> None:
+    """The labs in the list of lessons and in the schedules are labs that there are, and each lesson plays some."""
+    for name in ("index", "instructors"):
+        rows = re.findall(r"^\|.*\|$", (DOCS / "lessons" / f"{name}.md").read_text("utf-8"), re.MULTILINE)
+        named = {lab for row in rows for lab in re.findall(r"`([a-z]+(?:-[a-z0-9]+)+)`", row)}
+        assert named
+        assert named <= all_labs().keys()
+    for page in LESSONS:
+        named = set(re.findall(r"(?:the lab|play) `([\w-]+)`", page.read_text("utf-8")))
+        assert named <= all_labs().keys()
+        assert named or page.stem in {"index", "instructors"}
 
 
 @pytest.mark.torch
 def test_what_python_prints_in_the_lessons_it_prints(cpu_environment: Environment, tmp_path: Path) -> None:
     """Each line behind `>>>` is run with torch, and answers as the page has it."""
     asked = 0
-    for _title, name, *_rest in LESSONS:
-        blocks = re.findall(
-            r"^```pycon\n(.*?)^```", (FOLDER / f"{name}.md").read_text("utf-8"), re.MULTILINE | re.DOTALL
-        )
+    for lesson in LESSONS:
+        blocks = re.findall(r"^```pycon\n(.*?)^```", lesson.read_text("utf-8"), re.MULTILINE | re.DOTALL)
         asked += len(blocks)
-        page = tmp_path / f"{name}.txt"
+        page = tmp_path / f"{lesson.stem}.txt"
         page.write_text("\n".join(blocks), "utf-8")
         command = [cpu_environment.python, "-W", "ignore", "-m", "doctest", str(page)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
     assert asked > 5
+
+
+@pytest.mark.parametrize("page", BOTH, ids=lambda path: path.stem)
+def test_a_page_in_chinese_shows_the_code_of_the_english_one(page: Path) -> None:
+    """Whoever changes a lesson changes it in both languages: what is typed and printed is the same."""
+    english = DOCS / page.relative_to(DOCS / "zh_CN")
+    assert code_of(page) == code_of(english)
+
+
+def code_of(page: Path) -> list[tuple[str, str]]:
+    """List the blocks of code of a page, but for the texts of solutions."""
+    text = page.read_text("utf-8").replace("../../lessons/", "")
+    found = []
+    for _fence, kind, body in BLOCK.findall(text):
+        found += [(kind, "")] if kind == "{solution}" else [(kind, body)]
+        found += [one[1:] for one in BLOCK.findall(body)] if kind == "{solution}" else []
+    return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from assistant.host.live import IN_BROWSER
 from assistant.i18n import Text, render, say
 from assistant.model.finding import Remedy
 from assistant.model.record import replace
@@ -26,8 +25,6 @@ def footer_of(state: State) -> Footer:
     if name and not reasons:
         return Footer(label=_pressed(name, state), actions=applied(name, state), note=does(name, state), others=back)
     note = reasons[0] if reasons else say("What you give is read in this kernel and sent nowhere else.")
-    if IN_BROWSER and not reasons:
-        note = say("What you give is read in this browser and sent nowhere.")
     actions = () if reasons else (Begin(task=Task.DIAGNOSE),)
     return Footer(label=say("Find the cause"), actions=actions, able=not reasons, note=note, others=back)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from assistant.host.live import IN_BROWSER
 from assistant.i18n import render, say
 from assistant.machines import label, shipped
 from assistant.markup import Markup, joined, tag
@@ -16,9 +15,8 @@ from assistant.wizard.driver_scale import driver_ruler
 
 
 def machine_options() -> list[tuple[str, str]]:
-    """List what can be looked at, with its key: this machine, unless Python runs in a page, and every recorded one."""
-    here = [] if IN_BROWSER else [(say("This machine"), "")]
-    return [*here, *sorted((render(label(name)), name) for name in shipped())]
+    """List what can be looked at, with its key: this machine and every recorded one."""
+    return [(say("This machine"), ""), *sorted((render(label(name)), name) for name in shipped())]
 
 
 def draw_machine_line(machine: Machine) -> Markup:

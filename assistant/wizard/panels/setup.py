@@ -7,7 +7,6 @@ from functools import cached_property
 
 import ipywidgets as widgets
 
-from assistant.host.live import IN_BROWSER
 from assistant.i18n import say
 from assistant.session.actions import Action, Begin, Show, Simulate
 from assistant.session.reducer import blockers
@@ -82,8 +81,7 @@ class SetupPage(PageView):
         if state.machine and state.plan:
             note = say("This is a simulation of another machine, so nothing can be installed.")
             back = Other(label=say("Back to this machine"), actions=(Simulate(machine=""),))
-            others = () if IN_BROWSER else (back,)
-            return Footer(label=say("Install"), able=False, note=note, others=others, cancel=state.running is not None)
+            return Footer(label=say("Install"), able=False, note=note, others=(back,), cancel=state.running is not None)
         reasons = blockers(state, Task.INSTALL)
         actions: tuple[Action, ...] = () if reasons else (Begin(task=Task.INSTALL),)
         busy = state.running is not None
