@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-STARTED_AS = "SETUP_ASSISTANT_STARTED_AS"  # set by start.py and installer/: what is typed for `assistant`
+STARTED_AS = "SETUP_ASSISTANT_STARTED_AS"  # set by start.py: what is typed for `assistant`
 LANGUAGES = {"en": "English", "zh_CN": "简体中文"}
 FOLDER = Path(__file__).with_name("locale")
 _learned: dict[str, dict[str, str]] = {}  # by language: sentences of files that are not ours

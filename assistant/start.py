@@ -95,6 +95,8 @@ def _kind(arguments: Sequence[str]) -> str:
 
 def _as_typed(words: Sequence[str]) -> str:
     """Join what was typed in front of the command; pyenv and Windows' `py` put a whole path in the place of a name."""
+    if "UV" in os.environ and Path(words[0]).is_absolute():  # uv names itself so to what `uv run` starts
+        return " ".join(map(quoted, ["uv" if shutil.which("uv") else os.environ["UV"], "run", *words[1:]]))
     name = "py" if sys.platform == "win32" else Path(words[0]).name
     typed = [name if Path(words[0]).is_absolute() and shutil.which(name) else words[0], *words[1:]]
     return " ".join(map(quoted, typed))  # a command follows
@@ -283,10 +285,10 @@ def _pip_configuration(pip: list[str | Path]) -> str:
 
 
 def _uv(python: Path, pip: list[str | Path]) -> Path | None:
-    """Find uv on PATH or in an environment made before, else install it with pip."""
+    """Find the uv that runs this start, one on PATH or in an environment made before, else install it with pip."""
     name = "uv.exe" if sys.platform == "win32" else "uv"
-    on_path = shutil.which("uv")
-    places = [Path(on_path)] if on_path else [*HOME.glob(f"python*/*/{name}")]
+    there = shutil.which(os.environ.get("UV", "")) or shutil.which("uv")
+    places = [Path(there)] if there else [*HOME.glob(f"python*/*/{name}")]
     if not places and pip:
         _say(say("Fetching uv, the installer."))
         places = [python.with_name(name)] if _pip_installs(pip, python, ["uv"]) else []

@@ -92,12 +92,12 @@ class LoopbackIndex:
     """A package index (PEP 503 with hashes, or PEP 691 when `speaks_json`) over real HTTP.
 
     `trouble` maps a project to an HTTP status, to "stall" (no answer until the test ends), to "page" (no index), to
-    "hash" (its pages tell wrong hashes), to "bare" (they tell none) or to "half" (its files break off). `upstream`
-    makes pages name files absolutely, as those of a leaking mirror do; `delay` are seconds before each answer; `login`
-    ("user:password") is asked for where it is set; `requests` holds every path that was asked for, and `fetched` those
-    that went whole to another program than uv, which looks into wheels to resolve. `parts` is what becomes of a request
-    for a part of a file: it is "served", or "whole" (a server without parts), "shifted" (another part), "longer" (more
-    than was asked for), "packed" (though nobody asked for that) or "slow".
+    "hash" (its pages tell wrong hashes) or to "bare" (they tell none). `upstream` makes pages name files absolutely, as
+    those of a leaking mirror do; `delay` are seconds before each answer; `login` ("user:password") is asked for where
+    it is set; `requests` holds every path that was asked for, and `fetched` those that went whole to another program
+    than uv, which looks into wheels to resolve. `parts` is what becomes of a request for a part of a file: it is
+    "served", or "whole" (a server without parts), "shifted" (another part), "longer" (more than was asked for),
+    "packed" (though nobody asked for that) or "slow".
     """
 
     def __init__(self, folder: Path) -> None:
@@ -153,11 +153,6 @@ class LoopbackIndex:
             sorted((self.folder / project).iterdir()), salt=b"x" if trouble == "hash" else b"", bare=trouble == "bare"
         )
 
-    def sent(self, path: str, body: bytes) -> bytes:
-        """Return what is sent of an answer before the connection ends."""
-        half = path.endswith(".whl") and self.trouble.get(path.split("/")[-2]) == "half"
-        return body[: len(body) // 2] if half else body
-
     def _page(self, wheels: list[Path], salt: bytes, *, bare: bool) -> tuple[int, str, bytes]:
         sums = {wheel.name: hashlib.sha256(wheel.read_bytes() + salt).hexdigest() for wheel in wheels}
         base = f"{self.upstream}/{wheels[0].parent.name}/" if self.upstream else ""
@@ -196,7 +191,7 @@ class LoopbackIndex:
                 self.end_headers()
                 if self.command == "GET":
                     with suppress(BrokenPipeError):  # a client that was stopped
-                        self.wfile.write(index.sent(self.path, body))
+                        self.wfile.write(body)
 
             def part(self, body: bytes, wanted: str) -> bytes:
                 """Begin the answer with a part of a file, in the manner of `parts`; return what to send of it."""

@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import tree_sitter
-import tree_sitter_powershell
 import yaml
 
 from assistant.cli import COMMANDS
@@ -80,15 +78,6 @@ def test_shellcheck_reads_the_commands(shell, tmp_path):
         assert done.returncode == 0, f"{place}\n{done.stdout}"
 
 
-def test_powershells_grammar_reads_the_commands():
-    """Those of Windows PowerShell."""
-    parser = tree_sitter.Parser(tree_sitter.Language(tree_sitter_powershell.language()))
-    found = list(steps("powershell"))
-    assert found
-    for place, step in found:
-        assert not parser.parse(step["run"].encode()).root_node.has_error, place
-
-
 def test_what_is_published_was_checked_and_needs_no_password():
     """Only a job that PyPI trusts by its identity publishes, after one that ran the script of the releases."""
     jobs = [(path, yaml.safe_load(path.read_text("utf-8"))["jobs"]) for path in FILES]
@@ -112,12 +101,3 @@ def test_the_assistants_commands_exist():
         command = getattr(import_module(f"assistant.cli.{COMMANDS[name]}"), name)
         known = {option for parameter in command.params for option in parameter.opts}
         assert {word for word in words if word.startswith("-")} <= known, name
-
-
-def test_the_readmes_lines_fetch_what_a_release_has():
-    """Each file that is downloaded from the newest release is put into it."""
-    readme = (ROOT / "README.md").read_text("utf-8")
-    fetched = {*re.findall(r"releases/latest/download/([\w.-]+)", readme)}
-    assert fetched == {"install.sh", "install.ps1"}
-    release = (ROOT / ".github" / "workflows" / "release.yml").read_text("utf-8")
-    assert 'python installer/build.py "$GITHUB_REPOSITORY" installers' in release

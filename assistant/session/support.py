@@ -1,4 +1,4 @@
-"""The support matrix: the best plan for GPUs on each system, what is known of workloads, and recipes on machines."""
+"""The support matrix: the best plan for each family of GPUs on each system, and what is known of workloads."""
 
 from __future__ import annotations
 
@@ -6,19 +6,14 @@ from functools import cache
 from typing import Literal
 
 from assistant.catalog import load_catalog
-from assistant.catalog.recipes import Recipe
 from assistant.catalog.tables import Table, read_tables
-from assistant.detect import detect
-from assistant.host.recording import ReplayHost
 from assistant.i18n import Message, Text, _
-from assistant.machines import load, shipped
 from assistant.model.machine import Gpu, Machine, Vendor
-from assistant.model.plan import Backend, Plan, Request
+from assistant.model.plan import Backend, Plan
 from assistant.model.record import Record, replace
 from assistant.plan import make_plans
-from assistant.session.seen import Seen, System, seen
-from assistant.views import rejection_reason
 
+System = Literal["linux", "wsl", "windows", "macos"]
 SYSTEMS: dict[System, Machine] = {
     "linux": Machine(os="linux", arch="x86_64", glibc="2.39", python="3.12"),
     "wsl": Machine(os="linux", arch="x86_64", glibc="2.39", python="3.12", wsl=True),
@@ -74,15 +69,11 @@ class SupportTables(Record, frozen=True):
 
 
 class Cell(Record, frozen=True):
-    """The best plan for a family on a system with a current driver; None where that system never has such a card.
-
-    `seen` says on how many machines that was seen to work.
-    """
+    """The best plan for a family on a system with a current driver; None where that system never has such a card."""
 
     family: Family
     system: System
     plan: Plan | None = None
-    seen: Seen | None = None
 
 
 Standing = Literal["works", "gaps", "none"]
@@ -112,33 +103,7 @@ def _cell(family: Family, system: System) -> Cell:
         return Cell(family=family, system=system)
     driver = "999.0" if family.vendor == Vendor.NVIDIA.value else None  # newer than any floor of the catalogue
     machine = replace(SYSTEMS[system], gpus=family.gpus, nvidia_driver=driver)
-    plan = make_plans(machine, load_catalog()).choice
-    return Cell(family=family, system=system, plan=plan, seen=seen(machine, plan) if plan else None)
-
-
-class Outcome(Record, frozen=True):
-    """What a recipe gets on a shipped machine: the chosen `plan`, or why there is none."""
-
-    recipe: str
-    machine: str
-    plan: Plan | None = None
-    why: Text = ""
-
-
-def outcomes(recipe: Recipe) -> tuple[Outcome, ...]:
-    """Plan a recipe for every shipped machine; no index is asked."""
-    return tuple(_outcome(recipe.key, name) for name in shipped())
-
-
-def _outcome(key: str, name: str) -> Outcome:
-    planning = make_plans(_machine(name), load_catalog(), Request(bundle=key))
-    why = "" if planning.choice else rejection_reason(planning.rejected[0])
-    return Outcome(recipe=key, machine=name, plan=planning.choice, why=why)
-
-
-@cache
-def _machine(name: str) -> Machine:
-    return detect(ReplayHost(load(name))).machine
+    return Cell(family=family, system=system, plan=make_plans(machine, load_catalog()).choice)
 
 
 def workloads() -> dict[tuple[Backend, str], Known]:

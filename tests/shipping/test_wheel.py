@@ -23,7 +23,7 @@ pytestmark = pytest.mark.process
 ROOT = Path(__file__).parents[2]
 MOST_PACKAGES, MOST_BYTES = 30, 30 * 10**6  # of an environment with the core alone
 NOTEBOOKS = sorted(path.relative_to(ROOT / "notebooks").as_posix() for path in (ROOT / "notebooks").rglob("*.ipynb"))
-QUICK = ("gallery.ipynb", "setup.ipynb", "support_matrix.ipynb")  # need no torch
+QUICK = ("gallery.ipynb", "setup.ipynb")  # need no torch
 SHIPPED = (
     "assistant",
     "labextension",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import shlex
 import shutil
 import signal
@@ -255,6 +256,26 @@ def test_python_without_any_installer_says_what_to_do(project):
     assert "Neither uv nor pip can be had with this Python" in err
     assert "apt install python3-pip" in err
     assert project.environments() == []
+
+
+@posix
+def test_uv_alone_is_enough(project, tmp_path):
+    """`uv run start.py` with no program on PATH makes the environment by that uv and the Python that it brought."""
+    system, libc = ("macos", "none") if sys.platform == "darwin" else ("linux", "gnu")
+    arch = platform.machine().replace("arm64", "aarch64")
+    brought = tmp_path / "brought" / f"cpython-{platform.python_version()}-{system}-{arch}-{libc}"
+    brought.mkdir(parents=True)
+    for name in ("bin", "lib"):
+        (brought / name).symlink_to(Path(sys.base_prefix) / name)
+    only = {"UV_PYTHON_INSTALL_DIR": str(brought.parent), "UV_PYTHON_PREFERENCE": "only-managed"}
+    uv = Path(sys.executable).with_name("uv")
+    start = (str(uv), "run", "start.py")
+    code, out, err = project.start("typed", python=start, PATH=os.devnull, **only)
+    assert (code, out) == (0, f"typed|{shlex.join(start)}"), err
+    assert [line.split()[0] for line in err.splitlines()] == ["Making", "Installing", "Ready"]
+    (made,) = project.home.glob("python*")
+    assert f"home = {brought}/bin" in (made / "pyvenv.cfg").read_text().splitlines()
+    assert project.start("typed", python=start, PATH=str(uv.parent), **only) == (0, "typed|uv run start.py", "")
 
 
 def test_folder_that_cannot_be_written_is_told(project):
