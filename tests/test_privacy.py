@@ -257,8 +257,6 @@ EXEMPT = {
     "install/backends.py:resolve": "in the private work folder, obeyed by uv, then deleted",
     "install/backends.py:_bounds": "in the private work folder, obeyed by uv, then deleted",
     "install/backends.py:_compile": "in the private work folder, obeyed by uv, then deleted",
-    "install/build.py:_kept": "wheels",
-    "install/build.py:_obtained": "archives",
     "install/installer.py:install": "in the private work folder, obeyed by the installer, then deleted",
     "install/journal.py:draft": "private and obeyed",
     "install/journal.py:write": "private and obeyed",

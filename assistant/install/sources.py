@@ -45,19 +45,17 @@ UV_NAMES = (
 )
 
 
-# Also for the fixes that a diagnosis applies: no command that we start builds a package without the user's consent.
+# Also for the fixes that a diagnosis applies: no command that we start builds a package.
 ONLY_WHEELS = {"UV_NO_BUILD": "1", "PIP_ONLY_BINARY": ":all:"}
 
 
 class Consent(Record, frozen=True):
     """What the user agreed to beforehand, and whether anything may be asked.
 
-    `built` names packages whose source may be built; without `builds` none is, and nobody is asked. `indexes` may be
-    taken from where others hold the same name; without `asks` such a name is only reported, as nothing is installed.
+    `indexes` may be taken from where others hold the same name; without `asks` such a name is only reported, as nothing
+    is installed.
     """
 
-    built: tuple[str, ...] = ()
-    builds: bool = True
     indexes: tuple[str, ...] = ()
     asks: bool = True
 

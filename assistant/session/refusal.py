@@ -1,4 +1,4 @@
-"""Why nothing holds, and what would: a real name, another Python, a build from source, the smallest change."""
+"""Why nothing holds, and what would: a real name, another Python, a wheel from elsewhere, the smallest change."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from collections.abc import Iterator
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from assistant.catalog.companions import build_needs, carried_by_torch_index, known_names
+from assistant.catalog.companions import carried_by_torch_index, companion, known_names
 from assistant.i18n import Message, Text, _, sentences
-from assistant.install import Trial, choose_toolchain
-from assistant.model.errors import WorkFailed
-from assistant.model.plan import Plan, Planning, Rejection
+from assistant.install import Trial, without_wheel
+from assistant.model.plan import Backend, Plan, Planning, Rejection
 from assistant.model.record import replace
 from assistant.model.requirement import name_of
 from assistant.plan import Band, PlanInputs, other_pythons, question, wheel_pages, with_python_reason
-from assistant.session.proof import explained, hardware_side, needs_torch, on_gpu, to_build
+from assistant.session.proof import explained, hardware_side, needs_torch, on_gpu
 from assistant.session.search import Search
 
 _MOST_PYTHONS = 4  # chosen: each may take a resolver's run or two
@@ -25,7 +24,7 @@ _LIKE = 0.75  # chosen: "torchvison" is so near to "torchvision" (0.95), and "tr
 
 
 def refused(search: Search, trial: Trial, case: PlanInputs) -> Planning:
-    """Return the planning for a set that does not hold: with another Python or a build where one opens it, else why.
+    """Return the planning for a set that does not hold: with another Python where one opens it, else why.
 
     `case` is as the user gave it: a Python that is fixed there is only pointed out.
     """
@@ -34,7 +33,7 @@ def refused(search: Search, trial: Trial, case: PlanInputs) -> Planning:
     if _python_matters(search, trial) and (found := _with_another_python(search, trial, case)):
         return found
     if trial.builds:
-        return _around_builds(search, trial, case)
+        return _only_source(search, trial)
     return _planning(search, "set-does-not-fit", _quarrel(search, trial), _smallest_change(search, trial))
 
 
@@ -71,33 +70,31 @@ def _nearest(name: str, search: Search) -> Text:
     return _("Check the name, or name the index that has it.")
 
 
-def build_in_vain(search: Search, plan: Plan) -> Planning | None:
-    """Refuse a plan with a package that the installation could not build; None for any other."""
-    agreed = set(map(canonicalize_name, search.tools.sources.consent.built))
-    for name in search.terms.to_build:
-        if (needs := build_needs(name)) and needs.torch:
-            try:
-                choose_toolchain(name, needs, plan, {}, search.case.machine, insists=name in agreed)
-            except WorkFailed as error:
-                return _planning(search, "build-needs-nvcc", error.message, error.hint)
-    return None
+def _only_source(search: Search, trial: Trial) -> Planning:
+    """Say what a build by hand takes of what has no wheel, and where others keep one, for the first torch that has."""
+    why = [_compiled(name, search.ladder.best.backend) for name in trial.builds]
+    for name in trial.builds:
+        pages = (wheel_pages(name, plan, search.case.machine, search.case.catalog) for plan in search.ladder)
+        why += next(filter(None, pages), [])
+    return _planning(search, "needs-build", sentences(why), without_wheel())
 
 
-def _around_builds(search: Search, trial: Trial, case: PlanInputs) -> Planning:
-    """Prove the rest around what has a wheel for other machines or Pythons, and would have to be built here."""
-    again = search.again(search.case.request, to_build=tuple(dict.fromkeys((*search.terms.to_build, *trial.builds))))
-    outcome = again.run()
-    if outcome and outcome.plan:
-        return build_in_vain(again, outcome.plan) or explained(again, outcome)
-    if outcome and outcome.trial.refusal and search.may_ask:
-        return refused(again, outcome.trial, case)
-    return _no_wheel(search, trial)
-
-
-def _no_wheel(search: Search, trial: Trial) -> Planning:
-    name, case = trial.builds[0], search.case
-    why = to_build(name, wheel_pages(name, search.ladder.best, case.machine, case.catalog))
-    return _planning(search, "needs-build", why, _("Leave it out, or ask for another version."))
+def _compiled(name: str, backend: Backend) -> Message:
+    row = companion(name)
+    compiler = row.compiler if row else ""
+    if compiler == "nvcc" or (compiler == "nvcc-for-cuda" and backend is Backend.CUDA):
+        text = _(
+            "{name} has no wheel for this system and Python, only source: it would have to be compiled by hand, with a "
+            "C++ compiler and nvcc of the CUDA version of PyTorch."
+        )
+    elif compiler:
+        text = _(
+            "{name} has no wheel for this system and Python, only source: it would have to be compiled by hand, with a "
+            "C++ compiler."
+        )
+    else:
+        text = _("{name} has no wheel for this system and Python, only source: it would have to be built by hand.")
+    return text.format(name=name)
 
 
 def _python_matters(search: Search, trial: Trial) -> bool:

@@ -59,7 +59,6 @@ TABLES = {
     "seen": "session.seen:SeenTables",
     "support": "session.support:SupportTables",
     "systems": "catalog.rows:SystemTables",
-    "toolchains": "catalog.toolchains:ToolchainTables",
     "torch": "catalog.rows:TorchTables",
     "variants": "catalog.variants:VariantTables",
     "vocabulary": "catalog.vocabulary:VocabularyTables",

@@ -201,8 +201,7 @@ class Session:
                 cancel.check()
             return False
 
-        machine = self.state.detection.machine if self.state.detection else None
-        return Tools(self._host, self._sources, self._logged(emit), cancel, ask, machine)
+        return Tools(self._host, self._sources, self._logged(emit), cancel, ask)
 
     def _outcome(self, task: Task, tools: Tools) -> Finished | JobFailed:
         """Run a task to its end; a failure of any kind becomes a sentence, never a lost exception."""

@@ -22,7 +22,7 @@ from joint.product import Product
 from joint.world import Indexes, read_world
 
 GOOD = ("right", "refused")
-_TO_BUILD = re.compile(r"([\w.-]+) has no wheel for this system")  # as session/proof.py tells it
+_TO_BUILD = re.compile(r"([\w.-]+) has no wheel for this system")  # as session/refusal.py says it
 
 
 class Result(NamedTuple):
