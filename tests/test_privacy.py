@@ -264,7 +264,6 @@ EXEMPT = {
     "install/kernel.py:_write": "Jupyter obeys it: an interpreter and the plan's variables",
     "install/kernel.py:register_kernel": "a picture",
     "install/undo.py:keep": "private and obeyed: names and versions of packages",
-    "session/progress.py:keep_pace": "a few speeds",
     "export/first_steps.py:write_first_notebook": "the user's own, beside the notebook: the name of a kernel",
     "install/kernel.py:put_kernel_back": "it puts back what had been there",
     "install/constraints.py:protect": "names and versions of packages",
