@@ -238,7 +238,6 @@ NAMELESS = frozenset({"own user", "own host", "own variable", "own proxy"})  # t
 # Who else writes, and why nothing private goes out with it.
 EXEMPT = {
     "catalog/user.py:_write": "versions and tags of wheels, strictly decoded",
-    "cli/authoring.py:new_rule": "a template of the project, with the key and the day",
     "cli/inputs.py:write_file": "it writes what the commands above give it",
     "cli/notebooks.py:_put": "a notebook of the project",
     "cli/notebooks.py:put_copies": "private: names of notebooks and their hashes",

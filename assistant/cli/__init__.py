@@ -45,9 +45,6 @@ COMMANDS = {
     "labs": "labs",
     "fleet": "fleet",
     "contribute": "contribute",
-    "rules": "authoring",
-    "machines": "authoring",
-    "schema": "authoring",
 }
 FIRST = ("plan", "setup", "doctor", "diagnose", "lab")  # what a newcomer may want to begin with
 

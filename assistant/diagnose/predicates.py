@@ -224,7 +224,7 @@ def wrong_in(where: str, reason: Text) -> BadInput:
     """Return the error for a file of rules; `where` names the file and the rule."""
     return BadInput(
         _("{where}: {reason}.", where=where, reason=reason),
-        hint=_("Correct it there; `assistant schema rules` prints the form of these files."),
+        hint=_("Correct it there."),
     )
 
 
