@@ -35,8 +35,8 @@ from assistant.model.report import Check, Environment, Report, Status
 from assistant.privacy import Known, Lines, Policy, redact, secret_values
 from assistant.privacy.rules import RULES
 from assistant.session import contribution
-from assistant.session.issue import issues
-from assistant.session.state import Issue, Pasted, Phase, State, StepStatus
+from assistant.session.log_report import log_report
+from assistant.session.state import Pasted, Phase, State, StepStatus
 from assistant.session.store import Store
 from assistant.verify.results import Child, Clock, Results
 from assistant.wizard.page import page
@@ -97,7 +97,7 @@ def _recording(text: str, _folder: Path) -> str:
 
 def _report(text: str, _folder: Path) -> str:
     log, machine = read_log(text), _machine(text)
-    return "\n".join((*(one.text for one in issues(log, machine, ())), share_page(log, machine, _shown(text))))
+    return "\n".join((log_report(log, machine, ()), share_page(log, machine, _shown(text))))
 
 
 def _shown(text: str) -> list[tuple[Diagnosis, int | None]]:
@@ -115,7 +115,7 @@ def _page(text: str, _folder: Path) -> str:
             planning=Planning(choice=_plan(text), plans=(_plan(text),)),
             log=tuple(text.splitlines()) if "PRIVATE" not in text else (text,),
             pasted=Pasted(text=text),
-            issues=(Issue(project=text, address="https://example.org/", text=text),),
+            markdown=text,
         )
     )
 

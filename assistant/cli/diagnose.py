@@ -46,7 +46,7 @@ class Case(Record, frozen=True):
 @click.option(
     "--report",
     metavar="FILE.md",
-    help="Write a report in the form that the project's issues ask for, private data removed.",
+    help="Write the answer and the log as Markdown to ask for help with, private data removed.",
 )
 @click.option(
     "--share", metavar="FILE.html", help="Write the answer as a page to send to somebody, private data removed."
@@ -102,10 +102,10 @@ def _write(
 ) -> None:
     """Write the files that were asked for, by their options."""
     if report := files["report"]:
-        from assistant.session.issue import issues  # noqa: PLC0415 - most ask for no file
+        from assistant.session.log_report import log_report  # noqa: PLC0415 - most ask for no file
 
         found = (diagnosis for diagnosis, _line in causes)
-        write_file(report, issues(log, machine, found)[0].text)
+        write_file(report, log_report(log, machine, found))
     if share := files["share"]:
         from assistant.cli.share import share_page  # noqa: PLC0415 - likewise
 

@@ -31,7 +31,6 @@ TABLES = {
     "gpus_intel": "catalog.identity:CardTables",
     "gpus_nvidia": "catalog.identity:CardTables",
     "indexes": "catalog.rows:IndexTables",
-    "issues": "session.issue:IssueTables",
     "launchers": "catalog.launchers:LauncherTables",
     "limits": "catalog.limits:LimitTables",
     "memory": "catalog.memory:MemoryTables",
