@@ -11,7 +11,6 @@ from assistant.cli.draw import draw_preview
 from assistant.cli.journey import Journey, refuse_failed
 from assistant.cli.options import (
     dry_run_option,
-    each,
     place,
     prefix_kernel_option,
     project_options,
@@ -49,7 +48,7 @@ agreement_options = together(
 
 
 @click.command()
-@click.option("--target", default="", metavar="PATH", callback=each(place), help="Folder of the new environment.")
+@click.option("--target", default="", metavar="PATH", callback=place, help="Folder of the new environment.")
 @click.option("--to", "folder", default="", metavar="DIR", help="Folder of the exported files.")
 @request_options
 @project_options
