@@ -174,11 +174,10 @@ class RuleFile(Record, frozen=True):
 class Rules:
     """All rules and checks in the order of their files, and for each pattern the texts of which every match holds one.
 
-    `read` are the files themselves. `marks` are those of the signs: of a long log the lines that hold one are kept.
+    `marks` are those of the signs: of a long log the lines that hold one are kept.
     """
 
     def __init__(self, read: tuple[RuleFile, ...]) -> None:
-        self.read = read
         self.rules = tuple(rule for file in read for rule in file.rule)
         self.checks = tuple(check for file in read for check in file.check)
         self.by_key = {rule.key: rule for rule in self.rules}

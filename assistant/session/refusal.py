@@ -71,30 +71,51 @@ def _nearest(name: str, search: Search) -> Text:
 
 
 def _only_source(search: Search, trial: Trial) -> Planning:
-    """Say what a build by hand takes of what has no wheel, and where others keep one, for the first torch that has."""
-    why = [_compiled(name, search.ladder.best.backend) for name in trial.builds]
-    for name in trial.builds:
+    """Say what a build by hand takes of all that has no wheel, and where others keep one for which torch."""
+    names = _without_wheels(search, trial)
+    backend = search.ladder.best.backend
+    texts = {name: _to_compile(name, backend) for name in names}
+    why: list[Message] = [
+        text.format(names=", ".join(name for name in names if texts[name] is text))
+        for text in dict.fromkeys(texts.values())
+    ]
+    for name in names:
         pages = (wheel_pages(name, plan, search.case.machine, search.case.catalog) for plan in search.ladder)
         why += next(filter(None, pages), [])
     return _planning(search, "needs-build", sentences(why), without_wheel())
 
 
-def _compiled(name: str, backend: Backend) -> Message:
+def _without_wheels(search: Search, trial: Trial) -> list[str]:
+    """Name all that comes only as source: the resolver stops at the first, so it is asked again without those."""
+    found, plan = list(trial.builds), question(Band(search.ladder.best), *search.case)
+    while search.may_ask:
+        never = tuple(f"{name} ; sys_platform == 'never'" for name in found)
+        lines = tuple(line for line in plan.requirements if name_of(line) not in found)
+        answer = search.ask(replace(plan, requirements=lines, overrides=(*plan.overrides, *never)))
+        more = [name for name in answer.builds if name not in found]
+        if not more:
+            break
+        found += more
+    return found
+
+
+_BY_HAND = _("There is no wheel of {names} for this system and Python, only source: it would have to be built by hand.")
+_WITH_COMPILER = _(
+    "There is no wheel of {names} for this system and Python, only source: it would have to be compiled by hand, with "
+    "a C++ compiler."
+)
+_WITH_NVCC = _(
+    "There is no wheel of {names} for this system and Python, only source: it would have to be compiled by hand, with "
+    "a C++ compiler and nvcc of the CUDA version of PyTorch."
+)
+
+
+def _to_compile(name: str, backend: Backend) -> Message:
     row = companion(name)
     compiler = row.compiler if row else ""
     if compiler == "nvcc" or (compiler == "nvcc-for-cuda" and backend is Backend.CUDA):
-        text = _(
-            "{name} has no wheel for this system and Python, only source: it would have to be compiled by hand, with a "
-            "C++ compiler and nvcc of the CUDA version of PyTorch."
-        )
-    elif compiler:
-        text = _(
-            "{name} has no wheel for this system and Python, only source: it would have to be compiled by hand, with a "
-            "C++ compiler."
-        )
-    else:
-        text = _("{name} has no wheel for this system and Python, only source: it would have to be built by hand.")
-    return text.format(name=name)
+        return _WITH_NVCC
+    return _WITH_COMPILER if compiler else _BY_HAND
 
 
 def _python_matters(search: Search, trial: Trial) -> bool:

@@ -382,9 +382,9 @@ def test_what_comes_only_as_source_is_refused_with_what_a_build_takes(desk, shel
     assert "compiled by hand, with a C++ compiler and nvcc" in said(planning)
     assert "at https://github.com/" in said(planning)
     assert "name the folder that holds it" in said(planning)
-    assert "plain has no wheel for this system and Python, only source: it would have to be built by hand" in said(
-        desk.plan("plain", machine=PLAIN)
-    )
+    both = said(desk.plan("plain", "flash-attn", machine=PLAIN))
+    assert "no wheel of plain for this system and Python, only source: it would have to be built by hand" in both
+    assert "no wheel of flash-attn for" in both  # nobody is sent away twice
     assert not mark.exists()
 
 
