@@ -140,6 +140,8 @@ def _with_another_python(search: Search, trial: Trial, case: PlanInputs) -> Plan
         again = search.again(replace(free, python=python))
         outcome = again.run() if again.ladder and again.may_ask else None
         if outcome is None or outcome.plan is None:
+            if outcome and again.only_source(outcome.trial) and not trial.builds:
+                return _only_source(again, outcome.trial)
             continue
         if case.request.python:
             why = _(
