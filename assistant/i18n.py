@@ -17,7 +17,6 @@ from typing import Any
 STARTED_AS = "SETUP_ASSISTANT_STARTED_AS"  # set by start.py: what is typed for `assistant`
 LANGUAGES = {"en": "English", "zh_CN": "简体中文"}
 FOLDER = Path(__file__).with_name("locale")
-_learned: dict[str, dict[str, str]] = {}  # by language: sentences of files that are not ours
 
 
 class _Current:
@@ -74,26 +73,8 @@ def use_language(code: str | None = None, folder: Path = FOLDER) -> str:
     return _Current.code
 
 
-def learn(code: str, sentences_by_english: Mapping[str, str]) -> None:
-    """Add the translations of a user's own file; those of the assistant go before."""
-    _learned.setdefault(code, {}).update(sentences_by_english)
-
-
-class _Learned(gettext.NullTranslations):
-    """Looks up what was learned, wherever the catalogue of a language has nothing."""
-
-    def __init__(self, code: str) -> None:
-        super().__init__()
-        self._sentences = _learned.setdefault(code, {})
-
-    def gettext(self, message: str) -> str:
-        return self._sentences.get(message, message)
-
-
 def _translations(code: str, folder: Path) -> gettext.NullTranslations:
-    found = gettext.translation("assistant", folder, [code], fallback=True)
-    found.add_fallback(_Learned(code))
-    return found
+    return gettext.translation("assistant", folder, [code], fallback=True)
 
 
 @contextmanager

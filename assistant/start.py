@@ -22,6 +22,8 @@ from typing import IO
 from assistant.host.files import discard
 from assistant.host.interrupts import heed_requests_to_end
 from assistant.host.pip_settings import (
+    PipSettings,
+    ask_pip,
     read_pip_settings,
     uv_arguments,
     uv_environment,
@@ -232,7 +234,7 @@ def _remove_others(kept: Path) -> None:
 def _install(python: Path, wanted: list[str]) -> None:
     """Install with uv where it can be had, else (or when uv fails) with pip; pip's settings hold for both."""
     pip = _pip(python)
-    settings = read_pip_settings(_pip_configuration(pip))
+    settings = _pip_settings(pip)
     uv = _uv(python, pip)
     _say(say("Installing the assistant and what it needs; the log is {log}.", log=LOG))
     command = [uv or "uv", "pip", "install", "--python", python, *uv_arguments(settings), *wanted]
@@ -275,13 +277,17 @@ def _pip_installs(pip: list[str | Path], python: Path, wanted: list[str]) -> boo
     return _logged([*pip, "--python", python, "install", "--retries", "1", *wanted], _PIP_ENVIRONMENT)
 
 
-def _pip_configuration(pip: list[str | Path]) -> str:
-    """Ask pip for its configuration; where there is no pip, its environment variables are all there is."""
+def _pip_settings(pip: list[str | Path]) -> PipSettings:
+    """Ask pip for its settings; where there is no pip, its environment variables are all there is."""
+
+    def run(*words: str) -> tuple[bool, str]:
+        asked = subprocess.run([*pip, *words], capture_output=True, env=for_child(), check=False)
+        return asked.returncode == 0, b"\n".join((asked.stdout, asked.stderr)).decode("utf-8", "replace")
+
     if pip:
-        asked = subprocess.run([*pip, "config", "list"], capture_output=True, env=for_child(), check=False)
-        return asked.stdout.decode("utf-8", "replace")
+        return ask_pip(run) or PipSettings()
     named = {name[4:].lower().replace("_", "-"): value for name, value in os.environ.items() if name[:4] == "PIP_"}
-    return "\n".join(f":env:.{name}={value!r}" for name, value in named.items())
+    return read_pip_settings("\n".join(f":env:.{name}={value!r}" for name, value in named.items()))
 
 
 def _uv(python: Path, pip: list[str | Path]) -> Path | None:

@@ -47,18 +47,9 @@ def machine_rows(machine: Machine, *, hide: Container[str] = ()) -> Rows:
         ("driver", _("NVIDIA driver"), machine.nvidia_driver),
         ("cuda", _("CUDA of the driver"), machine.cuda_driver_api),
         ("rocm", _("ROCm"), machine.rocm_version),
-        ("compilers", _("Compilers"), _compilers(machine)),
         ("packages", _("Packages"), packages),
     ]
     return _shown(rows, hide)
-
-
-def _compilers(machine: Machine) -> Text:
-    """Name the compilers that extensions could be built with."""
-    if machine.compilers == {} and not machine.nvcc:
-        return _("none found")
-    found = {**(machine.compilers or {}), **({"nvcc": machine.nvcc} if machine.nvcc else {})}
-    return ", ".join(f"{name} {version}".strip() for name, version in found.items())
 
 
 def _shown(rows: list[tuple[str, Text, Text | None]], hide: Container[str]) -> Rows:

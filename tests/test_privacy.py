@@ -35,8 +35,8 @@ from assistant.model.report import Check, Environment, Report, Status
 from assistant.privacy import Known, Lines, Policy, redact, secret_values
 from assistant.privacy.rules import RULES
 from assistant.session import contribution
-from assistant.session.issue import issues
-from assistant.session.state import Issue, Pasted, Phase, State, StepStatus
+from assistant.session.log_report import log_report
+from assistant.session.state import Pasted, Phase, State, StepStatus
 from assistant.session.store import Store
 from assistant.verify.results import Child, Clock, Results
 from assistant.wizard.page import page
@@ -97,7 +97,7 @@ def _recording(text: str, _folder: Path) -> str:
 
 def _report(text: str, _folder: Path) -> str:
     log, machine = read_log(text), _machine(text)
-    return "\n".join((*(one.text for one in issues(log, machine, ())), share_page(log, machine, _shown(text))))
+    return "\n".join((log_report(log, machine, ()), share_page(log, machine, _shown(text))))
 
 
 def _shown(text: str) -> list[tuple[Diagnosis, int | None]]:
@@ -115,7 +115,7 @@ def _page(text: str, _folder: Path) -> str:
             planning=Planning(choice=_plan(text), plans=(_plan(text),)),
             log=tuple(text.splitlines()) if "PRIVATE" not in text else (text,),
             pasted=Pasted(text=text),
-            issues=(Issue(project=text, address="https://example.org/", text=text),),
+            markdown=text,
         )
     )
 
@@ -238,7 +238,6 @@ NAMELESS = frozenset({"own user", "own host", "own variable", "own proxy"})  # t
 # Who else writes, and why nothing private goes out with it.
 EXEMPT = {
     "catalog/user.py:_write": "versions and tags of wheels, strictly decoded",
-    "cli/authoring.py:new_rule": "a template of the project, with the key and the day",
     "cli/inputs.py:write_file": "it writes what the commands above give it",
     "cli/notebooks.py:_put": "a notebook of the project",
     "cli/notebooks.py:put_copies": "private: names of notebooks and their hashes",
@@ -257,8 +256,6 @@ EXEMPT = {
     "install/backends.py:resolve": "in the private work folder, obeyed by uv, then deleted",
     "install/backends.py:_bounds": "in the private work folder, obeyed by uv, then deleted",
     "install/backends.py:_compile": "in the private work folder, obeyed by uv, then deleted",
-    "install/build.py:_kept": "wheels",
-    "install/build.py:_obtained": "archives",
     "install/installer.py:install": "in the private work folder, obeyed by the installer, then deleted",
     "install/journal.py:draft": "private and obeyed",
     "install/journal.py:write": "private and obeyed",
@@ -266,7 +263,6 @@ EXEMPT = {
     "install/kernel.py:_write": "Jupyter obeys it: an interpreter and the plan's variables",
     "install/kernel.py:register_kernel": "a picture",
     "install/undo.py:keep": "private and obeyed: names and versions of packages",
-    "session/progress.py:keep_pace": "a few speeds",
     "export/first_steps.py:write_first_notebook": "the user's own, beside the notebook: the name of a kernel",
     "install/kernel.py:put_kernel_back": "it puts back what had been there",
     "install/constraints.py:protect": "names and versions of packages",

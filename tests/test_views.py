@@ -44,16 +44,6 @@ def test_a_gpu_without_a_name_is_told_by_maker_and_pci_id():
     assert gpu_line(Gpu()) == "unknown"
 
 
-def test_no_compiler_is_told_and_an_unknown_one_is_not():
-    """Who looked and found none says so; nvcc stands beside the compiler."""
-    rows = [
-        dict(machine_rows(Machine(**facts))) for facts in ({}, {"compilers": {}}, {"compilers": {}, "nvcc": "13.0"})
-    ]
-    assert [render(row.get(Message("Compilers"), "")) for row in rows] == ["", "none found", "nvcc 13.0"]
-    machine = Machine(compilers={"g++": "12.2.0"}, nvcc="")
-    assert dict(machine_rows(machine))[Message("Compilers")] == "g++ 12.2.0"
-
-
 def test_a_plan_is_told_in_the_language_in_force_when_it_is_drawn():
     """The rows are made once; written in Chinese, none of their sentences is English."""
     machine = Machine(os="linux", arch="x86_64", glibc="2.39", python="3.12.4")

@@ -22,6 +22,7 @@ from assistant.catalog.tables import Table, read_tables
 from assistant.i18n import Message, _
 from assistant.model.record import Record, replace
 
+Compiler = Literal["", "c++", "nvcc", "nvcc-for-cuda"]
 _NEVER_BELOW = Version("0")
 
 
@@ -63,22 +64,6 @@ class VersionRange(Record, frozen=True):
         return next((one.version for one in _specifiers(self.versions) if one.operator == "<"), "")
 
 
-class BuildNeeds(Record, frozen=True):
-    """What a build from source needs beside a C++ compiler.
-
-    `torch` is True where its set-up imports torch; `nvcc` is "always", "gpu" (for a build that computes on CUDA) or "";
-    `requires` come from PyPI; one compiler job takes up to `gb_per_job` GB of memory, where that is known. From torch
-    `torch_below` on the build fails. `note` is for people.
-    """
-
-    torch: bool = False
-    nvcc: Literal["", "gpu", "always"] = ""
-    requires: tuple[str, ...] = ()
-    gb_per_job: float | None = None
-    torch_below: str = ""
-    note: str = ""
-
-
 class BesideCuda(Record, frozen=True):
     """What makes a wheel for another CUDA work: packages to add, and their folders below site-packages by system."""
 
@@ -91,6 +76,7 @@ class Companion(Record, frozen=True):
 
     `call` is run to try it; `on_cpu` says whether that works without a GPU, and `ran` on which day we saw that.
     `platforms` have wheels on PyPI or torch's indexes, none with `only_source`. `backends` are those it computes on.
+    `compiler` is what its source is compiled with: "nvcc" beside C++'s, for any build or for one that computes on CUDA.
     The CUDA of its wheels matters on `cuda_systems`; `extras` name the CUDA majors of an extra's libraries, and
     `beside_cuda` helps beside a torch of another major. It computes with the companions in `through`, whose needs are
     its own. `note` is for people.
@@ -107,7 +93,7 @@ class Companion(Record, frozen=True):
     backends: tuple[str, ...] = ()
     needs: tuple[SystemNeed, ...] = ()
     only_source: bool = False
-    build: BuildNeeds | None = None
+    compiler: Compiler = ""
     extras: dict[str, tuple[int, ...]] = {}
     beside_cuda: dict[str, BesideCuda] = {}
     through: tuple[str, ...] = ()
@@ -187,12 +173,6 @@ def trial(name: str) -> Trial | None:
     """Return how to try a distribution beyond its import; None where no way is known."""
     row = companion(name)
     return Trial(call=row.call, on_cpu={"safe": True, "no": False}.get(row.on_cpu)) if row and row.call else None
-
-
-def build_needs(name: str) -> BuildNeeds | None:
-    """Return what a build of a distribution from source needs; None where that is not known."""
-    row = companion(name)
-    return row.build if row else None
 
 
 def wheel_sources(need: Requirement, torch: str, variant: str, platform: str) -> tuple[WheelSource, ...]:

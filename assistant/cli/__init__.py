@@ -11,9 +11,9 @@ import sys
 import click
 
 from assistant import __version__
-from assistant.cli.terminal import echo
+from assistant.cli.terminal import echo, unwritten
 from assistant.host.interrupts import REQUESTS_TO_END, heed_requests_to_end
-from assistant.host.streams import keep_log, settle_streams
+from assistant.host.streams import drained, keep_log, settle_streams
 from assistant.host.uv import by_uvx
 from assistant.i18n import FOLDER, LANGUAGES, STARTED_AS, _, as_typed, say, sentences, show_options, use_language
 from assistant.model.errors import AssistantError, Cancelled
@@ -45,9 +45,6 @@ COMMANDS = {
     "labs": "labs",
     "fleet": "fleet",
     "contribute": "contribute",
-    "rules": "authoring",
-    "machines": "authoring",
-    "schema": "authoring",
 }
 FIRST = ("plan", "setup", "doctor", "diagnose", "lab")  # what a newcomer may want to begin with
 
@@ -108,6 +105,8 @@ def main() -> None:
     keep_log()
     heed_requests_to_end()
     code = _run()
+    if (reason := drained()) and not code:
+        code = _print_failure(unwritten(reason))
     for number in REQUESTS_TO_END:  # while Python tidies up they would change the exit code
         signal.signal(number, signal.SIG_IGN)
     sys.exit(code)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import TracebackType
 
 from rich.progress import Progress as Bars
@@ -10,33 +9,24 @@ from rich.progress import ProgressColumn, SpinnerColumn, TextColumn
 from rich.progress import Task as Line
 from rich.progress_bar import ProgressBar
 from rich.table import Column
-from rich.text import Text
 
 from assistant.cli.console import Terminal
 from assistant.i18n import render
 from assistant.model.event import Event, Progress
-from assistant.session.progress import TITLES, Overall
+from assistant.session.progress import TITLES
 from assistant.session.session import Session
-
-Ask = Callable[[], Overall | None]
 
 
 class Bar:
-    """A line at the foot of the terminal: what a session does, how far all of it is, and how long it still takes.
-
-    While something works that is no part of an installation, it only moves.
-    """
+    """A line at the foot of the terminal: what a session does, how far that is, and how fast."""
 
     def __init__(self, session: Session, *, hidden: bool) -> None:
-        def overall() -> Overall | None:
-            return session.overall
-
         terminal = Terminal(stderr=True)
         said = TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis"))
         spinner = SpinnerColumn("dots" if terminal.encoding.startswith("utf") else "line")  # rich does so for bars
-        columns = (spinner, said, _Share(overall), _TimeLeft(overall))
+        self._share = _Share()
         off = hidden or not terminal.is_terminal
-        self._bars = Bars(*columns, console=terminal, transient=True, disable=off, expand=True)
+        self._bars = Bars(spinner, said, self._share, console=terminal, transient=True, disable=off, expand=True)
         self._line = self._bars.add_task("", total=None)
         session.listen(self._hear)
 
@@ -64,32 +54,18 @@ class Bar:
         """Show what a task says of itself; a part of an installation has the same words throughout."""
         if isinstance(event, Progress):
             said = TITLES[event.part] if event.part else event.text
+            self._share.share = event.share
             self._bars.update(self._line, description=f"{render(said)}  {render(event.figures)}".strip())
 
 
 class _Share(ProgressColumn):
-    """One bar from the first byte to the last check; it only moves where nobody knows how long something takes."""
+    """A bar for what runs; it only moves where nobody knows how far that is."""
 
-    def __init__(self, overall: Ask) -> None:
+    share: float | None = None
+
+    def __init__(self) -> None:
         super().__init__(table_column=Column(ratio=1, min_width=8))
-        self._overall = overall
 
     def render(self, task: Line) -> ProgressBar:
-        """Draw it as far as the installation is by now."""
-        now = self._overall()
-        return ProgressBar(
-            total=1, completed=now.share if now else 0, pulse=now is None, animation_time=task.get_time()
-        )
-
-
-class _TimeLeft(ProgressColumn):
-    """The time that the whole installation still takes."""
-
-    def __init__(self, overall: Ask) -> None:
-        super().__init__(table_column=Column(no_wrap=True))
-        self._overall = overall
-
-    def render(self, task: Line) -> Text:  # noqa: ARG002 - rich's signature
-        """Say it, as far as it is known."""
-        now = self._overall()
-        return Text(render(now.left) if now else "", style="dim")
+        """Draw it."""
+        return ProgressBar(total=1, completed=self.share or 0, pulse=self.share is None, animation_time=task.get_time())

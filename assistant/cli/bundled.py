@@ -29,7 +29,7 @@ from assistant.cli.terminal import echo, echo_json, json_option, yes_option
 from assistant.detect import detect
 from assistant.host.live import LiveHost
 from assistant.i18n import _
-from assistant.install import Consent, Sources
+from assistant.install import Sources
 from assistant.model.errors import AssistantError, BadInput
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend
@@ -76,7 +76,7 @@ def install(folder: Path, target: str, to: str, *, dry_run: bool, yes: bool, as_
     bundle = read_bundle(folder)
     if not bundle.made:
         raise BadInput(_("The bundle is not finished."), hint=_("Run `assistant bundle make` again."))
-    sources = Sources(LiveHost(), find_links=(str(folder / WHEELS),), offline=True, consent=Consent(builds=False))
+    sources = Sources(LiveHost(), find_links=(str(folder / WHEELS),), offline=True)
     asks = not (yes or as_json) and sys.stdin.isatty()
     journey = Journey(State(target="" if target == "new" else target), sources, quiet=as_json, asks=asks)
     place = Path(to).expanduser() if to else folder / REPORTS

@@ -10,6 +10,7 @@ from rich.segment import Segment
 from rich.text import Text
 
 from assistant.cli.fold import indent, pieces
+from assistant.cli.terminal import printing
 from assistant.model.visible import visible
 
 UNBOUND = 10_000  # chosen: columns; more than any row of ours has
@@ -33,6 +34,10 @@ class Terminal(Console):
 
     def print(self, *objects: Any, folds: bool = True, **options: Any) -> None:  # noqa: ANN401 - rich's signature
         """Print; a single text is folded unless it must stay as it is."""
+        with printing():
+            self._print(objects, folds=folds, **options)
+
+    def _print(self, objects: tuple[Any, ...], *, folds: bool, **options: Any) -> None:  # noqa: ANN401 - likewise
         if not folds or len(objects) != 1 or not isinstance(objects[0], Text) or not self.is_terminal:
             super().print(*objects, **options)
             return

@@ -75,9 +75,7 @@ def _look(record: str | None, replay: str | None, overrides: dict[str, str]) -> 
         return detect_machine(host, overrides=overrides)
     recorder = RecordingHost(host)
     found = detect_machine(recorder, overrides=overrides)
-    from assistant.session.recordings import with_expected  # noqa: PLC0415 - detection needs no planner
-
-    write_file(record, with_expected(write_recording(recorder, Path(record).stem), record))
+    write_file(record, write_recording(recorder, Path(record).stem))
     return found
 
 

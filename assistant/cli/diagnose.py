@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import click
 
 from assistant.cli.inputs import (
-    add_rules,
     host_of,
     only_one,
     print_answers,
@@ -15,7 +14,6 @@ from assistant.cli.inputs import (
     read_lines,
     read_text,
     replay_option,
-    rules_option,
     write_file,
 )
 from assistant.cli.terminal import echo, echo_json, json_option
@@ -45,11 +43,10 @@ class Case(Record, frozen=True):
 )
 @click.option("--machine", metavar="FILE", help="The machine that the log comes from, as `detect --json` prints it.")
 @replay_option
-@rules_option
 @click.option(
     "--report",
     metavar="FILE.md",
-    help="Write a report in the form that the project's issues ask for, private data removed.",
+    help="Write the answer and the log as Markdown to ask for help with, private data removed.",
 )
 @click.option(
     "--share", metavar="FILE.html", help="Write the answer as a page to send to somebody, private data removed."
@@ -60,7 +57,6 @@ def diagnose(
     batch: str | None,
     machine: str | None,
     replay: str | None,
-    rules: tuple[str, ...],
     *,
     as_json: bool,
     **files: str | None,
@@ -69,7 +65,6 @@ def diagnose(
     only_one(machine=machine, replay=replay, batch=batch)
     if batch and log:
         raise click.UsageError(say("--batch reads its logs from a file and cannot be combined with LOG."))
-    add_rules(rules)
     if batch:
         print_answers(read_lines(batch), _of_line)
         return
@@ -107,10 +102,10 @@ def _write(
 ) -> None:
     """Write the files that were asked for, by their options."""
     if report := files["report"]:
-        from assistant.session.issue import issues  # noqa: PLC0415 - most ask for no file
+        from assistant.session.log_report import log_report  # noqa: PLC0415 - most ask for no file
 
         found = (diagnosis for diagnosis, _line in causes)
-        write_file(report, issues(log, machine, found)[0].text)
+        write_file(report, log_report(log, machine, found))
     if share := files["share"]:
         from assistant.cli.share import share_page  # noqa: PLC0415 - likewise
 

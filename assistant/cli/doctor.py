@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from assistant.cli.inputs import add_rules, host_of, replay_option, rules_option
+from assistant.cli.inputs import host_of, replay_option
 from assistant.cli.terminal import echo, echo_json, json_option
 from assistant.host.base import Host
 from assistant.i18n import _, ngettext, say
@@ -16,16 +16,14 @@ from assistant.session.doctor import examine
 @click.command()
 @replay_option
 @click.option("--target", metavar="PATH", help="Check the packages of this environment, not those of this Python.")
-@rules_option
 @click.option("--verbose", "-v", is_flag=True, help="Show remedies for every line, not only for problems.")
 @json_option
-def doctor(replay: str | None, target: str | None, rules: tuple[str, ...], *, verbose: bool, as_json: bool) -> None:
+def doctor(replay: str | None, target: str | None, *, verbose: bool, as_json: bool) -> None:
     """Check this machine: one line for each check, with fixes for what is wrong."""
     if replay and target:
         raise click.UsageError(
             say("--target names an environment of this machine and cannot be combined with --replay.")
         )
-    add_rules(rules)
     host = host_of(replay)
     findings = examine(host, _site(target, host) if target else None)
     if as_json:

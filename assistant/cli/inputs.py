@@ -11,7 +11,7 @@ from typing import cast
 
 import click
 
-from assistant.cli.terminal import echo, echo_json
+from assistant.cli.terminal import echo_json
 from assistant.host.base import Host
 from assistant.host.files import write_named
 from assistant.host.live import LiveHost
@@ -105,23 +105,6 @@ def host_of(replay: str | None) -> Host:
     if replay in shipped() or not (Path(replay).exists() or set(replay) & set("./\\")):
         return ReplayHost(load(replay))
     return ReplayHost(read_recording(read_text(replay), replay))
-
-
-rules_option = click.option(
-    "--rules",
-    multiple=True,
-    metavar="FILE",
-    help="Use the rules of this file, too, as `rules new` begins one; may be given several times.",
-)
-
-
-def add_rules(names: tuple[str, ...]) -> None:
-    """Let the rules of files count, and say which of the user's folder do not; raise `BadInput` for a bad file."""
-    from assistant.diagnose import load_rules, use_rules  # noqa: PLC0415 - most commands need no rules
-
-    use_rules({name: read_text(name) for name in names})
-    if remark := load_rules().remark:
-        echo(remark, err=True)
 
 
 def only_one(**options: object) -> None:

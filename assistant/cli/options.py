@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from assistant.catalog.recipes import bundle_of
 from assistant.cli.terminal import Option
@@ -104,8 +105,13 @@ source_options = together(
 )
 
 
-def place(name: str) -> str:
-    """Take the words for a place as they are, and a folder by its whole path: `./kernel` is a folder of that name."""
+def place(context: click.Context, option: click.Parameter, name: str) -> str:
+    """Take the words for a place as they are, and a folder by its whole path: `./kernel` is a folder of that name.
+
+    An empty one that was typed is refused: it is a variable that was not set, and no wish for the default.
+    """
+    if not name and context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE:
+        raise BadInput(_("{name} is empty.", name=option.opts[0]), hint=_("Name a folder, or leave it out."))
     return name if name in {"", "new", KERNEL} else str(full_path(name))
 
 
@@ -113,7 +119,7 @@ target_option = click.option(
     "--target",
     default="",
     metavar="new|kernel|PATH",
-    callback=each(place),
+    callback=place,
     help="Where to install; a new environment by default.",
 )
 prefix_kernel_option = click.option(

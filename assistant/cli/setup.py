@@ -6,13 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import click
-from packaging.requirements import Requirement
 
 from assistant.cli.draw import draw_preview
 from assistant.cli.journey import Journey, refuse_failed
 from assistant.cli.options import (
     dry_run_option,
-    each,
     place,
     prefix_kernel_option,
     project_options,
@@ -27,7 +25,7 @@ from assistant.cli.project import agree_project, project_of
 from assistant.cli.terminal import echo_json, json_option, yes_option
 from assistant.host.live import LiveHost
 from assistant.i18n import _
-from assistant.install import Consent, Sources, check_requirement
+from assistant.install import Consent, Sources
 from assistant.model.errors import BadInput
 from assistant.model.record import replace
 from assistant.session.answers import of_preview
@@ -36,9 +34,7 @@ from assistant.session.resume import last_setup, setup_of
 from assistant.session.state import State, Task
 
 agreement_options = together(
-    yes_option(
-        help="Answer yes to every question, except about builds from source and names that several indexes hold."
-    ),
+    yes_option(help="Answer yes to every question, except about names that several indexes hold."),
     click.option(
         "--with-cuda-libraries",
         "with_cuda",
@@ -47,19 +43,12 @@ agreement_options = together(
     ),
     click.option("--keep", is_flag=True, help="Keep the installation even if its verification fails."),
     click.option("--installer", type=click.Choice(["uv", "pip"]), default="uv", help="The program that installs."),
-    click.option(
-        "--build-from-source",
-        multiple=True,
-        metavar="NAME",
-        callback=each(lambda name: Requirement(check_requirement(name)).name),
-        help="Build this package if it comes only as source: that runs its author's code.",
-    ),
     trust_index_option,
 )
 
 
 @click.command()
-@click.option("--target", default="", metavar="PATH", callback=each(place), help="Folder of the new environment.")
+@click.option("--target", default="", metavar="PATH", callback=place, help="Folder of the new environment.")
 @click.option("--to", "folder", default="", metavar="DIR", help="Folder of the exported files.")
 @request_options
 @project_options
@@ -121,14 +110,13 @@ def verify(target: str, device: str, *, full: bool, as_json: bool) -> None:
 def _prepared(
     target: str, folder: str, options: dict[str, Any], *, quiet: bool, asks: bool, dry_run: bool = False
 ) -> Journey:
-    """Detect, plan and resolve the packages; a dry run builds nothing and asks for no consent."""
+    """Detect, plan and resolve the packages; a dry run asks for no consent."""
     host = LiveHost()
     request, project = request_of(options), project_of(options, options["trust_index"])
     if project:
         request = agree_project(request, project, asks=asks and not dry_run, all_taken=dry_run, quiet=quiet)
     request = with_own_python(request, target, host)
-    built, indexes = options.pop("build_from_source"), options.pop("trust_index")
-    consent = Consent(built=built, builds=not dry_run, indexes=indexes, asks=not dry_run)
+    consent = Consent(indexes=options.pop("trust_index"), asks=not dry_run)
     kernels, keep = options.pop("prefix_kernel", ""), options.pop("keep")
     state = State(target=target, kernels=kernels, folder=folder, request=request, keep=keep)
     with_cuda = options.pop("with_cuda")

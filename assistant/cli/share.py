@@ -16,7 +16,7 @@ from assistant.model.shell import shell_of
 from assistant.model.visible import visible
 from assistant.privacy import redact
 from assistant.session.diagnosis import places, unexplained
-from assistant.session.issue import issues
+from assistant.session.log_report import log_report
 from assistant.session.state import Place
 from assistant.views import machine_rows, remedy_blocks
 
@@ -39,15 +39,14 @@ def share_page(log: Log, machine: Machine, causes: Iterable[tuple[Diagnosis, int
     shown: tuple[Diagnosis, ...] = redact(tuple(cause for cause, _line in found), known=known)
     where: tuple[Place | None, ...] = redact(places(log, (line for _cause, line in found)), known=known)
     here: Machine = redact(machine, known=known)
-    issue = issues(log, machine, shown)[0]
     title = as_typed(shown[0].title) if shown else say("No known problem matches this log.")
     parts = [
         *(_cause(*each, here, first=not number) for number, each in enumerate(zip(shown, where, strict=True))),
         _unknown(log, here) if not shown else "",
         tag("h2", say("The computer")),
         tag("table", *(tag("tr", tag("th", label, scope="row"), tag("td", value)) for label, value in _rows(here))),
-        tag("h2", say("As Markdown for an issue of {project}", project=issue.project)),
-        tag("details", tag("summary", say("Show the report")), tag("pre", issue.text)),
+        tag("h2", say("As Markdown")),
+        tag("details", tag("summary", say("Show the report")), tag("pre", log_report(log, machine, shown))),
         tag(
             "footer", say("Written by torch-setup-assistant {version}; private data was removed.", version=__version__)
         ),

@@ -6,7 +6,8 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -14,6 +15,7 @@ import click
 from assistant.cli.fold import folded
 from assistant.host.keyboard import forget_typed
 from assistant.i18n import Text, _, render
+from assistant.model.errors import WorkFailed
 from assistant.model.record import to_json, with_words
 from assistant.model.visible import visible
 
@@ -33,7 +35,27 @@ def echo(text: Text = "", *, err: bool = False) -> None:
     stream = sys.stderr if err else sys.stdout
     if stream and stream.isatty():
         shown = "\n".join(folded(shown, shutil.get_terminal_size().columns))
-    click.echo(shown, err=err)
+    with printing():
+        click.echo(shown, err=err)
+
+
+def unwritten(reason: str) -> WorkFailed:
+    """Return the failure of an answer that could not be printed whole."""
+    return WorkFailed(
+        _("The answer could not be written: {reason}.", reason=reason),
+        hint=_("Make room where it goes, or send it elsewhere."),
+    )
+
+
+@contextmanager
+def printing() -> Iterator[None]:
+    """Turn the failure of what prints, such as a full disk, into its sentence."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise  # nobody reads any more
+    except OSError as error:
+        raise unwritten(error.strerror or str(error)) from error
 
 
 def echo_json(value: object, *, indent: int = 2) -> None:
@@ -46,7 +68,9 @@ def echo_json(value: object, *, indent: int = 2) -> None:
 
 def echo_record(value: object, *, indent: int = 2) -> None:
     """Print a record as its own JSON, without sentences, for whoever decodes it again; in ASCII, too."""
-    click.echo(_BEYOND_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], to_json(value, indent=indent)))
+    text = _BEYOND_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], to_json(value, indent=indent))
+    with printing():
+        click.echo(text)
 
 
 ANSWERS = {"y": True, "yes": True, "是": True, "n": False, "no": False, "否": False}

@@ -71,10 +71,8 @@ _SELDOM = (  # for the command line alone
     Fact("nvidia_driver_state", "nvidia_driver_state", "nouveau"),
     Fact("nvidia_smi_output", "nvidia_smi_output", "No devices were found"),
     Fact("rocm_tools", "rocm_tools", "true", _YES_NO),
-    Fact("nvcc", "nvcc", "13.0", _VERSION),
-    Fact("cuda_home_state", "cuda_home_state", "missing", _Kind(values=("ready", "missing", "no-nvcc"))),
 )
-_GROUPS = {"env", "packages", "compilers"}  # of facts that have any name
+_GROUPS = {"env", "packages"}  # of facts that have any name
 _OF_GPU = (
     Fact("vendor", _("maker"), "amd", _Kind(values=tuple(vendor.value for vendor in Vendor))),
     Fact("name", _("name"), "Radeon RX 7900 XTX"),

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
-from assistant.detect import amd, common, linux, macos, nvidia, toolchain, windows, wsl
+from assistant.detect import amd, common, linux, macos, nvidia, windows, wsl
 from assistant.detect.gpus import merge
 from assistant.detect.observations import Notes
 from assistant.detect.overrides import overridden
@@ -25,8 +25,6 @@ COMMON: tuple[Probe, ...] = (
     common.environment,
     common.packages,
     common.kernels,
-    toolchain.compilers,
-    toolchain.cuda_toolkit,
 )
 PROBES: dict[str, tuple[Probe, ...]] = {
     "Linux": (

@@ -8,9 +8,8 @@ from assistant.diagnose.interpreters import UV_OPTIONS, Interpreter, interpreter
 from assistant.diagnose.kits import supposed_cuda
 from assistant.diagnose.launch import launched, relaunched
 from assistant.diagnose.log import Log, read_log
-from assistant.diagnose.own_rules import lacking, new_rules
 from assistant.diagnose.phrasings import resembled
-from assistant.diagnose.rules import PlanRequest, Rule, RuleFile, RuleRemedy, load_rules, rules_folder, use_rules
+from assistant.diagnose.rules import PlanRequest, Rule, RuleRemedy, load_rules
 from assistant.diagnose.symptoms import symptoms
 
 __all__ = [
@@ -20,29 +19,24 @@ __all__ = [
     "Match",
     "PlanRequest",
     "Rule",
-    "RuleFile",
     "RuleRemedy",
     "as_remedy",
     "check_packages",
     "check_up",
     "diagnose",
     "interpreter_of",
-    "lacking",
     "launched",
     "load_rules",
     "matches",
     "merged",
     "near",
-    "new_rules",
     "placed",
     "question",
     "read_log",
     "relaunched",
     "remedies_for",
     "resembled",
-    "rules_folder",
     "supposed_cuda",
     "symptoms",
-    "use_rules",
     "variables",
 ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from assistant.catalog.toolchains import cuda_of
 from assistant.diagnose.causes import Cause
 from assistant.diagnose.extensions import triton
 from assistant.diagnose.surroundings import Surroundings, known
@@ -190,7 +189,7 @@ def package_built(case: Surroundings) -> dict[str, str]:
 
 
 def _torch(case: Surroundings) -> dict[str, str]:
-    cuda = cuda_of(case.build)
+    cuda = case.torch_cuda
     return {**({"torch": case.torch} if case.torch else {}), **({"cuda": cuda} if cuda else {})}
 
 

@@ -9,7 +9,6 @@ from typing import NamedTuple
 from packaging.specifiers import SpecifierSet
 
 from assistant.catalog import number
-from assistant.catalog.toolchains import cuda_of
 from assistant.diagnose.builds import build_causes
 from assistant.diagnose.causes import Cause
 from assistant.diagnose.extensions import module_causes, musl_causes, pair_causes, symbol_causes, told_causes
@@ -191,7 +190,7 @@ def _shares(case: Surroundings, major: int) -> bool:
     """Return whether torch needs cuDNN 9 from the very distribution: pip would put cuDNN 8 in its place."""
     if re.search(rf"nvidia-cudnn-cu{major}[ =]{{1,30}}9", case.text):
         return True
-    own = (cuda_of(case.build) or "").partition(".")[0] == str(major)
+    own = case.torch_cuda.partition(".")[0] == str(major)
     return own and case.machine.os == "linux" and number(case.torch) >= _CUDNN_9_SINCE
 
 
@@ -206,7 +205,7 @@ def _wheel(case: Surroundings, wanted: _Wanted) -> dict[str, str]:
     row, version = wanted.named.row, wanted.named.major
     if row is None:
         return {}
-    own = {int(cuda.partition(".")[0])} if (cuda := cuda_of(case.build)) else set()
+    own = {int(cuda.partition(".")[0])} if (cuda := case.torch_cuda) else set()
     majors = row.cuda_majors(version) if row.kind != "torch-cuda" else tuple(own)
     asked = own & set(majors) if wanted.asks and wanted.asks.kind == "torch" else set()
     major = max(asked or ({_USUAL} & set(majors)) or majors, default=0)

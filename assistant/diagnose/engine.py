@@ -9,9 +9,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from assistant.catalog.toolchains import compiler_command
 from assistant.diagnose.causes import Cause
 from assistant.diagnose.computed import computed_causes, supposed_causes
+from assistant.diagnose.kits import compiler_command
 from assistant.diagnose.log import Log, read_log
 from assistant.diagnose.named import named
 from assistant.diagnose.outcome import ended_well
@@ -262,7 +262,7 @@ def _named(remedy: RuleRemedy, names: Mapping[str, str]) -> RuleRemedy | None:
 
 def _filled(commands: tuple[str, ...], machine: Machine) -> list[str]:
     """Put in the command that installs a C++ compiler on a machine's system, "" where none is known."""
-    command = compiler_command(machine.os, machine.os_version)
+    command = compiler_command(machine)
     return [one.replace("{install-compiler}", command) for one in commands]
 
 

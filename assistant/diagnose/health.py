@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from assistant.diagnose.predicates import ask, installed_of, torch_cuda
+from assistant.diagnose.predicates import ask, installed_of
 from assistant.diagnose.rules import Case, Check, load_rules
 from assistant.i18n import _
 from assistant.model.finding import Finding, Severity
@@ -64,9 +64,6 @@ def _values(case: Case, machine: Machine, installed: list[str]) -> dict[str, obj
         "torch": machine.packages.get("torch"),
         "numpy": machine.packages.get("numpy"),
         "driver": machine.nvidia_driver,
-        "nvcc": machine.nvcc,
-        "cuda": torch_cuda(machine),
-        "gcc": (machine.compilers or {}).get("g++"),
         "gpus": ", ".join(gpu.name or gpu.vendor.value for gpu in machine.gpus),
         "targets": ", ".join(sorted(targets)),
         "memory": machine.memory_gb,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 
+from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from assistant.catalog import load_catalog
-from assistant.catalog.toolchains import Toolkit, cuda_of, oldest_gcc, toolkits
 from assistant.diagnose.surroundings import Surroundings
 from assistant.diagnose.tables import table
 from assistant.diagnose.wants import pairs
+from assistant.model.machine import Machine
 from assistant.model.record import Record
 
 # What shows that the program runs in an environment of conda: its folders, its commands.
@@ -27,6 +28,29 @@ _PORTABLE = re.compile(r"([a-z]:\\[\w .()+\\-]{0,200}?)\\(?:lib\\site-packages|p
 _OWN = 'python -c "import torch; print(torch.version.cuda)"'  # read by the shell, where nobody told the version
 
 
+class Toolkit(Record, frozen=True):
+    """CUDA's compiler in one release: the newest GCC that it takes, and the first Visual C++ (`cl`) that it refuses."""
+
+    cuda: str
+    gcc: int
+    cl: str
+
+
+class _Headers(Record, frozen=True):
+    """The oldest GCC that the C++ headers of some releases of torch take."""
+
+    torch: str
+    gcc: int
+
+
+class _Compiler(Record, frozen=True):
+    """The command that installs a C++ compiler; `names` are beginnings of a distribution's name, () for any."""
+
+    system: str
+    command: str
+    names: tuple[str, ...] = ()
+
+
 class Toolset(Record, frozen=True):
     """A toolset of Visual C++ whose compiler stands `below` a version, and its installer's component."""
 
@@ -41,6 +65,9 @@ class _File(Record, frozen=True):
     headers_at: str
     onnxruntime_for_cudnn_8: str
     driver: dict[str, str]
+    toolkit: tuple[Toolkit, ...]
+    torch_headers: tuple[_Headers, ...]
+    compiler: tuple[_Compiler, ...]
     toolset: tuple[Toolset, ...]
     headers: dict[str, str]
     repositories: dict[str, str]
@@ -66,7 +93,7 @@ def cuda_wanted(case: Surroundings) -> str:
     """Return the CUDA that a build must be made with: what the message says of PyTorch, or PyTorch's own; "" else."""
     told = next((one.wanted for one in pairs(case.text) if one.subject == "nvcc" and re.match(r"\d", one.wanted)), "")
     found = _BUILD.search(case.text)
-    return told or cuda_of(case.build) or (f"{found[1]}.{found[2]}" if found else "")
+    return told or case.torch_cuda or (f"{found[1]}.{found[2]}" if found else "")
 
 
 def kit_names(case: Surroundings) -> dict[str, str]:
@@ -95,26 +122,37 @@ def _has(folder: str, cuda: str) -> bool:
 
 
 def nvcc_there(case: Surroundings) -> Toolkit | None:
-    """Return what is known of the nvcc that a build calls; None where the log and the machine do not tell it."""
+    """Return what is known of the nvcc that a build calls; None where the log does not tell it."""
     found = _NVCC.search(case.text)
     version = next(filter(None, found.groups()), "") if found else ""
-    return toolkits().get(version or case.machine.nvcc or cuda_wanted(case))
+    version = version or cuda_wanted(case)
+    return next((one for one in kits().toolkit if one.cuda == version), None)
 
 
 def compiler_names(case: Surroundings) -> dict[str, str]:
     """Name the newest g++ and the toolset of Visual C++ that nvcc takes, and the oldest g++ that PyTorch takes."""
     kit = nvcc_there(case)
-    oldest = oldest_gcc(case.torch.partition("+")[0] or load_catalog().releases[0].version)
-    names = {"least_gcc": str(oldest or 9)}
+    torch = case.torch.partition("+")[0] or load_catalog().releases[0].version
+    fitting = (row.gcc for row in kits().torch_headers if SpecifierSet(row.torch).contains(torch, prereleases=True))
+    names = {"least_gcc": str(max(fitting, default=9))}
     if kit is None:
         return names
     names |= {"nvcc": kit.cuda, "most_gcc": str(kit.gcc)}
-    sets = [one for one in kits().toolset if kit.cl and Version(one.below) <= Version(kit.cl)]
+    sets = [one for one in kits().toolset if Version(one.below) <= Version(kit.cl)]
     best = max(sets, key=lambda one: Version(one.below), default=None)
     if best is None:
         return names
     names |= {"toolset": best.version, "component": best.component}
     return {**names, **({"older_component": best.component} if best.below != kits().toolset[-1].below else {})}
+
+
+def compiler_command(machine: Machine) -> str:
+    """Return the command that installs a C++ compiler on a machine's system, "" where none is known."""
+    name = (machine.os_version or "").lower()
+    rows = (
+        row for row in kits().compiler if row.system == machine.os and (not row.names or name.startswith(row.names))
+    )
+    return next((row.command for row in rows), "")
 
 
 def header_names(case: Surroundings) -> dict[str, str]:

@@ -32,7 +32,7 @@ def _glibc(case: Surroundings) -> dict[str, str]:
     found = _REQUIRED.search(case.text)
     package = case.package(found.start(), found[2]) if found else ""
     row = companion(package) if package else None
-    if not found or found[1] != "glibc" or row is None or row.build is None:
+    if not found or found[1] != "glibc" or row is None or not row.compiler:
         return {}
     return {"built_here": source_of(package), "package": package}
 
@@ -175,7 +175,7 @@ def _failing(case: Surroundings) -> dict[str, str]:
 def _only_one(case: Surroundings) -> str:
     """Return the one package with compiled code that a text names; "" for none or several."""
     words = {word.replace("_", "-") for word in re.findall(r"[a-z][\w-]{3,40}", case.text)}
-    compiled = [name for name in known_names() & words if (row := companion(name)) and row.build]
+    compiled = [name for name in known_names() & words if (row := companion(name)) and row.compiler]
     return compiled[0] if len(compiled) == 1 else ""
 
 

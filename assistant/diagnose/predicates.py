@@ -11,7 +11,6 @@ from packaging.version import InvalidVersion, Version
 
 from assistant.catalog import TorchWheel, has_code, identified, load_catalog, number
 from assistant.catalog.needs import sharing
-from assistant.catalog.toolchains import cuda_of, toolkits
 from assistant.i18n import Text, _
 from assistant.model.errors import BadInput
 from assistant.model.machine import Gpu, Machine, Vendor
@@ -136,11 +135,6 @@ def _range(name: str) -> Callable[[Machine, str], Verdict]:
     return predicate
 
 
-def torch_cuda(machine: Machine) -> str | None:
-    """Return the CUDA that torch was built with, by its version's tag (`2.9.1+cu130`); None where that is silent."""
-    return cuda_of(machine.packages.get("torch", "").partition("+")[2])
-
-
 def _driver_fits(machine: Machine, wanted: bool) -> Verdict:  # noqa: FBT001 - the rule's argument
     """Return whether NVIDIA's driver runs the CUDA that torch was built with."""
     build = _build(machine)
@@ -175,26 +169,6 @@ def _build(machine: Machine) -> TorchWheel | None:
     variant = tag or load_catalog().build_of(version, "pypi", platform)
     wheels = load_catalog().wheels(platform, None, variant) if version and variant else ()
     return next((one for one in wheels if one.version == version and one.variant == variant), None)
-
-
-def _nvcc_fits(machine: Machine, wanted: bool) -> Verdict:  # noqa: FBT001 - the rule's argument
-    """Return whether nvcc is of the CUDA that torch was built with."""
-    cuda = torch_cuda(machine)
-    return (machine.nvcc == cuda) == wanted if machine.nvcc and cuda else None
-
-
-def _nvcc_on_pypi(machine: Machine, wanted: bool) -> Verdict:  # noqa: FBT001 - the rule's argument
-    """Return whether PyPI has nvcc of the CUDA that torch was built with, so that the assistant can build for it."""
-    cuda = torch_cuda(machine)
-    kit = toolkits().get(cuda or "")
-    return bool(kit and kit.requirement) == wanted if cuda else None
-
-
-def _nvcc_takes_gcc(machine: Machine, wanted: bool) -> Verdict:  # noqa: FBT001 - the rule's argument
-    """Return whether nvcc takes the machine's g++."""
-    kit = toolkits().get(machine.nvcc or "")
-    taken = kit.takes_gcc((machine.compilers or {}).get("g++", "")) if kit else None
-    return None if taken is None else taken == wanted
 
 
 def _env_any(machine: Machine, wanted: dict[str, str]) -> Verdict:
@@ -233,10 +207,6 @@ PREDICATES: dict[str, tuple[type, Callable[[Machine, Any], Verdict]]] = {
     "memory_gb": (str, _range("memory_gb")),
     "driver_fits": (bool, _driver_fits),
     "code_fits": (bool, _code_fits),
-    "nvcc_fits": (bool, _nvcc_fits),
-    "nvcc_on_pypi": (bool, _nvcc_on_pypi),
-    "nvcc_takes_gcc": (bool, _nvcc_takes_gcc),
-    "cuda_home": (str, _text("cuda_home_state")),
     "installed": (dict, _installed),
     "builds_differ": (list, _builds_differ),
     "targets": (int, _targets),
@@ -254,7 +224,7 @@ def wrong_in(where: str, reason: Text) -> BadInput:
     """Return the error for a file of rules; `where` names the file and the rule."""
     return BadInput(
         _("{where}: {reason}.", where=where, reason=reason),
-        hint=_("Correct it there; `assistant schema rules` prints the form of these files."),
+        hint=_("Correct it there."),
     )
 
 

@@ -1,37 +1,29 @@
-"""Reads the rules: TOML files, one per backend, and those of users; what is misspelt or unknown fails at loading."""
+"""Reads the rules: TOML files, one per backend; what is misspelt or unknown fails at loading."""
 
 from __future__ import annotations
 
 import re
 import tomllib
 from collections.abc import Mapping
-from contextlib import suppress
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
 from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from assistant.diagnose.patterns import endless
 from assistant.diagnose.predicates import check_facts, wrong_in
-from assistant.host.files import read_plain
-from assistant.host.folders import user_data
-from assistant.i18n import Message, Text, _, learn, sentences
+from assistant.i18n import Message, _
 from assistant.model.errors import BadInput
 from assistant.model.finding import Severity
-from assistant.model.machine import Machine
 from assistant.model.plan import Backend
 from assistant.model.record import Record, from_plain
 
-RULES_LIMIT = 1 << 20  # bytes, chosen: of a file; the largest shipped one has 100 kB
 SHORTEST = 3  # characters of a literal that is looked for; two where they are Chinese
 # The parts of a pattern: `\.` (a character), `\d` or `[a-z]`, `(` `)` `|`, `?` `*` `{0,3}`, `+` `{2}` `.` `^`, `x`.
 _PARTS = re.compile(
     r"\\([^A-Za-z0-9])|\\.|\[(?:\\.|[^\]\\]){1,200}\]|([()|])|([?*]|\{0(?:,\d*)?\})\??|[+^$.]\??|\{\d+(?:,\d*)?\}\??|(.)",
     re.DOTALL,
 )
-KEY = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _MARKED = re.compile("«([^»]{1,200})»")
 
 
@@ -106,18 +98,10 @@ class Asks(Record, frozen=True):
     unnamed: str
 
 
-class Example(Record, frozen=True):
-    """A log that shows a cause on a machine of which certain facts are known."""
-
-    log: str
-    machine: Machine
-
-
 class Rule(Record, frozen=True):
     """One cause: how it shows (`sign`, alternatives), why it happens, what helps (`remedy`), and who says so.
 
     It cannot be on a machine that is known to fail one of its `needs`, whatever a log says.
-    A user's rule brings its own examples: logs that it `shows` first for, and `healthy` ones that it must leave alone.
     A cause that is `software_only` lies in programs and packages: a GPU with a build of its own is not at fault. One
     that is `computed` needs no sign, and its texts and commands may hold placeholders such as {package}: a remedy with
     one that is not filled is left out, and `general` is said in place of such a cause.
@@ -135,8 +119,6 @@ class Rule(Record, frozen=True):
     computed: bool = False
     general: str = ""
     asks: Asks | None = None
-    shows: tuple[str | Example, ...] = ()
-    healthy: tuple[str, ...] = ()
 
     def lacks(self, names: Mapping[str, str]) -> bool:
         """Return whether a placeholder of the cause has no name."""
@@ -182,29 +164,22 @@ class Check(Record, frozen=True):
 
 
 class RuleFile(Record, frozen=True):
-    """A file of rules and of checks of machines, as of a day (YYYY-MM-DD).
-
-    In a user's file `zh_CN` holds the Chinese of its sentences by the English one.
-    """
+    """A file of rules and of checks of machines, as of a day (YYYY-MM-DD)."""
 
     as_of: Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\d$")]
     rule: tuple[Rule, ...] = ()
     check: tuple[Check, ...] = ()
-    zh_CN: dict[str, str] = {}  # noqa: N815 - the language's code
 
 
 class Rules:
     """All rules and checks in the order of their files, and for each pattern the texts of which every match holds one.
 
-    `read` are the files themselves. `marks` are those of the signs: of a long log the lines that hold one are kept.
-    `remark` says which files of the user's folder had to be passed over and why, "" for none.
+    `marks` are those of the signs: of a long log the lines that hold one are kept.
     """
 
-    def __init__(self, read: tuple[RuleFile, ...], remark: Text = "") -> None:
-        self.read = read
+    def __init__(self, read: tuple[RuleFile, ...]) -> None:
         self.rules = tuple(rule for file in read for rule in file.rule)
         self.checks = tuple(check for file in read for check in file.check)
-        self.remark = remark
         self.by_key = {rule.key: rule for rule in self.rules}
         self.literals = {text: literals(text) for rule in self.rules for text in rule.patterns}
         self.marks = frozenset().union(*(literals(text) for rule in self.rules for text in rule.signs))
@@ -282,94 +257,10 @@ def _fault(pattern: str) -> Message | None:
     return None
 
 
-def _own_fault(pattern: str) -> Message | None:
-    """Return what is wrong with a user's pattern beyond that: tests hold the shipped ones, and compiling takes time."""
-    try:
-        if endless(compiled(pattern)):
-            text = _("a repeat in the pattern {pattern} goes on too long; end it, as in {example}")
-            return text.format(pattern=pattern, example=".{0,80}")
-    except re.error as error:
-        return _("the pattern {pattern} is no regular expression: {reason}", pattern=pattern, reason=error)
-    return None
-
-
-class _Given:
-    """The files that this process was told to read, by their names."""
-
-    texts: Mapping[str, str] = {}
-    alone = False
-
-
-def use_rules(texts: Mapping[str, str], *, alone: bool = False) -> Rules:
-    """Let rules of users count in this process: texts of files by their names; `alone`: without the user's folder.
-
-    Raises `BadInput` naming the file, the rule and what is wrong; then all is as it was before.
-    """
-    before = _Given.texts, _Given.alone
-    _Given.texts, _Given.alone = texts, alone
-    load_rules.cache_clear()
-    try:
-        return load_rules()
-    except BadInput:
-        _Given.texts, _Given.alone = before
-        raise
-
-
-def rules_folder() -> Path:
-    """Return the folder whose files of rules always count for this user."""
-    return user_data() / "rules"
-
-
 @cache
 def load_rules() -> Rules:
-    """Read the shipped rules and checks, then those that were given, then those of the user's folder, once.
-
-    None takes the place of another. A file of the user's folder that has a fault is passed over, and `remark` says so.
-    """
+    """Read all rules and checks, once."""
     folder = files("assistant.diagnose")
     shipped = [*folder.joinpath("rules").iterdir(), folder.joinpath("health.toml")]
     shipped = sorted((item for item in shipped if item.name.endswith(".toml")), key=lambda item: item.name)
-    read = [read_rules(item.read_text("utf-8"), item.name) for item in shipped]
-    for name, text in _Given.texts.items():
-        read.append(_read_own(text, name, read))
-    aside: list[Text] = []
-    for path in () if _Given.alone else _in_folder():
-        try:
-            read.append(_read_own(read_plain(path, RULES_LIMIT).decode(), str(path), read))
-        except BadInput as error:
-            aside.append(error.message)
-        except (OSError, UnicodeDecodeError) as error:
-            aside.append(_("{file} cannot be read: {reason}.", file=path, reason=error))
-    for file in read:
-        learn("zh_CN", file.zh_CN)
-    return Rules(tuple(read), sentences(aside) if aside else "")
-
-
-def _in_folder() -> list[Path]:
-    with suppress(OSError):
-        return sorted(path for path in rules_folder().iterdir() if path.suffix == ".toml")
-    return []
-
-
-def _read_own(text: str, name: str, before: list[RuleFile]) -> RuleFile:
-    """Read a user's file, which takes no key that is there and has no pattern that could run for very long."""
-    file = read_rules(text, name)
-    _refuse_second(file.rule, name, {rule.key for known in before for rule in known.rule})
-    _refuse_second(file.check, name, {check.key for known in before for check in known.check})
-    for rule in file.rule:
-        where = f"{name}, {rule.key}"
-        if rule.computed:
-            raise wrong_in(where, _("only the assistant's own causes are computed; this one needs a `sign`"))
-        if fault := next(filter(None, map(_own_fault, rule.patterns)), None):
-            raise wrong_in(where, fault)
-    return file
-
-
-def _refuse_second(rows: tuple[Rule, ...] | tuple[Check, ...], name: str, known: set[str]) -> None:
-    for row in rows:
-        where = f"{name}, {row.key}"
-        if not KEY.fullmatch(row.key):
-            raise wrong_in(where, _("a key is words of small letters and digits with hyphens between them"))
-        if row.key in known:
-            raise wrong_in(where, _("this key is taken already; choose another one"))
-        known.add(row.key)
+    return Rules(tuple(read_rules(item.read_text("utf-8"), item.name) for item in shipped))

@@ -8,7 +8,6 @@ from functools import cached_property
 from packaging.utils import canonicalize_name
 
 from assistant.catalog.companions import Companion, carried_by_torch_index, companion, known_names, version_ranges
-from assistant.catalog.toolchains import cuda_of
 from assistant.diagnose.libraries import Requester, package_of, requester_in, requester_of
 from assistant.diagnose.log import Log
 from assistant.diagnose.outcome import died_at
@@ -31,6 +30,7 @@ _WANTS = re.compile(
 _CUDA = re.compile(
     r"(?:nvidia-\w{3,20}-cu(?=1\d\b)|release |cuda[-_ /v]{1,2}(?:version:? )?|cuda toolkit )(1[0-3])\.\d"
 )
+_CUDA_BUILD = re.compile(r"cu(\d{1,3})(\d)$")
 _FRAME = re.compile(
     r"(?:site|dist)-packages[\\/](\w{1,60}?)(?:\.cp\w{2,5}-[\w-]{1,60})?(?:\.(?:py|so|pyd|abi3)\b|[\\/])"
 )
@@ -93,15 +93,18 @@ class Surroundings:
         """The build of torch as its local version tells it, such as "cu130" or "cpu"; "" for unknown."""
         return self.torch.partition("+")[2].partition(".git")[0]
 
+    @property
+    def torch_cuda(self) -> str:
+        """The CUDA that torch was built with, such as "13.0"; "" for none and for unknown."""
+        found = _CUDA_BUILD.match(self.build)
+        return f"{found[1]}.{found[2]}" if found else ""
+
     @cached_property
     def cuda(self) -> frozenset[int]:
-        """The CUDA majors that are there: of the toolkit that is told, else of nvcc, else of torch."""
-        stated = (self.machine.packages.get("cuda"), self.machine.nvcc)
-        told = [version for version in stated if version and version[:2].isdigit()] or [
-            f"{found[1]}." for found in _CUDA.finditer(self.text)
-        ]
-        own = cuda_of(self.build)
-        return frozenset(int(version[:2]) for version in told or ([own] if own else []))
+        """The CUDA majors that are there: of the toolkit that is told, else of torch."""
+        stated = self.machine.packages.get("cuda", "")
+        told = [stated] if stated[:2].isdigit() else [f"{found[1]}." for found in _CUDA.finditer(self.text)]
+        return frozenset(int(version[:2]) for version in told or filter(None, [self.torch_cuda]))
 
     def spelt(self, at: int, name: str) -> str:
         """Return a name as its line spells it, which a loader's files need."""

@@ -113,12 +113,6 @@ def append_private(path: Path, text: str) -> None:
         file.write(text)
 
 
-def link(path: Path, to: str) -> None:
-    """Make a symbolic link where nothing stands yet. Raises `OSError`."""
-    if not os.path.lexists(path):
-        path.symlink_to(to)
-
-
 def draft(path: Path, write: Callable[[IO[bytes]], object], *, private: bool = False) -> Path:
     """Let `write` fill a file beside `path`, and return that file, its bytes on the disk; raises `OSError`."""
     part = path.with_name(f".{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.part")

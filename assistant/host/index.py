@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
+from packaging.specifiers import SpecifierSet
 from packaging.utils import parse_wheel_filename
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from assistant.host.index_page import folders_of_page, wheels_of_page
 from assistant.host.parallel import each_within
@@ -64,15 +65,6 @@ class Found(Record, frozen=True):
 
     wheels: tuple[Wheel, ...] = ()
     asked: tuple[Asked, ...] = ()
-
-
-class Archive(Record, frozen=True):
-    """A source archive in an index; `sha256` "" where the index gives none, no password in `url`."""
-
-    filename: str
-    version: str
-    url: str
-    sha256: str = ""
 
 
 def find_wheels(  # noqa: PLR0913 - what is looked for, where, and how
@@ -127,29 +119,22 @@ def list_folders(url: str, *, timeout: float, network: Network = DIRECT) -> tupl
     return ()
 
 
-def find_archives(
+def has_source(
     project: str,
     python: str,
+    versions: SpecifierSet,
     *,
     index_urls: Iterable[str],
     find_links: Iterable[str],
     timeout: float,
     network: Network = DIRECT,
-) -> tuple[Archive, ...]:
-    """Find a project's source archives that allow a Python, newest first; else as `find_wheels`."""
+) -> bool:
+    """Return whether a source holds a source archive of a project that allows a Python; else as `find_wheels`."""
     sources = [_Source(url, "configured") for url in index_urls] + [_Source(url, "find-links") for url in find_links]
     named = [source.url for source in sources if source.url and source.where != "find-links"]
     with _client(network, timeout, named) as client:
         found = each_within(lambda source: source.archives(project, _target(python, []), client), sources, timeout)
-    unique = {one.url: one for archives in found.values() for one in archives}
-
-    def version(archive: Archive) -> Version:
-        try:
-            return Version(archive.version)
-        except InvalidVersion:
-            return Version("0")
-
-    return tuple(sorted(unique.values(), key=version, reverse=True))
+    return any(any(versions.filter(archives)) for archives in found.values())
 
 
 def _found(
@@ -224,20 +209,12 @@ class _Source:
         foreign = tuple(sorted(servers)) if self.url else ()  # a mirror whose page names upstream leaks to it
         return wheels, replace(self.asked("ok" if wheels else "nothing"), foreign=foreign)
 
-    def archives(self, project: str, target: TargetPython, client: PyPIClient) -> tuple[Archive, ...]:
-        """Return the source archives of a project; a source that cannot be asked has none to build."""
+    def archives(self, project: str, target: TargetPython, client: PyPIClient) -> tuple[str, ...]:
+        """Return the versions of a project that have a source archive; none for a source that cannot be asked."""
         finder = self._finder(client, target, no_binary=[project])
         with suppress(Exception):
-            packages = [one for one in finder.find_all_packages(project) if one.version and not one.link.is_wheel]
-            return tuple(
-                Archive(
-                    filename=one.link.filename,
-                    version=one.version or "",
-                    url=without_credentials(one.link.url_without_fragment),
-                    sha256=next(iter((one.link.hash_option or {}).get("sha256", [])), ""),
-                )
-                for one in packages
-            )
+            packages = finder.find_all_packages(project)
+            return tuple(one.version for one in packages if one.version and not one.link.is_wheel)
         return ()
 
     def _finder(

@@ -9,10 +9,14 @@ from __future__ import annotations
 import ast
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from assistant.i18n import Text, _
+from assistant.model.errors import BadInput
+from assistant.privacy import Policy, redact
 
 if TYPE_CHECKING:
     from assistant.host.index import Network
@@ -62,6 +66,52 @@ _LINE = re.compile(r"^(?P<section>:env:|[\w-]+)\.(?P<name>[\w-]+)=(?P<value>.*)$
 _SECTIONS = ("global", "install", ":env:")  # the later one wins, as for `pip install`
 _OTHER_NAMES = {"pypi-url": "index-url", "default-timeout": "timeout"}
 _YES = ("y", "yes", "t", "true", "on", "1")  # as `strtobool` in pip/_internal/utils/misc.py
+
+
+# pip 23.2, each in several lines:
+#   Configuration file could not be loaded. File contains no section headers. file: '/etc/pip.conf', line: 1
+#   Configuration file could not be loaded. While reading from '/etc/pip.conf' [line  3]: section 'global' already …
+#   Configuration file contains invalid UTF-8 characters in /etc/pip.conf.
+_UNREADABLE = re.compile(r"Configuration file (?:could not be loaded\.?|(?=contains ))\s*(.+)", re.DOTALL)
+_NO_INDEX = re.compile(r"(?!https?:|file:)[a-z][a-z0-9+.-]+:", re.IGNORECASE)  # a drive has one letter
+_FILE = re.compile(r"\s*(.+), exists: True\s*")  # a line of `pip config debug`, above the file's settings
+
+
+def ask_pip(pip: Callable[..., tuple[bool, str]]) -> PipSettings | None:
+    """Ask a pip for its settings, by a function that runs it with some words; None where it does not tell them.
+
+    Raises `BadInput` naming the file for a configuration that pip cannot read, or that names no index as one: without
+    it, packages would come from PyPI instead of the user's own index.
+    """
+    told, text = pip("config", "list")
+    if not told:
+        if fault := _UNREADABLE.search(text):
+            raise _wrong(" ".join(fault[1].split()))
+        return None
+    settings = read_pip_settings(text)
+    for url in settings.index_urls:
+        if _NO_INDEX.match(url):
+            place = _place_of(url, pip("config", "debug")[1])
+            raise _wrong(_("{place} names {url}, which is not the address of a package index", place=place, url=url))
+    return settings
+
+
+def _wrong(reason: Text) -> BadInput:
+    return BadInput(
+        _("pip's configuration cannot be used: {reason}.", reason=redact(reason, Policy.USABLE)),
+        hint=_("Correct that file. Nothing is taken from PyPI in the meantime, as your own index may be meant."),
+    )
+
+
+def _place_of(value: str, debug: str) -> str:
+    """Return the file of pip's configuration that holds a value, by what `pip config debug` prints; else a variable."""
+    file = ""
+    for line in debug.splitlines():
+        if found := _FILE.fullmatch(line):
+            file = found[1]
+        elif file and line.rstrip().endswith(value):
+            return file
+    return "PIP_INDEX_URL"
 
 
 def read_pip_settings(config_list_text: str) -> PipSettings:

@@ -75,13 +75,32 @@ codecs.register_error("plain", _plain)
 def settle_streams() -> None:
     """Let nothing that is printed or typed end this program: where a stream lacks a sign, a plain one takes its place.
 
-    A stream that is none of Python's own, such as a notebook's, stays as it is.
+    A stream that is none of Python's own, such as a notebook's, stays as it is. Where standard input is closed, as some
+    services close it, nothing is typed.
     """
+    if sys.stdin is None:
+        sys.stdin = Path(os.devnull).open(encoding="utf-8")  # noqa: SIM115 - open as long as the program runs
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="plain")
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")
+
+
+def drained() -> str:
+    """Write out what was printed; return the system's words where that fails, "" where nobody reads any more.
+
+    What could not be written is dropped: Python would try again at its end, and fail with words of its own.
+    """
+    try:
+        if sys.stdout:
+            sys.stdout.flush()
+    except OSError as error:
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, sys.stdout.fileno())
+        os.close(nothing)
+        return "" if isinstance(error, BrokenPipeError) else error.strerror or str(error)
+    return ""
 
 
 LOG = "SETUP_ASSISTANT_LOG"  # set by the start scripts of a bundle

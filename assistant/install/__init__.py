@@ -25,7 +25,7 @@ from assistant.install.packages import Package, Resolution
 from assistant.install.prepared import Prepared, prepare, run
 from assistant.install.read_site import dead, is_closed, read_site, torch_build
 from assistant.install.recovery import Outcome, Recovered, give_up, recover
-from assistant.install.resolution import Unsolved
+from assistant.install.resolution import Unsolved, without_wheel
 from assistant.install.search import Kind, Search, Spot, find_environments, spot_at
 from assistant.install.sources import Consent, Sources
 from assistant.install.swap import set_aside
@@ -39,7 +39,6 @@ from assistant.install.target import (
     not_an_environment,
     read_marker,
 )
-from assistant.install.toolchain import choose_toolchain
 from assistant.install.tools import Tools
 from assistant.install.trial import Trial, try_plan
 from assistant.install.undo import Move, Undoable, forget, undo, undoable
@@ -74,7 +73,6 @@ __all__ = [
     "check_folder",
     "check_index_url",
     "check_requirement",
-    "choose_toolchain",
     "conflicts",
     "dead",
     "default_target",
@@ -118,5 +116,6 @@ __all__ = [
     "undoable",
     "undone_by_project",
     "version_in_place",
+    "without_wheel",
     "work_out",
 ]

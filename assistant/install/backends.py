@@ -42,12 +42,6 @@ class Backend(Protocol):
         It installs into the folder `staged` where one is given.
         """
 
-    def build(self, python: str, archive: Path, folder: Path, *, beside: bool = False) -> list[str]:
-        """Return the command that builds the wheel of one source archive; what the build needs comes as wheels only.
-
-        With `beside` it is built in the environment of `python`, which holds all that it needs.
-        """
-
     def resolve(
         self, python: str, plan: Plan, folder: Path, keep: Mapping[str, str], constraints: Path | None
     ) -> list[str]:
@@ -83,12 +77,6 @@ class Uv:
         where = ["--prefix", str(staged)] if staged else []
         words = ["--python", str(python), *where, "--no-deps", "--requirements", str(file)]
         return [*self._pip("install"), *words, *self.arguments]
-
-    def build(self, python: str, archive: Path, folder: Path, *, beside: bool = False) -> list[str]:
-        """Return the command that builds a wheel; `--no-build` holds for what the build needs."""
-        words = ["--no-progress", "--no-build", "--no-sources", "--python", python, "--out-dir", str(folder)]
-        words += ["--no-build-isolation", "--offline", "--no-config"] if beside else []
-        return [find_uv(), "build", "--wheel", *words, str(archive), *self.arguments]
 
     def resolve(
         self, python: str, plan: Plan, folder: Path, keep: Mapping[str, str], constraints: Path | None
@@ -190,13 +178,6 @@ class Pip:
         where = ["--ignore-installed", "--prefix", str(staged)] if staged else []
         words = ["--no-compile", "--no-deps", "--no-warn-script-location", "-r", str(file)]
         return [*self._pip(str(python)), "install", *ONLY_BINARY, *where, *words]
-
-    def build(self, python: str, archive: Path, folder: Path, *, beside: bool = False) -> list[str]:
-        """Return the command that builds a wheel; an archive that is named is built in spite of `--only-binary`."""
-        words = ["--no-deps", "--wheel-dir", str(folder), str(archive)]
-        if beside:
-            return [python, "-m", "pip", *QUIETLY, "wheel", "--no-build-isolation", "--no-index", *words]
-        return [*self._pip(python), "wheel", *ONLY_BINARY, *words]
 
     def resolve(
         self, python: str, plan: Plan, folder: Path, keep: Mapping[str, str], constraints: Path | None

@@ -142,7 +142,7 @@ def plan_for(site: Site, requirements: tuple[str, ...], index_url: str | None) -
 def _resolved(plan: Plan, installer: Installer, keep: Mapping[str, str], tools: Tools) -> Resolution:
     if not plan.requirements:
         return Resolution(lock="", packages=())
-    return resolved(plan, installer, tools, keep)
+    return resolved(plan, installer, tools.sources, keep)
 
 
 def _displaced(site: Site, coming: Mapping[str, str], wished: set[str]) -> Iterator[str]:

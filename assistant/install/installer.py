@@ -15,8 +15,7 @@ from assistant.host.download import Patience
 from assistant.host.files import write_whole
 from assistant.host.lock import Lock
 from assistant.host.pip_settings import PipSettings, uv_arguments
-from assistant.host.process import CancelToken, Isolation, stream
-from assistant.host.sandbox import LONGEST_LINE
+from assistant.host.process import CancelToken, stream
 from assistant.i18n import Message, _
 from assistant.install.backends import KERNEL, Backend, Pip, Uv
 from assistant.install.inspect_env import interpreter
@@ -147,14 +146,10 @@ class Installer:
         scratch: Path,
         lock: Lock | None = None,
         on_line: Callable[[str], None] | None = None,
-        *,
-        only: Mapping[str, str] | None = None,
-        limit: float | None = None,
     ) -> int:
         """Run a command and return its exit status; its lines are logged and added to `output`, without secrets.
 
-        `scratch` is for its temporary files, so that nothing of a killed one stays anywhere else. With `only` it sees
-        no other variables, and works in `scratch`. Raises `TimeoutError` past `limit` seconds.
+        `scratch` is for its temporary files, so that nothing of a killed one stays anywhere else.
         """
         cleaned = Lines(Policy.USABLE)
 
@@ -167,10 +162,7 @@ class Installer:
 
         variables = {**self.environment, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(scratch))}
         variables["PYTHONDONTWRITEBYTECODE"] = "1"  # pip would compile itself, and a failure must leave no trace
-        alone = Isolation(only, scratch, LONGEST_LINE, lambda _process: False) if only is not None else None
-        return stream(
-            argv, each, cancel=self.cancel, environment=variables, limit=limit, lock=lock or self.lock, isolation=alone
-        )
+        return stream(argv, each, cancel=self.cancel, environment=variables, lock=lock or self.lock)
 
 
 def last_words(output: Sequence[str]) -> str:

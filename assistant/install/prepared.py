@@ -60,7 +60,7 @@ def prepare(plan: Plan, where: str, tools: Tools, card: str = "", kernels: str =
         check_shared(target, installer.python, kernels)
     installer.progress(_("Resolving the packages"))
     keep = {**(site.versions if site else {}), **tools.sources.keep}
-    resolution = resolved(plan, installer, tools, keep)
+    resolution = resolved(plan, installer, tools.sources, keep)
     ready = reusable(target, site, resolution)
     if ready and ready.kernels == kernels:
         return Prepared(plan=plan, target=str(target), resolution=resolution, ready=ready)

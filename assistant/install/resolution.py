@@ -44,6 +44,15 @@ class Unsolved(WorkFailed):
         self.reason, self.need, self.unreachable, self.family = reason, need, unreachable, family
 
 
+def without_wheel() -> Message:
+    """Say what helps where a package comes only as source: nothing is built here."""
+    return _(
+        "Ask for a version that has a wheel, leave it out, or build its wheel by hand and name the folder that holds "
+        "it.",
+        option="--pin, --find-links",
+    )
+
+
 class OnlySource(WorkFailed):
     """Nothing fits but packages that come as source, whose build would run their authors' code; `needs` names them."""
 
@@ -52,14 +61,11 @@ class OnlySource(WorkFailed):
         names = ", ".join(needs)
         super().__init__(
             _(
-                "No wheel of {packages} fits, and building it from source would run its author's code here.",
+                "There is no wheel of {packages} for this Python and system, only source, which would have to be built "
+                "by hand.",
                 packages=names,
             ),
-            hint=_(
-                "Pin a version that has a wheel, or allow {name} to be built.",
-                name=Requirement(needs[0]).name,
-                option=f"--pin, --build-from-source {Requirement(needs[0]).name}",
-            ),
+            hint=without_wheel(),
         )
 
 

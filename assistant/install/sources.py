@@ -17,8 +17,8 @@ from assistant.host.index import DEFAULT_INDEX, Found, find_wheels, list_wheels,
 from assistant.host.parallel import Ahead
 from assistant.host.pip_settings import (
     PipSettings,
+    ask_pip,
     pip_environment,
-    read_pip_settings,
     uv_default,
     uv_environment,
     uv_indexes,
@@ -45,19 +45,17 @@ UV_NAMES = (
 )
 
 
-# Also for the fixes that a diagnosis applies: no command that we start builds a package without the user's consent.
+# Also for the fixes that a diagnosis applies: no command that we start builds a package.
 ONLY_WHEELS = {"UV_NO_BUILD": "1", "PIP_ONLY_BINARY": ":all:"}
 
 
 class Consent(Record, frozen=True):
     """What the user agreed to beforehand, and whether anything may be asked.
 
-    `built` names packages whose source may be built; without `builds` none is, and nobody is asked. `indexes` may be
-    taken from where others hold the same name; without `asks` such a name is only reported, as nothing is installed.
+    `indexes` may be taken from where others hold the same name; without `asks` such a name is only reported, as nothing
+    is installed.
     """
 
-    built: tuple[str, ...] = ()
-    builds: bool = True
     indexes: tuple[str, ...] = ()
     asks: bool = True
 
@@ -105,11 +103,17 @@ class Sources:
 
     @cached_property
     def _settings(self) -> PipSettings:
-        """Read pip's settings from the pip of the Python underneath, else from the one on PATH."""
+        """Read pip's settings from the pip of the Python underneath, else from the one on PATH; see `ask_pip`."""
         base = str(self._host.facts("platform").get("base_executable", "python3"))
-        said = self._host.run(base, "-m", "pip", "config", "list") or self._host.run("pip", "config", "list")
-        found = read_pip_settings(said.text if said else "")
+        found = self._told_by(base, "-m", "pip") or self._told_by("pip") or PipSettings()
         return dataclasses.replace(found, find_links=(*found.find_links, *self._find_links))
+
+    def _told_by(self, *pip: str) -> PipSettings | None:
+        def run(*words: str) -> tuple[bool, str]:
+            said = self._host.run(*pip, *words)
+            return bool(said), said.text
+
+        return ask_pip(run)
 
     @cached_property
     def environment(self) -> dict[str, str]:

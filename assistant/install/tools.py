@@ -12,7 +12,6 @@ from assistant.install.inspect_env import Site
 from assistant.install.installer import Installer
 from assistant.install.sources import Sources
 from assistant.model.event import Sink
-from assistant.model.machine import Machine
 from assistant.model.plan import Plan
 
 
@@ -20,8 +19,7 @@ from assistant.model.plan import Plan
 class Tools:
     """What a step works with: the machine at hand, its package sources, where events go, a request to stop.
 
-    `ask` puts a question to the user and waits for the answer; False where nobody is there to ask. `machine` are the
-    facts of the machine at hand, None before it was detected.
+    `ask` puts a question to the user and waits for the answer; False where nobody is there to ask.
     """
 
     host: Host
@@ -29,7 +27,6 @@ class Tools:
     sink: Sink
     cancel: CancelToken
     ask: Callable[[Message], bool] = lambda _question: False
-    machine: Machine | None = None
 
     def installer(self, plan: Plan, site: Site | None, *, shared: bool = False) -> Installer:
         """Return the installer for an environment that stands (`site`), or for a new one with the plan's Python.

@@ -31,13 +31,6 @@ def rules(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any,
             yield 0, None, text, []
 
 
-def comments(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
-    """Yield each comment of a template, which is one line."""
-    for line in file.read().decode().splitlines():
-        if line.startswith("# "):
-            yield 0, None, line.removeprefix("# "), []
-
-
 def labels(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
     """Yield the label by which a shipped machine is chosen."""
     yield 0, None, json.load(file)["label"], []

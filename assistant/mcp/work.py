@@ -11,7 +11,7 @@ from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult
 
 from assistant.host.process import CancelToken
-from assistant.i18n import Text, render
+from assistant.i18n import render
 from assistant.mcp.answers import answered, cleaned, refused
 from assistant.model.errors import AssistantError
 from assistant.model.event import Event, Progress
@@ -27,12 +27,12 @@ class Job:
     def __init__(self) -> None:
         self.token = CancelToken()
         self._session: Session | None = None
-        self._text: Text = ""
+        self._text = ""
 
     def tell(self, event: Event) -> None:
         """Keep what an event says; of a session's job, whichever thread it comes from."""
         if isinstance(event, Progress):
-            self._text = event.text
+            self._text = " ".join(filter(None, map(render, (event.text, event.figures))))
 
     def follow(self, session: Session) -> Session:
         """Listen to a session, and stop it when this job is stopped."""
@@ -47,10 +47,9 @@ class Job:
             self._session.cancel()
 
     @property
-    def progress(self) -> tuple[float, str]:
-        """The share that is done, from 0 to 1, as far as it is known, and what is being done."""
-        overall = self._session.overall if self._session else None
-        return overall.share if overall else 0.0, str(cleaned(render(self._text)))
+    def progress(self) -> str:
+        """What is being done, and how much of it is done, as far as it is known."""
+        return str(cleaned(self._text))
 
 
 async def worked(context: Context[Any, Any], work: Callable[[Job], object]) -> CallToolResult:
@@ -83,10 +82,10 @@ async def _stop_with(job: Job) -> None:
 
 async def _tell(context: Context[Any, Any], job: Job) -> None:
     """Report progress whenever something is new; each number is above the last, as the protocol wants it."""
-    number, said = 0.0, ""
+    number, said = 0, ""
     while True:
         await anyio.sleep(TELL_SECONDS)
-        share, text = job.progress
-        if text and (text != said or 100 * share > number + 1):
-            number, said = max(number + 0.01, 100 * share), text
-            await context.report_progress(number, 100 if share else None, text)
+        text = job.progress
+        if text and text != said:
+            number, said = number + 1, text
+            await context.report_progress(number, None, text)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 
-from assistant.i18n import Message, Text, _
+from assistant.i18n import Message, Text
 from assistant.model.finding import Finding
 from assistant.model.record import Record
-
-MINUTE = 60.0  # seconds
 
 
 class Step(Enum):
@@ -48,16 +46,13 @@ class Progress(Record, frozen=True, tag=True):
     part: Part | None = None
 
     @property
-    def seconds_left(self) -> float | None:
-        """The time left at the rate so far; None while it is unknown."""
-        return (self.total - self.done) / self.rate if self.total and self.rate else None
+    def share(self) -> float | None:
+        """The share that is done, from 0 to 1; None while it is unknown."""
+        return min(1.0, self.done / self.total) if self.total else None
 
     @property
     def figures(self) -> Text:
-        """How much is done of how much, how fast, and how long still, as far as known.
-
-        How long a part of an installation still takes is left to who knows the whole.
-        """
+        """How much is done of how much, and how fast, as far as known."""
         if not (self.unit and (self.total or self.done)):
             return ""
         if self.unit != "bytes":
@@ -65,11 +60,6 @@ class Progress(Record, frozen=True, tag=True):
         words: list[Text] = [f"{self.done / 1e6:.1f}" + (f" / {self.total / 1e6:.1f}" if self.total else "") + " MB"]
         if self.rate:
             words.append(f"{self.rate / 1e6:.1f} MB/s")
-        left = 0.0 if self.part else self.seconds_left or 0.0
-        if left > MINUTE:
-            words.append(_("{minutes:.0f} min left", minutes=left / MINUTE))
-        elif left:
-            words.append(_("{seconds:.0f} s left", seconds=left))
         return Message("{figures}").format(figures=tuple(words))
 
 

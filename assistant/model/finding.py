@@ -80,11 +80,3 @@ class Diagnosis(Record, frozen=True, omit_defaults=False):
     def sure(self) -> bool:
         """Whether it is sure enough to be named as the cause."""
         return self.confidence >= SURE
-
-
-class Issue(Record, frozen=True):
-    """A report for one project: its name, the address of its form, and the Markdown to paste."""
-
-    project: str
-    address: str
-    text: str

@@ -51,11 +51,7 @@ class Gpu(Record, frozen=True):
 
 
 class Machine(Record, frozen=True):
-    """The facts of one machine; None means unknown, which is not the same as none there.
-
-    `compilers` are C++ compilers by name with their versions, {} for none; `nvcc` is the CUDA of the nvcc that PyTorch
-    would take, "" for none; `cuda_home_state` tells where CUDA_HOME or CUDA_PATH leads, where one is set.
-    """
+    """The facts of one machine; None means unknown, which is not the same as none there."""
 
     schema: Literal[1] = 1
     os: Literal["linux", "windows", "macos"] | None = None
@@ -78,9 +74,6 @@ class Machine(Record, frozen=True):
     nvidia_smi_output: str | None = None
     rocm_version: str | None = None
     rocm_tools: bool | None = None
-    compilers: dict[str, str] | None = None
-    nvcc: str | None = None
-    cuda_home_state: Literal["ready", "missing", "no-nvcc"] | None = None
     packages: dict[str, str] = {}
     env: dict[str, str] = {}
     evidence: tuple[Evidence, ...] = ()

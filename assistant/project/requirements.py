@@ -94,9 +94,8 @@ def take_option(name: str, value: str, source: Source, gathering: Gathering, int
         case "--no-binary" if value != ":none:":
             gathering.note(
                 _(
-                    "{line} was ignored: a package is built from source only if you name it yourself.",
+                    "{line} was ignored: packages are installed from wheels alone.",
                     line=f"--no-binary {shown(value)}",
-                    option=f"--build-from-source {shown(value)}",
                 )
             )
         case "--pre":

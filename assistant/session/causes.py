@@ -19,7 +19,7 @@ from assistant.session.diagnosis import (
     with_torch,
 )
 from assistant.session.doctor import still_true
-from assistant.session.issue import issues
+from assistant.session.log_report import log_report
 from assistant.session.pasted import whole
 from assistant.session.state import Diagnosed, State, Unexplained, known
 
@@ -46,7 +46,7 @@ def causes_found(state: State, tools: Tools) -> Diagnosed:
         explained=pasted,
         source=source_of(log, origin, machine, lines[0] if lines else None),
         unexplained=Unexplained() if diagnoses else unexplained(log, origin),
-        issues=issues(log, origin, diagnoses),
+        markdown=log_report(log, origin, diagnoses),
     )
 
 

@@ -14,7 +14,7 @@ from assistant.model.record import replace
 from assistant.plan import Band, PlanInputs, make_plans, nothing_fits, requested, with_python_reason, with_recipe
 from assistant.project import read_project, with_project
 from assistant.session.proof import explained
-from assistant.session.refusal import build_in_vain, refused
+from assistant.session.refusal import refused
 from assistant.session.search import Search
 from assistant.session.sources import Looks, fitted, sized
 from assistant.session.state import Planned, State, known
@@ -76,7 +76,7 @@ def _searched(planning: Planning, case: PlanInputs, tools: Tools, looks: Looks |
         return _unchecked(planning, error.message)
     if outcome.plan is None:
         return _unchecked(planning, outcome.trial.unchecked)
-    found = build_in_vain(search, outcome.plan) or explained(search, outcome)
+    found = explained(search, outcome)
     here = case.machine.python
     if here and not case.request.python and not here.startswith(choice.python):
         return with_python_reason(found, here, case.request)

@@ -16,12 +16,11 @@ from assistant.plan import Ladder
 class Terms(NamedTuple):
     """What the answers taught, which each further question respects.
 
-    `to_build` names what comes as source alone, around which the rest is proved; `apart` what is taken from PyPI though
-    torch's index has it; `named` what others need and torch's index serves only where it is named. `left_out` are ours
-    that stood in the way, and `untied` companions that the tables alone would tie to another torch than can be had.
+    `apart` names what is taken from PyPI though torch's index has it; `named` what others need and torch's index serves
+    only where it is named. `left_out` are ours that stood in the way, and `untied` companions that the tables alone
+    would tie to another torch than can be had.
     """
 
-    to_build: tuple[str, ...] = ()
     apart: tuple[str, ...] = ()
     named: tuple[str, ...] = ()
     left_out: frozenset[str] = frozenset()

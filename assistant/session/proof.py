@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from assistant.catalog.companions import build_needs, required_by_torch, unpaired
+from assistant.catalog.companions import required_by_torch, unpaired
 from assistant.catalog.rows import CORE
-from assistant.i18n import Message, Text, _, sentences
+from assistant.i18n import Message, Text, _
 from assistant.install import Need
 from assistant.model.plan import Backend, Plan, Planning
 from assistant.model.record import replace
 from assistant.model.requirement import name_of
-from assistant.plan import Band, card_name, question, wheel_pages, without_overwritten
+from assistant.plan import Band, card_name, question, without_overwritten
 from assistant.session.outcome import Outcome
 from assistant.session.search import Search
 
@@ -95,8 +93,6 @@ def _warnings(search: Search, outcome: Outcome, plan: Plan) -> list[Text]:
     for need in outcome.given_up[:_MOST]:
         text = _("{need} For this torch the plan takes {package} {older}.")
         found.append(text.format(need=needs_torch(need), package=need.package, older=versions[need.package]))
-    case = search.case
-    found += [to_build(name, wheel_pages(name, plan, case.machine, case.catalog)) for name in outcome.terms.to_build]
     if search.is_blind(plan):
         text = _("Not checked: {source} could not be asked for this build, and PyPI's torch {torch} stood in for it.")
         found.append(text.format(source=plan.index_url or search.blind, torch=plan.torch))
@@ -117,14 +113,3 @@ def _mismatched(search: Search, outcome: Outcome, asked: Plan) -> list[Text]:
         if not unpaired((need.name,), torch)
     )
     return [*lost, *others]
-
-
-def to_build(name: str, pages: Iterable[Message] = ()) -> Message:
-    """Say that a package can be built from source, what of the user's that takes, and on which pages its wheels lie."""
-    text = _("{name} has no wheel for this system and Python: it can be built from source, if you agree.")
-    if build_needs(name):
-        text = _(
-            "{name} has no wheel for this system and Python: with a C++ compiler it can be built from source, if you "
-            "agree."
-        )
-    return sentences((text.format(name=name, option=f"--build-from-source {name}"), *pages))

@@ -257,7 +257,7 @@ def _filled(state: State, result: StepResult) -> State:  # noqa: C901, PLR0911 -
                 source=result.source,
                 mended={},
                 unexplained=result.unexplained,
-                issues=result.issues,
+                markdown=result.markdown,
             )
         case Mended():
             new = _seen_again(replace(state, mended={**state.mended, result.way: result}), result.detected)

@@ -1,4 +1,4 @@
-"""Why nothing holds, and what would: a real name, another Python, a build from source, the smallest change."""
+"""Why nothing holds, and what would: a real name, another Python, a wheel from elsewhere, the smallest change."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from collections.abc import Iterator
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from assistant.catalog.companions import build_needs, carried_by_torch_index, known_names
+from assistant.catalog.companions import carried_by_torch_index, companion, known_names
 from assistant.i18n import Message, Text, _, sentences
-from assistant.install import Trial, choose_toolchain
-from assistant.model.errors import WorkFailed
-from assistant.model.plan import Plan, Planning, Rejection
+from assistant.install import Trial, without_wheel
+from assistant.model.plan import Backend, Plan, Planning, Rejection
 from assistant.model.record import replace
 from assistant.model.requirement import name_of
 from assistant.plan import Band, PlanInputs, other_pythons, question, wheel_pages, with_python_reason
-from assistant.session.proof import explained, hardware_side, needs_torch, on_gpu, to_build
+from assistant.session.proof import explained, hardware_side, needs_torch, on_gpu
 from assistant.session.search import Search
 
 _MOST_PYTHONS = 4  # chosen: each may take a resolver's run or two
@@ -25,7 +24,7 @@ _LIKE = 0.75  # chosen: "torchvison" is so near to "torchvision" (0.95), and "tr
 
 
 def refused(search: Search, trial: Trial, case: PlanInputs) -> Planning:
-    """Return the planning for a set that does not hold: with another Python or a build where one opens it, else why.
+    """Return the planning for a set that does not hold: with another Python where one opens it, else why.
 
     `case` is as the user gave it: a Python that is fixed there is only pointed out.
     """
@@ -34,7 +33,7 @@ def refused(search: Search, trial: Trial, case: PlanInputs) -> Planning:
     if _python_matters(search, trial) and (found := _with_another_python(search, trial, case)):
         return found
     if trial.builds:
-        return _around_builds(search, trial, case)
+        return _only_source(search, trial)
     return _planning(search, "set-does-not-fit", _quarrel(search, trial), _smallest_change(search, trial))
 
 
@@ -71,33 +70,52 @@ def _nearest(name: str, search: Search) -> Text:
     return _("Check the name, or name the index that has it.")
 
 
-def build_in_vain(search: Search, plan: Plan) -> Planning | None:
-    """Refuse a plan with a package that the installation could not build; None for any other."""
-    agreed = set(map(canonicalize_name, search.tools.sources.consent.built))
-    for name in search.terms.to_build:
-        if (needs := build_needs(name)) and needs.torch:
-            try:
-                choose_toolchain(name, needs, plan, {}, search.case.machine, insists=name in agreed)
-            except WorkFailed as error:
-                return _planning(search, "build-needs-nvcc", error.message, error.hint)
-    return None
+def _only_source(search: Search, trial: Trial) -> Planning:
+    """Say what a build by hand takes of all that has no wheel, and where others keep one for which torch."""
+    names = _without_wheels(search, trial)
+    backend = search.ladder.best.backend
+    texts = {name: _to_compile(name, backend) for name in names}
+    why: list[Message] = [
+        text.format(names=", ".join(name for name in names if texts[name] is text))
+        for text in dict.fromkeys(texts.values())
+    ]
+    for name in names:
+        pages = (wheel_pages(name, plan, search.case.machine, search.case.catalog) for plan in search.ladder)
+        why += next(filter(None, pages), [])
+    return _planning(search, "needs-build", sentences(why), without_wheel())
 
 
-def _around_builds(search: Search, trial: Trial, case: PlanInputs) -> Planning:
-    """Prove the rest around what has a wheel for other machines or Pythons, and would have to be built here."""
-    again = search.again(search.case.request, to_build=tuple(dict.fromkeys((*search.terms.to_build, *trial.builds))))
-    outcome = again.run()
-    if outcome and outcome.plan:
-        return build_in_vain(again, outcome.plan) or explained(again, outcome)
-    if outcome and outcome.trial.refusal and search.may_ask:
-        return refused(again, outcome.trial, case)
-    return _no_wheel(search, trial)
+def _without_wheels(search: Search, trial: Trial) -> list[str]:
+    """Name all that comes only as source: the resolver stops at the first, so it is asked again without those."""
+    found, plan = list(trial.builds), question(Band(search.ladder.best), *search.case)
+    while search.may_ask:
+        never = tuple(f"{name} ; sys_platform == 'never'" for name in found)
+        lines = tuple(line for line in plan.requirements if name_of(line) not in found)
+        answer = search.ask(replace(plan, requirements=lines, overrides=(*plan.overrides, *never)))
+        more = [name for name in answer.builds if name not in found]
+        if not more:
+            break
+        found += more
+    return found
 
 
-def _no_wheel(search: Search, trial: Trial) -> Planning:
-    name, case = trial.builds[0], search.case
-    why = to_build(name, wheel_pages(name, search.ladder.best, case.machine, case.catalog))
-    return _planning(search, "needs-build", why, _("Leave it out, or ask for another version."))
+_BY_HAND = _("There is no wheel of {names} for this system and Python, only source: it would have to be built by hand.")
+_WITH_COMPILER = _(
+    "There is no wheel of {names} for this system and Python, only source: it would have to be compiled by hand, with "
+    "a C++ compiler."
+)
+_WITH_NVCC = _(
+    "There is no wheel of {names} for this system and Python, only source: it would have to be compiled by hand, with "
+    "a C++ compiler and nvcc of the CUDA version of PyTorch."
+)
+
+
+def _to_compile(name: str, backend: Backend) -> Message:
+    row = companion(name)
+    compiler = row.compiler if row else ""
+    if compiler == "nvcc" or (compiler == "nvcc-for-cuda" and backend is Backend.CUDA):
+        return _WITH_NVCC
+    return _WITH_COMPILER if compiler else _BY_HAND
 
 
 def _python_matters(search: Search, trial: Trial) -> bool:
@@ -122,6 +140,8 @@ def _with_another_python(search: Search, trial: Trial, case: PlanInputs) -> Plan
         again = search.again(replace(free, python=python))
         outcome = again.run() if again.ladder and again.may_ask else None
         if outcome is None or outcome.plan is None:
+            if outcome and again.only_source(outcome.trial) and not trial.builds:
+                return _only_source(again, outcome.trial)
             continue
         if case.request.python:
             why = _(

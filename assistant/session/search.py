@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
-from assistant.catalog.companions import carried_by_torch_index, companion, required_by_torch
+from assistant.catalog.companions import carried_by_torch_index, companion, required_by_torch, torch_bounds
 from assistant.catalog.needs import brought_along
 from assistant.catalog.rows import CORE
 from assistant.i18n import _
@@ -35,7 +35,6 @@ from assistant.session.ties import (
     computes_on,
     only_tables_know,
     tied_by_tables,
-    torch_of,
     within_all,
     within_one_of_each,
 )
@@ -61,11 +60,10 @@ class Search:
         looks: Looks | None,
         *,
         planning: Planning | None = None,
-        to_build: tuple[str, ...] = (),
     ) -> None:
         self.case, self.tools, self.looks = case, tools, looks
         self.ladder = ladder(*case, planning)
-        self.terms = Terms(to_build)
+        self.terms = Terms()
         self.blind = ""
         self.requested = [(str(canonicalize_name(need.name)), need) for need in requested(*case)]
         self.spent = [0]
@@ -77,15 +75,13 @@ class Search:
 
     @property
     def own_names(self) -> set[str]:
-        """The canonical names of what the user asks for, without what has to be built."""
-        return {name for name, _need in self.requested}.difference(self.terms.to_build)
+        """The canonical names of what the user asks for."""
+        return {name for name, _need in self.requested}
 
-    def again(self, request: Request, *, to_build: tuple[str, ...] | None = None) -> Search:
+    def again(self, request: Request) -> Search:
         """Return a search for a changed request, that knows already which index cannot be reached."""
-        kept = self.terms.to_build if to_build is None else to_build
         planning = self.ladder.planning if request == self.case.request else None
-        case = self.case._replace(request=request)
-        other = Search(case, self.tools, self.looks, planning=planning, to_build=kept)
+        other = Search(self.case._replace(request=request), self.tools, self.looks, planning=planning)
         other.blind, other._some_held, other.spent = self.blind, self._some_held, self.spent
         return other
 
@@ -97,15 +93,11 @@ class Search:
             band = self._start()
         best = last = None
         while band and self.may_ask:
-            to_build = self.terms.to_build
             last = self.answer(band)
-            if last.trial.unchecked or (last.plan is None and best):
+            if last.trial.unchecked or (last.plan is None and (best or self.only_source(last.trial))):
                 break
             if last.plan is None:
-                if self.terms.to_build == to_build:
-                    band = self._elsewhere(last.trial, band) or self._untied()
-                else:
-                    band = self._anew()
+                band = self._elsewhere(last.trial, band) or self._untied()
                 continue
             self._torches.append(last.torch)
             if best is None or last.beats(best, self.own_names, self.ladder):
@@ -114,7 +106,7 @@ class Search:
         if best:
             self.terms = best.terms  # later answers that are no better taught what does not count
             return best
-        if last and band and not last.trial.unchecked:
+        if last and band and not (last.trial.unchecked or self.only_source(last.trial)):
             return last._replace(trial=replace(last.trial, unchecked=_("it would take too many questions")))
         return last
 
@@ -128,13 +120,13 @@ class Search:
         known = self._pairs()
         self._untie(name for name in known if only_tables_know(name) and not computes_on(name, backend))
         known = {name: bounds for name, bounds in known.items() if name not in self.terms.untied}
-        visible = [one for name, one in known.items() if not self._only_tables_know(name)]
+        visible = [one for name, one in known.items() if not only_tables_know(name)]
         ways = (within_all(one[0] for one in known.values()), within_one_of_each(known.values()))
         bands_ = (band for band in map(self._band, ways) if band and self._is_best_kind(band.best))
         band = next(bands_, None) or self._band(within_one_of_each(visible)) or self._band()
         if band:
             lost = (name for name, one in known.items() if not within_one_of_each([one])(band.best.torch))
-            self._untie(name for name in lost if self._only_tables_know(name))
+            self._untie(name for name in lost if only_tables_know(name))
         return band
 
     def _untie(self, names: Iterable[str]) -> None:
@@ -216,10 +208,10 @@ class Search:
 
     def giving_way(self, plan: Plan) -> tuple[str, ...]:
         """Return the tables' constraints of a question that give way: no pair can be had, or the user wants another."""
-        own = {name: need.specifier for name, need in self.requested if name not in self.terms.to_build}
+        own = {name: need.specifier for name, need in self.requested}
 
         def contradicted(name: str, line: str) -> bool:
-            bounds = own.get(name) if self._only_tables_know(name) else None
+            bounds = own.get(name) if only_tables_know(name) else None
             return bounds is not None and (bounds & requirement(line).specifier).is_unsatisfiable()
 
         return tuple(
@@ -231,8 +223,7 @@ class Search:
 
     def _as_learnt(self, plan: Plan) -> Plan:
         terms = self.terms
-        lines = [line for line in self.lines_of(plan) if name_of(line) not in terms.to_build]
-        never = tuple(f"{name} ; sys_platform == 'never'" for name in terms.to_build)
+        lines = list(self.lines_of(plan))
         if blind := self.is_blind(plan):
             lines = [
                 re.sub(r"\+[^,;]*$", "", line) if name_of(line) in CORE else line
@@ -247,7 +238,6 @@ class Search:
             requirements=tuple(dict.fromkeys(lines)),
             constraints=self.bounds_of(plan),
             apart=terms.apart,
-            overrides=(*plan.overrides, *never),
         )
 
     def pythons_with(self, name: str) -> set[str]:
@@ -261,6 +251,10 @@ class Search:
         interpreters = {tag.interpreter for tags in fitting for tag in tags}
         return {f"3.{tag[3:]}" for tag in interpreters if tag.startswith("cp3") and tag[3:].isdigit()}
 
+    def only_source(self, trial: Trial) -> bool:
+        """Return whether a refusal names a package that has a wheel for no Python, only source."""
+        return any(not self.pythons_with(name) for name in trial.builds)
+
     def is_blind(self, plan: Plan) -> bool:
         """Return whether PyPI's torch stands in for a plan's, as its index cannot be reached or lacks it."""
         return bool(self.blind and plan.index_url and plan.wheel is None)
@@ -268,10 +262,6 @@ class Search:
     def _learns(self, trial: Trial, plan: Plan) -> bool:
         """Learn from a refusal what to ask for otherwise; return whether to ask for the same builds once more."""
         before, refusal = self.terms, trial.refusal
-        built = [name for name in trial.builds if name not in before.to_build and not self.pythons_with(name)]
-        if built:
-            self.terms = before._replace(to_build=(*before.to_build, *dict.fromkeys(built)))
-            return within_one_of_each(filter(None, map(self._pairs_of, built)))(plan.torch)
         own = self.names_asked(plan)
         apart, named, left_out = dict.fromkeys(before.apart), dict.fromkeys(before.named), set(before.left_out)
         for name in (*refusal.missing, *refusal.names) if refusal else ():
@@ -318,9 +308,8 @@ class Search:
             return None
         own = self.own_names - {*CORE, *self.terms.untied}
         tied = tied_by_tables(own, best.trial.versions)
-        buildable = within_one_of_each(filter(None, map(self._pairs_of, best.terms.to_build)))
         fits = within_all(need for need in best.needs if need.package not in CORE)
-        return self._band(fits, among=[one for one in above if tied(one.torch) and buildable(one.torch)], sure=True)
+        return self._band(fits, among=[one for one in above if tied(one.torch)], sure=True)
 
     def _band(
         self, fits: Fits = lambda _torch: True, among: Iterable[Plan] | None = None, *, sure: bool = False
@@ -380,9 +369,6 @@ class Search:
         )
         return replace(plan, requirements=(*plan.requirements, *lines, *others))
 
-    def _only_tables_know(self, name: str) -> bool:
-        return name in self.terms.to_build or only_tables_know(name)
-
     def _pairs(self) -> dict[str, tuple[SpecifierSet, ...]]:
         """Return the torches that the tables pair with what is asked for, those of the newest versions first."""
         names = (name for name, need in self.requested if not need.url)
@@ -391,7 +377,7 @@ class Search:
 
     def _pairs_of(self, name: str) -> tuple[SpecifierSet, ...]:
         own = (need for own, need in self.requested if own == name)
-        return torch_of(next(own, None) or requirement(name), to_build=name in self.terms.to_build)
+        return torch_bounds(next(own, None) or requirement(name)) or ()
 
 
 def _with_onnx(*names: str) -> bool:

@@ -13,12 +13,11 @@ from assistant.host.process import CancelToken
 from assistant.i18n import Message, _, render
 from assistant.install import Sources, Tools
 from assistant.model.errors import AssistantError, Cancelled
-from assistant.model.event import Event, FindingRaised, JobFailed, LogLine, Part, Sink
+from assistant.model.event import Event, FindingRaised, JobFailed, LogLine, Sink
 from assistant.model.finding import Finding, Severity
 from assistant.model.record import replace
 from assistant.parsers.decode import without_colours
 from assistant.session.actions import Abandoned, Action, Answer, Asked, Begin, Finished, Stop, Told, Wished
-from assistant.session.progress import PARTS, Meter, Overall
 from assistant.session.reducer import blockers, following, reduce
 from assistant.session.runner import Runner
 from assistant.session.state import Page, State, Task
@@ -59,17 +58,10 @@ class Session:
         self._guided = guided
         # Whether an installed setup was saved: read once, here, so that no two threads begin to decode it together.
         self._keeps = bool(guided and store and store.environment())
-        self.meter = Meter(first=Part.DOWNLOAD if guided else Part.RESOLVE)
         self._answers: queue.SimpleQueue[bool] = queue.SimpleQueue()
         self._lock = threading.RLock()
         self._watchers: list[Watcher] = []
         self._sinks: list[Sink] = []
-        self.meter.follow(self)
-
-    @property
-    def overall(self) -> Overall | None:
-        """How far the installation is as a whole; None while the task at hand is no part of one."""
-        return self.meter.overall() if self.state.running in PARTS else None
 
     def watch(self, watcher: Watcher) -> None:
         """Call `watcher(old, new)` after every change of the state."""
@@ -201,8 +193,7 @@ class Session:
                 cancel.check()
             return False
 
-        machine = self.state.detection.machine if self.state.detection else None
-        return Tools(self._host, self._sources, self._logged(emit), cancel, ask, machine)
+        return Tools(self._host, self._sources, self._logged(emit), cancel, ask)
 
     def _outcome(self, task: Task, tools: Tools) -> Finished | JobFailed:
         """Run a task to its end; a failure of any kind becomes a sentence, never a lost exception."""

@@ -11,7 +11,7 @@ from assistant.install import Prepared
 from assistant.model.checks import Level
 from assistant.model.errors import BadInput
 from assistant.model.event import Progress, Step
-from assistant.model.finding import Diagnosis, Finding, Issue, Remedy
+from assistant.model.finding import Diagnosis, Finding, Remedy
 from assistant.model.machine import Detection
 from assistant.model.plan import Backend, Plan, Planning, Request
 from assistant.model.project import Project
@@ -202,7 +202,7 @@ class Diagnosed(Record, frozen=True):
     explained: Pasted = Pasted()
     source: Source = Source()
     unexplained: Unexplained = Unexplained()
-    issues: tuple[Issue, ...] = ()
+    markdown: str = ""
 
 
 class Mended(Record, frozen=True):
@@ -339,7 +339,7 @@ class State(Record, frozen=True):
     explained: Pasted = Pasted()
     source: Source = Source()
     unexplained: Unexplained = Unexplained()
-    issues: tuple[Issue, ...] = ()
+    markdown: str = ""
     diagnoses: tuple[Diagnosis, ...] = ()
     places: tuple[Place | None, ...] = ()
     way: str = ""

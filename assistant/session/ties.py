@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from assistant.catalog.companions import build_needs, companion, torch_bounds, version_ranges
+from assistant.catalog.companions import companion, version_ranges
 from assistant.install import Need
 from assistant.model.plan import Backend
 
@@ -39,18 +38,6 @@ def computes_on(name: str, backend: Backend) -> bool:
     """Return whether a package computes on a backend, or on the CPU beside it, as far as the tables tell."""
     row = companion(name)
     return row is None or not row.backends or bool({backend.value, Backend.CPU.value}.intersection(row.backends))
-
-
-def torch_of(need: Requirement, *, to_build: bool) -> tuple[SpecifierSet, ...]:
-    """Return the torches that the tables pair with a requirement, those of the newest versions first; () for any.
-
-    With `to_build` those beside which it can be built from source.
-    """
-    bounds = torch_bounds(need) or ()
-    needs = build_needs(need.name) if to_build else None
-    if needs is None or not needs.torch_below:
-        return bounds
-    return tuple(one & SpecifierSet(f"<{needs.torch_below}") for one in bounds or (SpecifierSet(),))
 
 
 def tied_by_tables(names: Iterable[str], versions: Mapping[str, str]) -> Fits:

@@ -135,7 +135,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         main = [("main", shown.label, shown.able)] if shown.label else []
         self.foot.buttons = [*main, *others, *stop]
         self.foot.note = html.inline(shown.note)
-        draw_progress(self.foot, state, self.session.overall, self._since)
+        draw_progress(self.foot, state, self._since)
 
     def _on_head(self, _widget: object, content: object, _buffers: object) -> None:
         message = content if isinstance(content, dict) else {}

@@ -8,7 +8,6 @@ from assistant.markup import Markup, style, tag
 from assistant.model.event import Step
 from assistant.model.finding import Severity
 from assistant.model.visible import visible
-from assistant.session.progress import Overall
 from assistant.session.state import Page, Phase, State
 from assistant.wizard import html
 from assistant.wizard.footer import about, word
@@ -108,30 +107,16 @@ def _status(state: State) -> str:
     return about(reached[-1], word(state.status(reached[-1]))) if reached else ""
 
 
-def draw_progress(foot: Foot, state: State, overall: Overall | None, since: float) -> None:
-    """Bring the bar up to date, by the whole installation where one runs.
-
-    `since` is when the running task began, in seconds since 1970.
-    """
-    foot.words = {
-        "progress": say("Progress"),
-        "elapsed": say("{time} so far"),
-        "seconds": say("about {count} seconds left"),
-        "minutes": say("about {count} minutes left"),
-    }
+def draw_progress(foot: Foot, state: State, since: float) -> None:
+    """Bring the bar up to date; `since` is when the running task began, in seconds since 1970."""
+    foot.words = {"progress": say("Progress"), "elapsed": say("{time} so far")}
     progress = state.doing.progress if state.running else None
-    quiet = bool(state.running and state.running.only_reads)
-    share: int | None = None
-    left: int | None = None
-    if overall and not quiet:
-        share, left = int(100 * overall.share), round(overall.seconds_left)
-    elif progress and progress.total:
-        share = int(100 * progress.done / progress.total)
+    share = progress.share if progress else None
     shown = {
         "running": state.running is not None,
-        "quiet": quiet,
-        "share": share,
+        "quiet": bool(state.running and state.running.only_reads),
+        "share": None if share is None else int(100 * share),
         "text": visible(render(progress.text)) if progress else "",
         "since": since,
     }
-    foot.send_progress(shown, {"figures": render(progress.figures) if progress else "", "left": left})
+    foot.send_progress(shown, {"figures": render(progress.figures) if progress else ""})

@@ -105,7 +105,7 @@ class Foot(anywidget.AnyWidget):
     def send_progress(self, progress: Mapping[str, object], figures: Mapping[str, object]) -> None:
         """Send whole percents and new texts at once, mere figures once a second: every message has its price.
 
-        `share` is in percent, None where nobody knows it; `left` are the seconds to the end, None likewise.
+        `share` is in percent, None where nobody knows it.
         """
         same = {key: self.progress.get(key) for key in progress} == progress
         if not same or time.monotonic() - self._sent_at >= 1:

@@ -115,7 +115,7 @@ def test_a_command_and_a_report_are_copied(wrong: Locator) -> None:
     line.get_by_role("button", name="Copy").click()
     expect(line.get_by_role("button", name="copied")).to_be_visible()
     assert page.evaluate("navigator.clipboard.readText()") == 'export COMMANDLINE_ARGS="--medvram"'
-    wrong.get_by_role("button", name="Copy as Markdown for an issue of PyTorch").click()
+    wrong.get_by_role("button", name="Copy the report").click()
     expect(wrong.get_by_role("button", name="copied").first).to_be_visible()
     form = "/^### 🐛 Describe the bug[^]*`directml/"
     page.wait_for_function(f"navigator.clipboard.readText().then((text) => {form}.test(text))")

@@ -13,7 +13,6 @@ from packaging.utils import canonicalize_name
 
 from assistant.catalog import load_catalog
 from assistant.catalog.companions import (
-    build_needs,
     carried_by_torch_index,
     companion,
     constraints_for,
@@ -96,7 +95,7 @@ def test_calls_are_python():
     for row in ROWS:
         ast.parse(row.call)
         assert "\n" not in row.call
-        assert row.only_source <= (row.build is not None), row.name
+        assert row.only_source <= bool(row.compiler), row.name
 
 
 def test_what_the_table_alone_knows_is_written_as_ranges():
@@ -403,14 +402,12 @@ def test_needs_of_the_system():
     assert needs("opencv-python-headless", "linux", Backend.CPU) == needs("numpy", "linux", Backend.CPU) == ()
 
 
-def test_needs_of_a_build_from_source():
-    """What must be there before the first file is compiled."""
-    flash = build_needs("flash_attn")
-    assert (flash.torch, flash.nvcc, flash.gb_per_job, flash.torch_below) == (True, "always", 9, "2.14")
-    assert "ninja" in flash.requires
-    assert build_needs("mmcv").nvcc == "gpu"
-    assert not build_needs("llama-cpp-python").torch
-    assert build_needs("numpy") is build_needs("vllm-unknown") is None
+def test_what_a_source_is_compiled_with():
+    """Told where a package has no wheel."""
+    assert companion("flash-attn").compiler == "nvcc"
+    assert companion("mmcv").compiler == "nvcc-for-cuda"
+    assert companion("insightface").compiler == "c++"
+    assert not companion("transformers").compiler
 
 
 def test_trials():

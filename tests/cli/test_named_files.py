@@ -17,7 +17,6 @@ from fleet_records import record
 
 from assistant.bundle.manifest import Bundle, Kind, write_bundle
 from assistant.cli import cli
-from assistant.diagnose import new_rules
 from assistant.export.config import config_text
 from assistant.machines import load
 from assistant.model.machine import Machine
@@ -55,7 +54,6 @@ TEXTS = {
     "variants": json.dumps(VARIANTS, ensure_ascii=False),
 }
 TEXTS["record"] = to_json(record("实验室-07"), indent=1)
-TEXTS["rules"] = new_rules("school-proxy", "2026-11-21")  # with Chinese logs and sentences
 RX = "--replay windows11-rx7800xt"
 # Of each command and option that reads a file: which text it is given, and what else is typed. "-" is the file itself.
 READ = {
@@ -83,9 +81,7 @@ READ = {
     ("diagnose", "--batch"): ("logs", ""),
     ("diagnose", "--machine"): ("machine", "{log}"),
     ("diagnose", "--replay"): ("recording", "{log}"),
-    ("diagnose", "--rules"): ("rules", "{log} --replay linux-arch-rx6700xt-directml"),
     ("doctor", "--replay"): ("recording", ""),
-    ("doctor", "--rules"): ("rules", RX),
     ("apply", "config"): ("config", RX),
     ("apply", "--replay"): ("recording", "{config}"),
     ("check", "config"): ("config", f"--no-verify {RX}"),
@@ -93,8 +89,6 @@ READ = {
     ("fleet record", "--config"): ("config", f"--no-verify --to {{new}} {RX}"),
     ("fleet record", "--replay"): ("recording", "--no-verify --name pc --to {new}"),
     ("fleet report", "place"): ("record", ""),
-    ("rules test", "file"): ("rules", ""),
-    ("machines test", "file"): ("recording", ""),
 }
 NO_TEXT = {  # written, or no text
     ("detect", "--record"),
@@ -126,7 +120,6 @@ NO_TEXT = {  # written, or no text
     ("labs notebooks", "folder"),
     ("labs notebooks", "--answers"),
     ("labs test", "places"),
-    ("rules new", "file"),
 }
 PLAN = Plan(backend=Backend.CPU, variant="cpu", torch="2.15.0", python="3.12")
 ABOUT = {"title": "CPU", "lock": "pylock.toml", "python": "3.12", "platform": "linux-x86_64"}

@@ -224,18 +224,15 @@ def test_a_version_that_is_gone_is_told(run, written, index, tmp_path) -> None:
 
 @pytest.mark.parametrize("installer", ["uv", "pip"])
 @pytest.mark.parametrize("command", [("install", "--dry-run"), ("install", "--yes"), ("setup", "--yes")])
-def test_a_pin_that_comes_as_source_is_not_built_by_yes(run, index, tmp_path, command, installer) -> None:
-    """`--yes` is no answer to that; the sentence names the package and the option that is."""
+def test_a_pin_that_comes_as_source_is_not_built(run, index, tmp_path, command, installer) -> None:
+    """The sentence names the package and says that it would have to be built by hand."""
     mark = tmp_path / "it-ran"
     index.add_archive("evilpkg", "1.0", mark, by="backend")
     options = ("--backend", "cpu", "--index-url", index.url, "--pin", "evilpkg", "--installer", installer)
     done = run(*command, *options, "--target", tmp_path / "env")
-    assert done.returncode == 1
+    assert done.returncode in {1, 3}
     assert "evilpkg" in done.stderr
-    assert "--build-from-source evilpkg" in done.stderr
-    if "--dry-run" in command:
-        done = run(*command, *options, "--target", tmp_path / "env", "--build-from-source", "evilpkg")
-        assert done.returncode == 1  # a look runs nothing, whoever agreed
+    assert "built by hand" in " ".join(done.stderr.split())
     assert not mark.exists()
     assert not (tmp_path / "env").exists()
 
@@ -272,18 +269,6 @@ def test_a_person_is_asked_about_index_and_names_one_by_one(run, written, index,
     assert "numpyy. Are all of them what you expect, letter by letter?" in done.stdout
     assert done.returncode == 2
     assert index.requests == []
-
-
-def test_a_person_is_asked_about_a_build(run, index, tmp_path) -> None:
-    """The question names package and version; a no ends it."""
-    mark = tmp_path / "it-ran"
-    index.add_archive("evilpkg", "1.0", mark)
-    options = ("--backend", "cpu", "--index-url", index.url, "--pin", "evilpkg", "--target", tmp_path / "env")
-    done = run("install", *options, typed="n\n")
-    said = "evilpkg 1.0 is available only as source; building it runs its author's code on this machine. Build it?"
-    assert said in done.stdout
-    assert done.returncode == 1
-    assert not mark.exists()
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,11 @@ from itertools import pairwise
 import pytest
 import tree_sitter
 import tree_sitter_powershell
+from diagnose.patterns import endless, missed, slow
 from hypothesis import given
 from hypothesis import strategies as st
 
 from assistant.diagnose import diagnose, load_rules, read_log, remedies_for
-from assistant.diagnose.patterns import endless, missed, slow
 from assistant.diagnose.rules import compiled, literals, read_rules
 from assistant.model.errors import BadInput
 from assistant.model.machine import Gpu, Machine, Vendor

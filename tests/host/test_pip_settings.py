@@ -9,12 +9,17 @@ import sys
 import pytest
 from uv import find_uv_bin
 
+from assistant import start
+from assistant.host.live import LiveHost
 from assistant.host.pip_settings import (
     PipSettings,
+    ask_pip,
     read_pip_settings,
     uv_arguments,
     uv_environment,
 )
+from assistant.install import Sources
+from assistant.model.errors import BadInput
 from assistant.privacy import Policy, redact
 
 pytestmark = pytest.mark.process
@@ -167,3 +172,38 @@ def _uv(environment: dict[str, str], requirement: str) -> str:
     command = [find_uv_bin(), "pip", "install", "--no-cache", "--dry-run", "--python", sys.executable, requirement]
     told = {**os.environ, **uv_environment(settings)}
     return subprocess.run([*command], env=told, capture_output=True, text=True, check=True).stderr
+
+
+ODD = {
+    "without a section": (b"index-url = https://joe:s3cret@corp.example/simple\n", "no section headers"),
+    "binary": (b"\x00\x01\xff\xfe\x80", "characters"),
+    "a section twice": (b"[global]\ntimeout = 5\n[global]\ntimeout = 6\n", "already exists"),
+    "a script": (b"[global]\nindex-url = javascript:alert(1)\n", "javascript:alert(1), which is not the address"),
+    "misspelt": (b"[global]\nindex-url = htp://corp.example/simple\n", "htp://corp.example/simple, which is not"),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_a_configuration_that_cannot_be_used_is_not_taken_for_none(name, tmp_path, monkeypatch):
+    """By this Python's pip, for the planner and for the start alike: file and fault are named, PyPI is not asked."""
+    text, fault = ODD[name]
+    file = tmp_path / "pip.conf"
+    file.write_bytes(text)
+    for variable in [one for one in os.environ if one.startswith("PIP_")]:
+        monkeypatch.delenv(variable)
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(file))
+    for ask in (lambda: Sources(LiveHost()).settings, lambda: start._pip_settings([sys.executable, "-m", "pip"])):
+        with pytest.raises(BadInput) as refused:
+            ask()
+        assert str(file) in str(refused.value.message)
+        assert fault in str(refused.value.message)
+        assert "s3cret" not in str(refused.value.message)
+
+
+def test_an_index_that_only_a_variable_names_is_told_by_the_variable():
+    """And a folder, which pip takes for an index, is one."""
+    with pytest.raises(BadInput, match=r"PIP_INDEX_URL names htp://a\.example"):
+        ask_pip(lambda *words: (True, ":env:.index-url='htp://a.example'" if words[1] == "list" else "env_var:"))
+    for place in ("/srv/simple", r"D:\\simple", "file:///srv/simple"):
+        assert ask_pip(lambda *_words, place=place: (True, f"global.index-url='{place}'")).index_url
+    assert ask_pip(lambda *_words: (False, "No module named pip")) is None

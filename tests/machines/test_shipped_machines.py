@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from machines.replays import faults
 
 from assistant.detect import detect
 from assistant.host.recording import ReplayHost
 from assistant.machines import label, load, shipped
 from assistant.model.errors import BadInput
 from assistant.model.record import to_json
-from assistant.session.recordings import faults
 
 
 @pytest.fixture(params=shipped())
@@ -23,7 +23,7 @@ def test_the_file_is_whole_and_its_replay_is_what_it_expects(name):
 
     What is kept of each answer when it is recorded anew is all that detection reads.
     """
-    assert list(map(str, faults(load(name), name))) == []
+    assert list(faults(load(name), name)) == []
 
 
 def test_a_replay_always_gives_the_same_text(name):

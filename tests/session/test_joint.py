@@ -372,32 +372,20 @@ def test_a_python_that_opens_the_set_is_chosen_and_one_that_is_fixed_only_named(
     assert "Use Python 3.11" in said(fixed)
 
 
-def test_what_comes_only_as_source_is_planned_around_and_told(desk, shelf, tmp_path):
-    """The plan names what the build needs, and takes a torch for which it can work; the installation asks before it."""
+def test_what_comes_only_as_source_is_refused_with_what_a_build_takes(desk, shelf, tmp_path):
+    """Nothing is built: the answer names the compilers, where others keep wheels of it, and what helps."""
     mark = tmp_path / "ran"
     shelf.add_archive("flash-attn", "2.8.3", mark)
+    shelf.add_archive("plain", "1.0", mark)
     planning = desk.plan("flash-attn")
-    assert (planning.choice.torch, planning.choice.variant) == ("2.13.0", "cu132")
-    assert "flash-attn" in planning.choice.requirements
-    assert "C++ compiler" in said(planning)
-    assert "for torch 2.13.0 at https://github.com/" in said(planning)  # where others keep wheels of it
+    assert (planning.choice, planning.rejected[0].key) == (None, "needs-build")
+    assert "compiled by hand, with a C++ compiler and nvcc" in said(planning)
+    assert "at https://github.com/" in said(planning)
+    assert "name the folder that holds it" in said(planning)
+    both = said(desk.plan("plain", "flash-attn", machine=PLAIN))
+    assert "no wheel of plain for this system and Python, only source: it would have to be built by hand" in both
+    assert "no wheel of flash-attn for" in both  # nobody is sent away twice
     assert not mark.exists()
-
-
-def test_a_build_that_the_installation_would_refuse_is_no_plan(desk, shelf, tmp_path):
-    """In the same words: beside a CPU's torch, beside one of CUDA 12, and beside one that its source does not fit."""
-    shelf.add_archive("flash-attn", "2.8.3", tmp_path / "ran")
-    for planning, words in (
-        (
-            desk.plan("flash-attn", machine=PLAIN),
-            "Building flash-attn needs nvcc, and this plan's PyTorch is not for CUDA.",
-        ),
-        (desk.plan("flash-attn", "whisperx==3.8.6"), "PyPI has no complete nvcc of that version."),
-        (desk.plan("flash-attn", "torch==2.15.0"), "Choose a PyTorch older than 2.14."),
-    ):
-        assert planning.choice is None
-        assert planning.rejected[0].key == "build-needs-nvcc"
-        assert words in said(planning)
 
 
 def test_a_quarrel_names_the_packages_and_the_smallest_change(desk, shelf):

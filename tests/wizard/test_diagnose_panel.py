@@ -188,28 +188,24 @@ def test_a_log_that_nobody_knows_is_no_all_clear_and_gives_a_report_without_priv
     assert "That does not mean that nothing is wrong." in page.answer.value
     assert "No problem was found" not in page.answer.value
     assert "HIP error: something new" in page.answer.value
-    first, *others = session.state.issues
-    assert (first.project, {one.project for one in others}) == ("PyTorch", {"ComfyUI", "ONNX Runtime"})
-    for issue in session.state.issues:
-        assert f"Copy as Markdown for an issue of {issue.project}" in page.answer.value
-        assert "jane" not in issue.text
-        assert "hf_abcdefghijklmnop" not in issue.text
+    assert "Copy the report" in page.answer.value
+    assert "something new" in session.state.markdown
+    assert "jane" not in session.state.markdown
+    assert "hf_abcdefghijklmnop" not in session.state.markdown
 
 
 def test_what_is_wrong_with_others_environment_is_told_to_those_who_look_after_it(
     environment: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The report is for them first; a project's issue is folded away."""
+    """The report is for them."""
     known = State(detection=Detection(machine=HERE), environment=replace(environment, kernels=("pytorch",)))
     session = Session(LiveHost(), InlineRunner(), state=known)
     page = page_of(session)
     session.dispatch(Paste(log=NO_DIRECTML))
     monkeypatch.setattr("assistant.session.shared.may_write", lambda _folder: False)
     assert press(page) == "Find the cause"
-    shown, _fold, folded = page.answer.value.partition("For an issue of a project")
-    assert "Copy the report" in shown
-    assert "for an issue of PyTorch" not in shown
-    assert "for an issue of PyTorch" in folded
+    assert "Give the report to those who look after it" in page.answer.value
+    assert "Copy the report" in page.answer.value
 
 
 def test_a_log_from_another_system_runs_nothing_here(environment: Environment) -> None:

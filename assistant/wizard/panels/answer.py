@@ -11,7 +11,7 @@ from assistant.i18n import as_typed, ngettext, render, say, sentences
 from assistant.markup import Markup, joined, tag
 from assistant.model.checks import check_title
 from assistant.model.event import Step
-from assistant.model.finding import Diagnosis, Finding, Issue, Launch, Remedy, Severity
+from assistant.model.finding import Diagnosis, Finding, Launch, Remedy, Severity
 from assistant.model.report import Environment, Status
 from assistant.model.shell import Shell, command_line, quoted, settings, shell_of
 from assistant.model.visible import visible
@@ -43,7 +43,7 @@ def draw_causes(state: State) -> Markup:
         _waits(state) if outdated else html.NOTHING,
         _draw_answer(causes[0], state) if causes else html.NOTHING,
         _more_causes(causes[1:CAUSES], state),
-        _unknown(state) if not causes and not outdated and state.pasted.text and state.issues else html.NOTHING,
+        _unknown(state) if not causes and not outdated and state.pasted.text and state.markdown else html.NOTHING,
         failed,
         html.details(also, notes) if causes or state.pasted.text else notes,
         html.NOTHING if causes or outdated or wrong or state.pasted.text or failed else _nothing(state),
@@ -107,7 +107,7 @@ def _draw_answer(cause: Diagnosis, state: State) -> Markup:
         tag("h4", say("What helps")) + fix if fix else html.NOTHING,
         *(_draw_launch(launch, state.source.arguments) for launch in launches(state)),
         _how_sure(cause),
-        _for_an_issue(state),
+        _report(state),
     ]
     return tag("section", *body, class_=f"ptsa-answer ptsa-note ptsa-note-{mark}")
 
@@ -135,29 +135,12 @@ def _how_sure(cause: Diagnosis) -> Markup:
     return html.details(summary, joined([html.paragraph(text), evidence, html.bullets(sources)]))
 
 
-def _for_an_issue(state: State) -> Markup:
-    """Offer the report to copy, in the form of the project concerned or for those who look after the environment.
-
-    Then show what it holds, and offer it in the other projects' forms.
-    """
-    if not state.issues:
+def _report(state: State) -> Markup:
+    """Offer the report to copy, and show what it holds."""
+    if not state.markdown:
         return html.NOTHING
-    first, *others = state.issues
-    held = html.details(say("What is copied: a report without private information"), html.code(first.text))
-    if _others_environment(state):
-        begin = html.copy_button(first.text, say("Copy the report"))
-        summary, others = say("For an issue of a project"), [first, *others]
-    else:
-        summary = say("For another project")
-        page = tag("a", say("the form"), href=first.address, target="_blank", rel="noreferrer")
-        begin = _copy_issue(first) + " " + page
-    buttons = joined(_copy_issue(one) for one in others)
-    more = html.details(summary, tag("div", buttons, class_="ptsa-buttons"))
-    return tag("div", begin, held, more, class_="ptsa-issue")
-
-
-def _copy_issue(issue: Issue) -> Markup:
-    return html.copy_button(issue.text, say("Copy as Markdown for an issue of {project}", project=issue.project))
+    held = html.details(say("What is copied: a report without private information"), html.code(state.markdown))
+    return tag("div", html.copy_button(state.markdown, say("Copy the report")), held, class_="ptsa-report")
 
 
 def _more_causes(causes: Iterable[Diagnosis], state: State) -> Markup:
@@ -196,7 +179,7 @@ def _unknown(state: State) -> Markup:
     asked = html.paragraph(
         say("The program's authors can help: copy the report, and open an issue with it in their project.")
     )
-    return html.note(Severity.INFO, text, joined([told, alike, wrong, question, asked, _for_an_issue(state)]))
+    return html.note(Severity.INFO, text, joined([told, alike, wrong, question, asked, _report(state)]))
 
 
 def _failures(state: State) -> Markup:

@@ -10,7 +10,6 @@ from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Plan, Planning
 from assistant.plan import card_name
-from assistant.session.progress import seconds_needed
 from assistant.session.seen import seen
 from assistant.session.state import State
 from assistant.views import plan_rows, plan_title, rejected_name
@@ -54,17 +53,9 @@ def _space(state: State, plan: Plan) -> list[Text]:
         lines.append(say("Everything has been downloaded already."))
     elif megabytes:
         lines.append(say("{size} to download.", size=amount(megabytes)))
-    if state.preview:
-        lines.append(_duration(seconds_needed(state.preview)))
     if plan.disk_gb and free:
         lines.append(say("About {need:.1f} GB of disk needed, {free:.0f} GB free.", need=plan.disk_gb, free=free))
     return lines
-
-
-def _duration(seconds: float) -> str:
-    """Say how long an installation will take, in whole minutes."""
-    minutes = round(seconds / 60)
-    return say("It takes about {minutes} minutes.", minutes=minutes) if minutes > 1 else say("It takes about a minute.")
 
 
 def amount(megabytes: float) -> str:

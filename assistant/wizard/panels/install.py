@@ -10,10 +10,9 @@ from assistant.markup import Markup, joined, tag
 from assistant.model.event import Step
 from assistant.model.finding import Severity
 from assistant.model.plan import Request
-from assistant.model.report import duration
 from assistant.model.shell import command_line, shell_of
 from assistant.session.kits import commands_for
-from assistant.session.progress import Overall
+from assistant.session.progress import rows
 from assistant.session.state import Adding, Phase, State, Task
 from assistant.views import change_rows
 from assistant.wizard import html
@@ -64,17 +63,16 @@ def _pythons(state: State) -> list[tuple[str, str]]:
     return [(name, path) for name, path in rows if path]
 
 
-def _parts(overall: Overall) -> Markup:
-    """List the parts of an installation: those that are over ticked, with the time that they took."""
+def _parts(state: State) -> Markup:
+    """List the parts of an installation, those that are over ticked."""
     signs = {"done": "ok", "running": "running", "waiting": "waiting"}
     items = []
-    for row in overall.rows:
-        took = duration(row.seconds) if row.status == "done" and row.seconds else ""
-        more = tag("span", row.figures or took, class_="ptsa-when")
+    for row in rows(state):
+        figures = tag("span", row.figures, class_="ptsa-when")
         items.append(
-            tag("li", html.icon(signs[row.status]), tag("span", row.title), more, class_=f"ptsa-phase-{row.status}")
+            tag("li", html.icon(signs[row.status]), tag("span", row.title), figures, class_=f"ptsa-phase-{row.status}")
         )
-    return tag("ul", *items, class_="ptsa-phases")
+    return tag("ul", *items, class_="ptsa-phases") if items else html.NOTHING
 
 
 def draw_restart(state: State) -> Markup:
@@ -133,11 +131,11 @@ def before(state: State) -> str:
     )
 
 
-def draw_working(state: State, overall: Overall | None) -> Markup:
+def draw_working(state: State) -> Markup:
     """Show the parts of the work, and the question that it waits for."""
     title = say("Installing") if state.running is Task.INSTALL else say("Checking that it computes correctly")
     step = state.running.step if state.running else Step.INSTALL
-    return html.heading(title) + failure(state, step) + (_parts(overall) if overall else html.NOTHING)
+    return html.heading(title) + failure(state, step) + _parts(state)
 
 
 def draw_failed(state: State) -> Markup:

@@ -58,8 +58,7 @@ class SetupPage(PageView):
         if now is Stage.DONE:
             self.done.update(state)
         self.parts = self._unplanned if unplanned(state) else self._views[now]
-        overall = self.session.overall
-        self.lead.value = draw_working(state, overall) if now is Stage.WORKING else DRAWN[now](state)
+        self.lead.value = draw_working(state) if now is Stage.WORKING else DRAWN[now](state)
         self.offer.draw(state)
         if state.planning and state.plan:
             planning, plan = state.planning, state.plan

@@ -7,31 +7,15 @@ function clock(seconds) {
   return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, "0")}`;
 }
 
-// Between two messages the bar goes on by itself, ever slower, so that a long part without news does not look dead.
-function share_now({ share, left, at }) {
-  if (share === null || !left) return share;
-  const passed = Math.max(0, Date.now() / 1000 - at);
-  return share + (99 - share) * (1 - Math.exp(-passed / left)) * (share < 99 ? 1 : 0);
-}
-
 function draw_bar(bar, model) {
   const progress = model.get("progress");
   const known = typeof progress.share === "number";
-  const share = known ? Math.floor(share_now(progress)) : null;
+  const { share } = progress;
   bar.classList.toggle("ptsa-progress-unknown", !known);
   bar.firstChild.style.width = known ? `${share}%` : "";
   if (known) bar.setAttribute("aria-valuenow", String(share));
   else bar.removeAttribute("aria-valuenow");
   bar.setAttribute("aria-valuetext", [progress.text, progress.figures].filter(Boolean).join(" · "));
-}
-
-// As exactly as such an estimate can be: from a minute and a half on nobody counts seconds.
-function time_left({ left, at }, words) {
-  if (typeof left !== "number") return "";
-  const rest = left - Math.max(0, Date.now() / 1000 - at);
-  if (rest > 90) return words.minutes.replace("{count}", String(Math.round(rest / 60)));
-  const seconds = rest > 10 ? Math.ceil(rest / 5) * 5 : Math.max(2, Math.ceil(rest));
-  return words.seconds.replace("{count}", String(seconds));
 }
 
 // Ticks in the browser, so that it costs no message; hidden from screen readers, which would read it out every second.
@@ -40,9 +24,8 @@ function draw_time(line, model) {
   const words = model.get("words");
   const seconds = Date.now() / 1000 - progress.since;
   const slow = seconds >= SLOW_SECONDS ? (words.elapsed ?? "").replace("{time}", clock(seconds)) : "";
-  const left = progress.quiet ? "" : time_left(progress, words);
   const known = progress.quiet && !slow ? [] : [progress.text, progress.figures];
-  line.textContent = progress.running ? [...known, left || slow].filter(Boolean).join(" · ") : "";
+  line.textContent = progress.running ? [...known, slow].filter(Boolean).join(" · ") : "";
 }
 
 function render({ model, el }) {
@@ -107,7 +90,7 @@ function render({ model, el }) {
   model.on("change:offer", () => nodes.main && settle(nodes.main));
   draw();
   progress();
-  const ticking = setInterval(() => model.get("progress").running && (draw_bar(bar, model), draw_time(time, model)), 1000);
+  const ticking = setInterval(() => model.get("progress").running && draw_time(time, model), 1000);
   return () => clearInterval(ticking);
 }
 

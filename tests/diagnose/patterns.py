@@ -20,7 +20,7 @@ def endless(pattern: re.Pattern[str]) -> bool:
     return _endless(_parser.parse(pattern.pattern))
 
 
-def _endless(tree: Any) -> bool:  # noqa: ANN401 - a tree of Python's own
+def _endless(tree: Any) -> bool:
     for most, repeated in _repeats(tree):
         inner = [count for count, _repeated in _repeats(repeated)]
         if _constants.MAXREPEAT in {most, *inner} or most * max(inner, default=1) > FARTHEST:
@@ -28,7 +28,7 @@ def _endless(tree: Any) -> bool:  # noqa: ANN401 - a tree of Python's own
     return False
 
 
-def _repeats(tree: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401 - likewise
+def _repeats(tree: Any) -> Iterator[tuple[Any, Any]]:
     """Walk all repeats of a tree, each with what it repeats."""
     for kind, value in tree:
         if kind in _REPEATS:
@@ -43,7 +43,7 @@ def missed(pattern: re.Pattern[str], held: Collection[str]) -> bool:
     return _missed(_parser.parse(pattern.pattern), held)
 
 
-def _missed(tree: Any, held: Collection[str], run: str = "") -> bool:  # noqa: ANN401 - likewise
+def _missed(tree: Any, held: Collection[str], run: str = "") -> bool:
     """Return whether a tree can match a text that holds none of these; `run` stands before it."""
     for kind, value in [*tree, (None, None)]:
         if kind is _constants.LITERAL:

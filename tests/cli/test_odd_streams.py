@@ -1,0 +1,52 @@
+"""Streams as cron, full disks and `| head` leave them: one sentence or nothing, and never a fault of ours."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import forked
+import pytest
+from refused import refused
+
+pytestmark = [pytest.mark.process, pytest.mark.skipif(sys.platform == "win32", reason="shells of POSIX")]
+PLAN = "plan --offline --replay linux-arch-rx6700xt-directml"
+
+
+def sh(line: str, home: Path) -> subprocess.CompletedProcess[str]:
+    """Run a line of the shell in which `assistant` is this one."""
+    names = {"HOME": str(home), "XDG_STATE_HOME": str(home), "XDG_DATA_HOME": str(home), "LANGUAGE": "en"}
+    command = f'assistant() {{ "{sys.executable}" -m assistant "$@"; }}\n{line}'
+    return subprocess.run(
+        ["bash", "-c", command], env={**os.environ, **names}, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+@pytest.mark.parametrize("options", ["", " --json"])
+def test_an_answer_that_cannot_be_written_is_one_sentence(tmp_path: Path, options: str) -> None:
+    """Nothing is called a fault of the assistant's."""
+    refused(sh(f"assistant {PLAN}{options} >/dev/full", tmp_path), 1, "could not be written", "No space left")
+
+
+def test_whoever_reads_only_the_beginning_sees_no_complaint(tmp_path: Path) -> None:
+    """The rest is dropped."""
+    done = sh("assistant recipes list | head -1", tmp_path)
+    assert len(done.stdout.splitlines()) == 1
+    assert done.stderr == ""
+
+
+def test_without_standard_input_nobody_is_asked(tmp_path: Path) -> None:
+    """As under cron: the command ends in its own sentence."""
+    done = sh(f'assistant install --backend cpu --target "{tmp_path}/new" <&-', tmp_path)
+    assert done.returncode in {1, 130}, done.stderr  # without a network no package is found
+    assert "itself failed" not in done.stderr
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("command", [("install", "--yes"), ("setup", "--yes"), ("install", "--dry-run")])
+def test_an_empty_target_is_no_wish_for_the_default(command: tuple[str, ...]) -> None:
+    """It is a variable that was not set."""
+    refused(forked.run(*command, "--offline", "--target", ""), 2, "--target is empty")

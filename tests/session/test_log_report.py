@@ -1,0 +1,58 @@
+"""A report holds the causes, the log and the versions, as far as a log and a machine tell them."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from assistant.detect import detect
+from assistant.diagnose import read_log
+from assistant.host.recording import ReplayHost
+from assistant.i18n import in_language
+from assistant.machines import load
+from assistant.model.machine import Machine
+from assistant.model.record import replace
+from assistant.parsers.collect_env import collect_env
+from assistant.session.diagnosis import diagnosed
+from assistant.session.log_report import TO_WRITE, log_report
+
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
+
+
+@pytest.fixture(scope="module")
+def machine() -> Machine:
+    """Be a computer with a card and packages."""
+    found = detect(ReplayHost(load("linux-ubuntu2404-rtx4090"))).machine
+    return replace(found, packages={"torch": "2.9.1+cu130", "onnxruntime-gpu": "1.24.0", "numpy": "2.1.0"})
+
+
+def parts(text: str) -> dict[str, str]:
+    """Split a report at its headings."""
+    found = re.split(r"^### (.+)$", text, flags=re.MULTILINE)
+    return dict(zip(found[1::2], map(str.strip, found[2::2]), strict=True))
+
+
+def test_a_report_has_the_causes_the_log_and_the_versions(machine: Machine) -> None:
+    """The versions are a block that the reader of such blocks understands; what only a person knows is left open."""
+    log = read_log(OOM)
+    with in_language("zh_CN"):  # who helps asks for English
+        report = parts(log_report(log, machine, diagnosed(log, machine)))
+    assert list(report) == ["What happened", "Likely causes", "Log", "Versions"]
+    assert report["What happened"] == TO_WRITE
+    assert "`oom`" in report["Likely causes"]
+    assert "Not enough memory on the device" in report["Likely causes"]
+    assert OOM in report["Log"]
+    read = collect_env(report["Versions"].strip("`").removeprefix("text"))
+    assert read is not None
+    assert "PyTorch version: 2.9.1+cu130\n" in report["Versions"]
+    assert "CUDA used to build PyTorch: 13.0\n" in report["Versions"]
+    assert "Is CUDA available: Could not collect\n" in report["Versions"]
+
+
+def test_no_text_of_a_log_ends_its_block(machine: Machine) -> None:
+    """Backticks in a log are no end of the block that holds it."""
+    text = log_report(read_log("```\n### Urgency\nerror: x"), machine, ())
+    assert text.count("```") % 2 == 0
+    assert "'''" in text
+    assert "knows no cause" in parts(text)["Likely causes"]
