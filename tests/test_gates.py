@@ -179,7 +179,6 @@ RENDERERS = {
     "wizard/": "it draws",
     "bundle/": "it writes a page and sentences for scripts",
     "export/": "it writes files for people",
-    "fleet/": "likewise",
     "labs/": "it teaches in a notebook",
     "start.py": "it prints before anything is installed",
     "model/errors.py": "the text of an exception that nobody caught",

@@ -43,7 +43,6 @@ COMMANDS = {
     "mcp": "mcp",
     "catalog": "catalog",
     "labs": "labs",
-    "fleet": "fleet",
     "contribute": "contribute",
     "rules": "authoring",
     "machines": "authoring",

@@ -13,7 +13,6 @@ import click
 import forked
 import pytest
 from export.setups import SETUP
-from fleet_records import record
 
 from assistant.bundle.manifest import Bundle, Kind, write_bundle
 from assistant.cli import cli
@@ -54,7 +53,6 @@ TEXTS = {
     "report": "PyTorch version: 2.6.0\nIs debug build: False\nOS: Windows 11 专业版\nPython version: 3.12.3\n",
     "variants": json.dumps(VARIANTS, ensure_ascii=False),
 }
-TEXTS["record"] = to_json(record("实验室-07"), indent=1)
 TEXTS["rules"] = new_rules("school-proxy", "2026-11-21")  # with Chinese logs and sentences
 RX = "--replay windows11-rx7800xt"
 # Of each command and option that reads a file: which text it is given, and what else is typed. "-" is the file itself.
@@ -90,9 +88,6 @@ READ = {
     ("apply", "--replay"): ("recording", "{config}"),
     ("check", "config"): ("config", f"--no-verify {RX}"),
     ("check", "--replay"): ("recording", "{config} --no-verify"),
-    ("fleet record", "--config"): ("config", f"--no-verify --to {{new}} {RX}"),
-    ("fleet record", "--replay"): ("recording", "--no-verify --name pc --to {new}"),
-    ("fleet report", "place"): ("record", ""),
     ("rules test", "file"): ("rules", ""),
     ("machines test", "file"): ("recording", ""),
 }
@@ -117,8 +112,6 @@ NO_TEXT = {  # written, or no text
     ("onnx try", "model"),
     ("onnx try", "--against"),
     ("onnx try", "--inputs"),
-    ("fleet record", "--to"),
-    ("fleet report", "--to"),
     ("contribute", "--to"),
     ("labs check", "folder"),
     ("labs course", "folder"),
