@@ -28,8 +28,7 @@ from assistant.session.state import Task
     "machines",
     multiple=True,
     metavar="NAME|FILE",
-    help="Write a setup package, or with jupyterhub a profile, for such a PC instead: a recorded machine, or a JSON "
-    "file; may be given several times.",
+    help="Write a setup package for such a PC instead: a recorded machine, or a JSON file; may be given several times.",
 )
 @request_options
 @source_options
@@ -51,16 +50,12 @@ def export(
         _list(as_json=as_json)
         return
     if machines:
-        profiles = formats == ("jupyterhub",)
-        if (formats and not profiles) or not folder:
-            raise click.UsageError(say("--machine needs --to DIR, and takes no format but jupyterhub."))
+        if formats or not folder:
+            raise click.UsageError(say("--machine needs --to DIR, and takes no format."))
         place = Path(folder).expanduser().absolute()
-        written = write_packages(machines, place, options, profiles=profiles, force=force, quiet=as_json)
+        written = write_packages(machines, place, options, force=force, quiet=as_json)
         if as_json:
             echo_json(tuple(map(str, written)), indent=0)
-        elif profiles:
-            for path in written:
-                echo(str(path))
         else:
             echo(say("{page} shows which PC gets which package.", page=written[0]))
         return

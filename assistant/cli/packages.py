@@ -1,4 +1,4 @@
-"""`assistant export --machine`: a setup package, or a JupyterHub profile, for each kind of PC."""
+"""`assistant export --machine`: a setup package for each kind of PC."""
 
 from __future__ import annotations
 
@@ -14,16 +14,15 @@ from assistant.i18n import Message
 from assistant.install import Tools
 from assistant.model.plan import Request
 from assistant.session.joint import decided
-from assistant.session.kits import Pc, packages_for, pc, profiles_for
+from assistant.session.kits import Pc, packages_for, pc
 
 
 def write_packages(
-    machines: tuple[str, ...], folder: Path, options: dict[str, Any], *, profiles: bool, force: bool, quiet: bool
+    machines: tuple[str, ...], folder: Path, options: dict[str, Any], *, force: bool, quiet: bool
 ) -> tuple[Path, ...]:
     """Plan for each machine, resolve its packages, write them, and return the paths, the page's first.
 
-    With `profiles` a JupyterHub profile is written for each kind of GPU instead, and nothing is resolved. `options` are
-    those of `request_options` and `source_options`.
+    `options` are those of `request_options` and `source_options`.
     """
     request = request_of(options)
     tools = plan_tools(options)
@@ -33,8 +32,6 @@ def write_packages(
         if not quiet:
             echo(text, err=True)
 
-    if profiles:
-        return write_all(folder, profiles_for(pcs, tell), lambda _foreign: force)
     return write_all(folder, packages_for(pcs, tools, tell), lambda _foreign: force)
 
 

@@ -14,7 +14,6 @@ from assistant.cli.options import (
     dry_run_option,
     each,
     place,
-    prefix_kernel_option,
     project_options,
     request_of,
     request_options,
@@ -77,7 +76,6 @@ def setup(target: str, folder: str, *, yes: bool, as_json: bool, **options: Any)
 
 @click.command()
 @target_option
-@prefix_kernel_option
 @request_options
 @project_options
 @source_options
@@ -129,8 +127,7 @@ def _prepared(
     request = with_own_python(request, target, host)
     built, indexes = options.pop("build_from_source"), options.pop("trust_index")
     consent = Consent(built=built, builds=not dry_run, indexes=indexes, asks=not dry_run)
-    kernels, keep = options.pop("prefix_kernel", ""), options.pop("keep")
-    state = State(target=target, kernels=kernels, folder=folder, request=request, keep=keep)
+    state = State(target=target, folder=folder, request=request, keep=options.pop("keep"))
     with_cuda = options.pop("with_cuda")
     journey = Journey(state, Sources(host, **options, consent=consent), quiet=quiet, asks=asks)
     journey.run(Task.DETECT, Task.PLAN)

@@ -23,7 +23,6 @@ from assistant.export.drift import (
 from assistant.export.editors import Uses, uses
 from assistant.export.first_steps import first_notebook, write_first_notebook
 from assistant.export.formats import FORMATS, NEEDS
-from assistant.export.hubs import hub_profiles
 from assistant.export.kit import PAGE, Kit, Without, commands, kit_bundle, kit_name, kit_zip, page, zipped
 from assistant.export.purposes import PURPOSES, Purpose
 from assistant.export.report import escaped
@@ -55,7 +54,6 @@ __all__ = [
     "export",
     "file_drift",
     "first_notebook",
-    "hub_profiles",
     "kit_bundle",
     "kit_name",
     "kit_zip",

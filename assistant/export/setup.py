@@ -22,14 +22,12 @@ class Setup(Record, frozen=True):
     """One setup: the machine and its findings, the plan, the environment made from it and its verification.
 
     A plan for a machine that is not here has neither of the two: then `versions` holds what a resolver found for it, if
-    one was asked. `card` is the GPU that it computes on, as people call it, "" for none. `figures` names the pictures
-    that are written beside the files; `lock` is the packages' PEP 751 text and `hashes` the SHA-256 of each file by
-    package, both empty where they are not known.
+    one was asked. `figures` names the pictures that are written beside the files; `lock` is the packages' PEP 751 text
+    and `hashes` the SHA-256 of each file by package, both empty where they are not known.
     """
 
     machine: Machine
     plan: Plan
-    card: str = ""
     environment: Environment | None = None
     report: Report | None = None
     findings: tuple[Finding, ...] = ()
@@ -63,12 +61,12 @@ def verified(setup: Setup) -> tuple[Environment, Report]:
 def without_path(environment: Environment) -> Environment:
     """Keep the folder's name and the interpreter's path within it; the rest of either is nobody else's.
 
-    Nor is what this machine's launcher shows, which names the user's card, or where all its users find the kernel.
+    Nor is what this machine's launcher shows, which names the user's card.
     """
     parts = re.split(r"[\\/]", environment.python)[-2:]
     folder = re.split(r"[\\/]", environment.path.rstrip("\\/"))[-1].strip(". ").replace(":", "")
     inside = parts if parts[0] in {"bin", "Scripts"} else parts[-1:]
-    return replace(environment, path=folder or "environment", python="/".join(inside), display_name="", kernels="")
+    return replace(environment, path=folder or "environment", python="/".join(inside), display_name="")
 
 
 class Unsuited(BadInput):

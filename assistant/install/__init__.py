@@ -19,7 +19,7 @@ from assistant.install.environments import (
     size_of,
 )
 from assistant.install.inspect_env import Distribution, Site, interpreter, is_environment, look_at, python_of, stamp_of
-from assistant.install.kernel import environments_with_kernels, kernels_for_all, kernels_for_everybody, set_variables
+from assistant.install.kernel import environments_with_kernels, set_variables
 from assistant.install.mending import carry_out
 from assistant.install.packages import Package, Resolution
 from assistant.install.prepared import Prepared, prepare, run
@@ -90,8 +90,6 @@ __all__ = [
     "interpreter",
     "is_closed",
     "is_environment",
-    "kernels_for_all",
-    "kernels_for_everybody",
     "look_at",
     "made_environments",
     "marked_environments",

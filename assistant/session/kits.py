@@ -8,11 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from assistant.export import (
     Kit,
     Setup,
-    Unsuited,
     Without,
-    clean,
     commands,
-    hub_profiles,
     kit_bundle,
     kit_name,
     kit_zip,
@@ -26,7 +23,7 @@ from assistant.model.errors import NothingFits, WorkFailed
 from assistant.model.machine import Machine
 from assistant.model.plan import Plan, Planning
 from assistant.model.record import Record, replace
-from assistant.plan import card_name, nothing_fits
+from assistant.plan import nothing_fits
 from assistant.views import rejection_reason
 
 AT_ONCE = 4  # chosen: resolvers that run side by side; they wait for the network
@@ -80,29 +77,6 @@ def packages_for(
     for one in without:
         report(_("{pc} gets no package: {why}", pc=one.pc, why=one.why))
     return kit_bundle(_kits(pcs, tools, report), without)
-
-
-def profiles_for(pcs: Sequence[Pc], report: Callable[[Message], object]) -> dict[str, str]:
-    """Return the files with a JupyterHub profile for each kind of GPU among PCs.
-
-    `report` hears of those that get none. Raises `NothingFits` where no PC has a plan, `Unsuited` where no container
-    reaches the GPU of any.
-    """
-    without, suited, refusal = _without(pcs), list[Setup](), None
-    for one in pcs:
-        if one.plan:
-            setup = clean(Setup(machine=one.machine, plan=one.plan, card=card_name(one.machine, one.plan.backend)))
-            try:
-                hub_profiles([setup])
-                suited.append(setup)
-            except Unsuited as error:
-                refusal = error
-                without.append(Without(pc=one.label, why=error.message))
-    if refusal and not suited:
-        raise refusal
-    for each in without:
-        report(_("{pc} gets no profile: {why}", pc=each.pc, why=each.why))
-    return hub_profiles(suited)
 
 
 def _without(pcs: Sequence[Pc]) -> list[Without]:

@@ -64,7 +64,6 @@ def test_a_plan_alone_has_every_format_that_needs_no_installation(name):
     assert refused <= {
         *(path for path, kind in FORMATS.items() if kind.installed),
         *("constraints.txt", "pylock.toml", "Dockerfile", ".devcontainer/devcontainer.json"),
-        *("apptainer.def", "jupyterhub"),
     }
     assert "requirements.txt" in texts(setup)
 
