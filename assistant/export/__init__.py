@@ -23,9 +23,7 @@ from assistant.export.drift import (
 from assistant.export.editors import Uses, uses
 from assistant.export.first_steps import first_notebook, write_first_notebook
 from assistant.export.formats import FORMATS, NEEDS
-from assistant.export.kit import PAGE, Kit, Without, commands, kit_bundle, kit_name, kit_zip, page, zipped
 from assistant.export.purposes import PURPOSES, Purpose
-from assistant.export.report import escaped
 from assistant.export.setup import MARKER, Setup, Unsuited, clean
 from assistant.export.write import write_all
 from assistant.i18n import _
@@ -38,28 +36,19 @@ __all__ = [
     "DIFFERS",
     "FORMATS",
     "MARKER",
-    "PAGE",
     "PURPOSES",
     "Config",
     "Drift",
-    "Kit",
     "Purpose",
     "Setup",
     "Unsuited",
     "Uses",
-    "Without",
     "clean",
-    "commands",
-    "escaped",
     "export",
     "file_drift",
     "first_notebook",
-    "kit_bundle",
-    "kit_name",
-    "kit_zip",
     "machine_drift",
     "package_drift",
-    "page",
     "plan_drift",
     "read_config",
     "report_drift",
@@ -69,7 +58,6 @@ __all__ = [
     "uses",
     "write_all",
     "write_first_notebook",
-    "zipped",
 ]
 
 

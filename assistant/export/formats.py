@@ -22,13 +22,11 @@ from assistant.i18n import Message, _, render
 class Format:
     """One kind of export: `files` returns its texts by path below the export folder, `purpose` says what they are for.
 
-    `MARKER` stands at the beginning of each text. `files` raises `Unsuited` for a setup that cannot have the format:
-    with `installed`, for a plan that no environment was made from.
+    `MARKER` stands at the beginning of each text. `files` raises `Unsuited` for a setup that cannot have the format.
     """
 
     files: Callable[[Setup], dict[str, str]]
     purpose: Message
-    installed: bool = False
 
     @property
     def description(self) -> str:
@@ -36,8 +34,8 @@ class Format:
         return render(self.purpose)
 
 
-def _one(path: str, text: Callable[[Setup], str], purpose: Message, *, installed: bool = False) -> tuple[str, Format]:
-    return path, Format(lambda setup: {path: text(setup)}, purpose, installed)
+def _one(path: str, text: Callable[[Setup], str], purpose: Message) -> tuple[str, Format]:
+    return path, Format(lambda setup: {path: text(setup)}, purpose)
 
 
 FORMATS = dict(
@@ -46,13 +44,11 @@ FORMATS = dict(
             "assistant.toml",
             config_text,
             _("the whole setup, for `assistant apply` and `assistant check`"),
-            installed=True,
         ),
         _one(
             "report.md",
             report_text,
             _("what was found, chosen and verified, for people and bug reports"),
-            installed=True,
         ),
         _one(".env", dotenv_text, _("variables for bash, Docker and VS Code")),
         _one("env.ps1", powershell_text, _("variables for PowerShell")),
@@ -69,10 +65,9 @@ FORMATS = dict(
             "kernelspec/kernel.json",
             kernelspec_text,
             _("a Jupyter kernel that travels with the environment"),
-            installed=True,
         ),
-        _one(".vscode/settings.json", vscode_text, _("VS Code's interpreter and variables"), installed=True),
-        _one(".vscode/tasks.json", vscode_tasks_text, _("VS Code's tasks that run `assistant check`"), installed=True),
+        _one(".vscode/settings.json", vscode_text, _("VS Code's interpreter and variables")),
+        _one(".vscode/tasks.json", vscode_tasks_text, _("VS Code's tasks that run `assistant check`")),
         _one(".github/workflows/torch.yml", workflow_text, _("a GitHub job that installs and verifies")),
         _one("verify.py", verify_text, _("computes on the device and compares with the CPU")),
         _one("device.py", lambda _setup: runtime_text("device.py"), _("picks the device in your own code")),

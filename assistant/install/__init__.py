@@ -8,7 +8,7 @@ from assistant.install.conflicts import FOREIGN_PIP, conflicts, undone_by_projec
 from assistant.install.constraints import guarded, guards, replaced
 from assistant.install.derivation import Need
 from assistant.install.difference import Difference, Wanted, version_in_place, work_out
-from assistant.install.elsewhere import resolve_for
+from assistant.install.elsewhere import commands_for, resolve_for
 from assistant.install.environments import (
     Made,
     made_environments,
@@ -75,6 +75,7 @@ __all__ = [
     "check_index_url",
     "check_requirement",
     "choose_toolchain",
+    "commands_for",
     "conflicts",
     "dead",
     "default_target",

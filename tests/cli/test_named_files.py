@@ -73,7 +73,6 @@ READ = {
     ("fit", "--config"): ("shape", RX),
     ("fit", "--machine"): ("machine", "--parameters 8B"),
     ("fit", "--replay"): ("recording", "--parameters 8B"),
-    ("export", "--machine"): ("machine", "--offline --force --to {new}"),
     ("bundle make", "--machines"): ("machines", "{new} --offline"),
     ("bundle make", "--machine"): ("machine", "{new} --offline"),
     ("bundle which", "--replay"): ("recording", "{bundle} --kind cpu"),

@@ -34,9 +34,6 @@ import json, sys
 from assistant.wizard.gallery import open_gallery
 gallery = open_gallery("linux-arch-rx9070xt")
 gallery.press("open")
-from assistant.session.kits import package_for
-exhibit = next(one for one in gallery._all if one.planning.choice)
-package_for(exhibit.machine, exhibit.planning.choice, "a PC")
 from pathlib import Path
 from assistant.labs.in_page import run_in_page
 run_in_page([sys.executable, "-m", "assistant", "plan", "--replay", "linux-arch-rx9070xt", "--why"], {}, Path.cwd())

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
-import time
-from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -17,7 +14,7 @@ from assistant.model.errors import BadInput
 from assistant.model.plan import Backend
 from assistant.session.gallery import changed, exhibits, fitting
 from assistant.session.support import SYSTEMS, WORKLOADS, matrix, standing, workloads
-from assistant.wizard.gallery import PACKAGES, open_gallery
+from assistant.wizard.gallery import open_gallery
 from assistant.wizard.support import draw_support, draw_workloads
 
 BLACKWELL = "linux-ubuntu2404-rtx5070ti-driver570"
@@ -74,7 +71,7 @@ def buttons(gallery):
 
 
 def test_what_is_chosen_decides_what_can_be_done():
-    """Nothing, one machine to open or to look at, several for a package; filters hide cards and keep the choice."""
+    """Nothing, one machine to open or to look at, several for nothing; filters hide cards and keep the choice."""
     gallery = open_gallery()
     assert buttons(gallery) == []
     assert len(gallery.cards.shown) == len(shipped())
@@ -84,50 +81,13 @@ def test_what_is_chosen_decides_what_can_be_done():
     gallery.press("look")
     assert "RTX 5070 Ti" in gallery.detail.value
     gallery.cards.chosen = [BLACKWELL, "windows11-rtx3060"]
-    assert buttons(gallery) == ["Setup packages for these PCs", "Clear selection"]
+    assert buttons(gallery) == ["Clear selection"]
     gallery.text.value = "no such machine"
     assert gallery.cards.shown == []
     assert gallery.cards.chosen == [BLACKWELL, "windows11-rtx3060"]
     gallery.press("none")
     assert gallery.cards.chosen == []
     assert not gallery.detail.value
-
-
-def wait_for(condition):
-    """Wait until something is so."""
-    until = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.02)
-
-
-@pytest.mark.process
-@pytest.mark.skipif(sys.platform != "linux", reason="looks for the process in /proc")
-@pytest.mark.parametrize("way", ["Cancel", "another choice"])
-def test_a_package_can_be_given_up_while_its_packages_are_resolved(monkeypatch, tmp_path, way):
-    """uv, which would not end by itself, is ended; the choice stays, and what it would have come to is not offered."""
-    uv, pid = tmp_path / "uv", tmp_path / "pid"
-    uv.write_text(f'#!/bin/sh\necho $$ > "{pid}"\nexec sleep 30\n')
-    uv.chmod(0o755)
-    monkeypatch.setattr("assistant.install.backends.find_uv", lambda: str(uv))
-    gallery = open_gallery()
-    gallery.cards.chosen = [BLACKWELL]
-    assert "Cancel" not in buttons(gallery)
-    gallery.press("package")
-    wait_for(lambda: pid.exists() and pid.read_text().strip())
-    assert buttons(gallery) == ["Cancel"]
-    gallery.speak("en")
-    assert buttons(gallery) == ["Cancel"]
-    if way == "Cancel":
-        gallery.press("stop")
-        assert "You cancelled the work." in gallery.foot.note
-    else:
-        gallery.cards.chosen = [BLACKWELL, "windows11-rtx3060"]
-    assert "Cancel" not in buttons(gallery)
-    assert not gallery.foot.progress["running"]
-    wait_for(lambda: not Path(f"/proc/{pid.read_text().strip()}").exists())
-    assert PACKAGES not in gallery.foot.note
-    assert gallery.cards.chosen[0] == BLACKWELL
 
 
 def test_another_language_keeps_what_was_chosen():
