@@ -41,7 +41,6 @@ __all__ = [
     "Drift",
     "Purpose",
     "Setup",
-    "Unsuited",
     "Uses",
     "clean",
     "export",
@@ -56,7 +55,6 @@ __all__ = [
     "stated_env_text",
     "texts",
     "uses",
-    "write_all",
     "write_first_notebook",
 ]
 

@@ -52,19 +52,19 @@ def known_of(spot: Spot, site: Site, host: Host, machine: Machine, kernels: Iter
         kernels=tuple(kernels),
         made=marker is not None,
         own=own,
-        others=is_others(str(spot.path)),
+        others=_is_others(str(spot.path)),
         undo=undoable(spot.path),
     )
 
 
-def is_others(path: str) -> bool:
+def _is_others(path: str) -> bool:
     """Return whether an environment stands that this user may not change."""
     return Path(path).is_dir() and not may_write(Path(path))
 
 
 def may_change(path: str) -> bool:
     """Return whether an environment is one to change: not others', nor the assistant's own, which is made anew."""
-    return not (is_own_environment(path) or is_others(path))
+    return not (is_own_environment(path) or _is_others(path))
 
 
 def judged_after(difference: Difference, host: Host, machine: Machine, site: Site | None = None) -> tuple[Finding, ...]:
