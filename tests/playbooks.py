@@ -26,7 +26,7 @@ def settings(home: Path, more: Mapping[str, str] = {}) -> dict[str, str]:
 
 
 def module(home: Path, called: str, /, *words: str, env: Mapping[str, str] = {}, **arguments: Any) -> dict[str, Any]:
-    """Run a module on this machine, with some variables; return its answer, and what was printed before as `shown`."""
+    """Run a module on this machine, with some variables; return its answer."""
     command = [PROGRAMS / "ansible", "localhost", "-c", "local", "-m", f"{NAME}.{called}", "-a", json.dumps(arguments)]
     more = {"ANSIBLE_PYTHON_INTERPRETER": "auto_silent", **env}
     done = subprocess.run(
@@ -34,4 +34,4 @@ def module(home: Path, called: str, /, *words: str, env: Mapping[str, str] = {},
     )
     found = re.search(r"^localhost \| \w+!? => (\{.*\})", done.stdout, re.MULTILINE | re.DOTALL)
     assert found, done.stdout + done.stderr
-    return {**json.loads(found[1]), "shown": done.stdout[: found.start()]}
+    return json.loads(found[1])

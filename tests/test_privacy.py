@@ -16,12 +16,12 @@ import pytest
 from secrets_corpus import CONTEXTS, HOST, KEPT, KINDS, USER, VARIABLES, every
 
 import assistant.start
+from assistant.bundle.report import MachineReport, cleaned
 from assistant.cli.share import share_page
 from assistant.detect.observations import Notes
 from assistant.diagnose import read_log
 from assistant.export import Setup, texts
 from assistant.export.setup import clean
-from assistant.fleet.record import FleetRecord, Installed, cleaned
 from assistant.host.base import Host
 from assistant.host.recording import RecordingHost, write_recording
 from assistant.i18n import _
@@ -145,21 +145,20 @@ def _lock(text: str, _folder: Path) -> str:
     return "\n".join((cleaned.lock, *cleaned.plan.requirements, cleaned.plan.index_url or ""))
 
 
-def _fleet(text: str, _folder: Path) -> str:
+def _machine_report(text: str, _folder: Path) -> str:
     finding = Finding(key="x", severity=Severity.ERROR, text=_("Found in {place}.", place=text), evidence=(text,))
-    record = FleetRecord(
+    report = MachineReport(
         schema=1,
         name="pc-07",
         when=datetime.now(UTC),
         assistant="1",
         machine=_machine(text),
         plan=_plan(text),
-        environment=Installed(path=text, python="3.12", torch="2.6.0"),
+        environment=replace(ENVIRONMENT, path=text),
         report=Report(device="cpu", checks=(Check(key="import", status=Status.FAILED, detail=text),)),
-        drift=(finding,),
         findings=(finding,),
     )
-    return to_json(cleaned(record))
+    return to_json(cleaned(report))
 
 
 def _contribution(text: str, _folder: Path) -> str:
@@ -222,7 +221,7 @@ PRODUCERS: dict[str, Producer] = {
     "cli/diagnose.py:_write": _report,
     "wizard/page.py:file_of": _page,
     "export/write.py:write_all": _export,
-    "fleet/writing.py:write_record": _fleet,
+    "bundle/report.py:write_report": _machine_report,
     "cli/contribute.py:contribute": _contribution,
     "session/store.py:write_log": _log,
     "session/store.py:keep_fault": _fault,
@@ -248,7 +247,6 @@ EXEMPT = {
     "host/streams.py:write": "what stands on the user's terminal, in their own log",
     "bundle/folder.py:write": "names of machines as the user calls them, and what is public",
     "export/write.py:_step_in": "it puts back what had been there",
-    "fleet/files.py:write_report": "what records hold, which are cleaned where they are made",
     "host/files.py:write_named": "it is the writer",
     "start.py:_lead_home": "Python obeys it: the way to the project",
     "host/files.py:write_whole": "it is the writer",

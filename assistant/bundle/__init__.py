@@ -11,6 +11,7 @@ from assistant.bundle.make import Made, make
 from assistant.bundle.manifest import REPORTS, WHEELS, Bundle, Kind, read_bundle
 from assistant.bundle.page import lacking_pythons
 from assistant.bundle.pythons import unpack_python
+from assistant.bundle.report import report_on, write_report
 
 __all__ = [
     "REPORTS",
@@ -28,6 +29,8 @@ __all__ = [
     "make",
     "read_bundle",
     "read_lock",
+    "report_on",
     "unpack_python",
     "without_indexes",
+    "write_report",
 ]

@@ -12,12 +12,13 @@ from assistant.i18n import Message, Text, _, ngettext
 from assistant.install import Resolution, Tools, find_uv, resolve_for
 from assistant.model.errors import NothingFits, WorkFailed
 from assistant.model.machine import Machine
-from assistant.model.plan import Plan
+from assistant.model.plan import Plan, Planning
 from assistant.model.record import replace
-from assistant.plan import PlanInputs, make_plans
+from assistant.plan import PlanInputs, make_plans, nothing_fits
 from assistant.session.joint import decided
-from assistant.session.kits import AT_ONCE, kind_of, pc
+from assistant.views import rejection_reason
 
+AT_ONCE = 4  # chosen: resolvers that run side by side; they wait for the network
 Report = Callable[[Message], object]
 
 
@@ -73,7 +74,7 @@ def kinds_of(wanted: Sequence[Wanted], tools: Tools, report: Report) -> Kinds:
                 failed += [] if isinstance(found, NothingFits) else labels
                 continue
             machine, plan, resolution = found
-            same = kind_of(machine, plan)
+            same = _kind_of(machine, plan)
             before = kinds[same].names if same in kinds else ()
             kinds[same] = Resolved((*before, *labels), machine, plan, resolution)
     if not kinds and not failed:
@@ -104,12 +105,26 @@ def _planned(wanted: Sequence[Wanted]) -> tuple[dict[object, list[Wanted]], list
     groups: dict[object, list[Wanted]] = {}
     without: list[Without] = []
     for one in wanted:
-        found = pc(one.name, one.case.machine, make_plans(*one.case))
-        if found.plan is None:
-            without.append(Without(machine=one.name, why=found.why))
+        planning = make_plans(*one.case)
+        if planning.choice is None:
+            without.append(Without(machine=one.name, why=_why_none(planning)))
         else:
-            groups.setdefault((kind_of(found.machine, found.plan), repr(one.case.request)), []).append(one)
+            groups.setdefault((_kind_of(one.case.machine, planning.choice), repr(one.case.request)), []).append(one)
     return groups, without
+
+
+def _kind_of(machine: Machine, plan: Plan) -> tuple[object, ...]:
+    """Return what machines that get the same have in common."""
+    # A lock for glibc 2.28 also fits 2.39, but not the other way round.
+    release = machine.os_version if machine.os == "macos" else machine.glibc
+    system = (machine.os, bool(machine.wsl), machine.arch, machine.libc, release)
+    build = (plan.backend, plan.variant, plan.torch, plan.python, plan.index_url)
+    return (*system, *build, plan.requirements, tuple(sorted(plan.env.items())))
+
+
+def _why_none(planning: Planning) -> Text:
+    """Say why a machine has no plan."""
+    return rejection_reason(planning.rejected[0]) if planning.rejected else nothing_fits(planning).message
 
 
 def _resolved(case: PlanInputs, tools: Tools) -> tuple[Machine, Plan, Resolution] | WorkFailed | NothingFits:
@@ -117,11 +132,9 @@ def _resolved(case: PlanInputs, tools: Tools) -> tuple[Machine, Plan, Resolution
     machine = system_of(case.machine)
     try:
         planning = decided(case, tools)
-        found = pc("", case.machine, planning)
-        if found.plan is None:
-            return NothingFits(found.why)
-        own = tools.sources.index_url
-        plan = replace(found.plan, index_url=own or found.plan.index_url)
+        if planning.choice is None:
+            return NothingFits(_why_none(planning))
+        plan = replace(planning.choice, index_url=tools.sources.index_url or planning.choice.index_url)
         return machine, plan, resolve_for(plan, case.machine, tools)
     except (WorkFailed, NothingFits) as error:
         return error

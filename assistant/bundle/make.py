@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,13 +15,14 @@ from assistant.bundle.manifest import LOCKS, WHEELS, Bundle, File, Kind, read_bu
 from assistant.bundle.page import bundle_page
 from assistant.bundle.platforms import platform_of
 from assistant.bundle.starts import bring_starts
-from assistant.export import PAGE, Setup, kit_name
 from assistant.host.download import Fetch, file_name
 from assistant.i18n import _, render
 from assistant.install import Package, Tools
 from assistant.model.errors import BadInput, WorkFailed, unwritable
 from assistant.model.record import replace
 from assistant.views import plan_title
+
+PAGE = "index.html"
 
 
 class Made(NamedTuple):
@@ -115,10 +117,18 @@ def _keyed(kinds: Sequence[Resolved]) -> dict[str, Resolved]:
     seen: dict[str, int] = {}
     keyed = {}
     for one in kinds:
-        key = kit_name(Setup(machine=one.machine, plan=one.plan))
+        key = _key(one)
         seen[key] = seen.get(key, 0) + 1
         keyed[key if seen[key] == 1 else f"{key}-{seen[key]}"] = one
     return keyed
+
+
+def _key(kind: Resolved) -> str:
+    """Name a kind by what decides: windows-x86_64-cuda-cu130-torch2.15.0-py3.12."""
+    machine, plan = kind.machine, kind.plan
+    system = "wsl" if machine.wsl else machine.os or "linux"
+    parts = (system, machine.arch or "", plan.backend.value, plan.variant, f"torch{plan.torch}", f"py{plan.python}")
+    return re.sub(r"[^\w.]+", "-", "-".join(dict.fromkeys(filter(None, parts)))).lower()
 
 
 def _kind(key: str, found: Resolved, files: Mapping[str, File], lock: File) -> Kind:

@@ -4,17 +4,37 @@ from __future__ import annotations
 
 from assistant.bundle.manifest import Bundle
 from assistant.bundle.platforms import platform_of
-from assistant.export import page
-from assistant.i18n import Message, _, say
-from assistant.markup import Markup, joined, tag
+from assistant.export import MARKER
+from assistant.i18n import LANGUAGES, Message, _, in_language, say
+from assistant.markup import Markup, html_language, joined, style, tag
 from assistant.views import plan_title
 
 STARTS = {"windows": "start.bat", "linux": "sh start.sh", "macos": "sh start.sh"}
+_STYLE = """
+:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
+body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+table { width: 100%; border-collapse: collapse; }
+th, td { padding: 0.5rem 0.75rem 0.5rem 0; border-bottom: 1px solid #8888; text-align: left; vertical-align: top; }
+code { overflow-wrap: anywhere; }
+"""
 
 
 def bundle_page(bundle: Bundle) -> str:
-    """Write the page as HTML."""
-    return page(lambda: _body(bundle))
+    """Write the page as HTML, in every language, English first; it loads nothing and runs nothing."""
+    parts = []
+    for code in LANGUAGES:
+        with in_language(code):
+            parts.append(tag("section", _body(bundle), lang=html_language()))
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width"),
+        tag("meta", http_equiv="Content-Security-Policy", content="default-src 'none'; style-src 'unsafe-inline'"),
+        tag("title", "PyTorch"),
+        style(_STYLE),
+    )
+    html = tag("html", head, tag("body", tag("main", *parts)), lang="en")
+    return f"<!doctype html>\n<!-- {MARKER} -->\n{html}\n"
 
 
 def _body(bundle: Bundle) -> Markup:

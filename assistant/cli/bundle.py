@@ -61,7 +61,7 @@ def make_bundle(
     """Make or go on with a bundle; what is there already is not fetched again."""
     request, tools = request_of(options), plan_tools(options)
     wanted = [Wanted(name, case) for name, case in (listed(machines, request) if machines else ())]
-    wanted += [Wanted(Path(name).stem, case_of(name, request)[1]) for name in names]
+    wanted += [Wanted(Path(name).stem, case_of(name, request)) for name in names]
     if here:
         wanted.append(Wanted("here", PlanInputs(detect(LiveHost()).machine, load_catalog(), request)))
     if not wanted:

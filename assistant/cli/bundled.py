@@ -17,18 +17,20 @@ from assistant.bundle import (
     choose,
     read_bundle,
     read_lock,
+    report_on,
     unpack_python,
     without_indexes,
+    write_report,
 )
 from assistant.cli.draw import draw_preview
 from assistant.cli.inputs import host_of, replay_option
 from assistant.cli.journey import Journey, refuse_failed
 from assistant.cli.options import dry_run_option, target_option, together
-from assistant.cli.reports import write_report
 from assistant.cli.terminal import echo, echo_json, json_option, yes_option
 from assistant.detect import detect
+from assistant.host.folders import user_data
 from assistant.host.live import LiveHost
-from assistant.i18n import _
+from assistant.i18n import _, say
 from assistant.install import Sources
 from assistant.model.errors import AssistantError, BadInput
 from assistant.model.machine import Machine
@@ -86,9 +88,9 @@ def install(folder: Path, target: str, to: str, *, dry_run: bool, yes: bool, as_
             journey.install(yes=not asks)
     except AssistantError:  # what has gone wrong is what the report is read for
         if not dry_run:
-            write_report(journey.state, place)
+            _report(journey.state, place)
         raise
-    written = None if dry_run else write_report(journey.state, place)
+    written = None if dry_run else _report(journey.state, place)
     preview = journey.state.preview
     if as_json:
         shown = replace(preview, site=None) if preview else None
@@ -121,3 +123,24 @@ def _prepare(journey: Journey, folder: Path, bundle: Bundle, sources: Sources, o
 def _chosen(bundle: Bundle, machine: Machine, options: dict[str, Any]) -> Kind:
     backend = Backend(options["backend"]) if options["backend"] else None
     return choose(bundle, machine, backend=backend, key=options["key"])
+
+
+def _report(state: State, folder: Path) -> Path | None:
+    """Write the machine's report into a folder, else beside the environment; return the file.
+
+    A report that can be written nowhere is said, and is no failure: what was installed stays.
+    """
+    report = report_on(state, LiveHost())
+    beside = Path(state.environment.path).parent if state.environment else user_data()
+    for place in (folder, beside):
+        try:
+            written = write_report(report, place)
+        except OSError:
+            continue
+        echo(say("The machine's report: {file}", file=written), err=True)
+        return written
+    echo(
+        _("The machine's report can be written neither to {folder} nor to {beside}.", folder=folder, beside=beside),
+        err=True,
+    )
+    return None

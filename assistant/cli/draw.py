@@ -367,10 +367,7 @@ def draw_next(state: State, *, offline: bool) -> None:
     if not (made and plan and report and report.usable):
         return
     lines = {say("In this terminal:"): uses(made, plan, shell_for()).terminal}
-    if made.kernel and made.kernels:
-        text = say("In JupyterLab, all users of this machine find the kernel “{name}”, from:", name=made.launcher_name)
-        lines[text] = as_typed(str(Path(made.kernels) / made.kernel))
-    elif made.launcher_name and offline:
+    if made.launcher_name and offline:
         lines[say("In JupyterLab, choose the kernel {kernel}.", kernel=f"“{made.launcher_name}”")] = ""
     elif made.launcher_name:
         lines[say("In JupyterLab, with the kernel “{name}”:", name=made.launcher_name)] = as_typed("assistant lab")

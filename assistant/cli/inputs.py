@@ -57,7 +57,7 @@ def read_text(name: str, limit: int = READ_LIMIT) -> str:
         raise BadInput(text, hint=_("Check the name and try again.")) from error
 
 
-def standard_input() -> io.BufferedReader:
+def _standard_input() -> io.BufferedReader:
     """Return the bytes that are piped in."""
     return cast("io.BufferedReader", sys.stdin.buffer)
 
@@ -65,7 +65,7 @@ def standard_input() -> io.BufferedReader:
 def read_lines(name: str) -> Iterator[str]:
     """Yield the lines of a file ("-": standard input) of any length, as `read_text` would read them."""
     try:
-        with nullcontext(standard_input()) if name == "-" else Path(name).open("rb") as file:
+        with nullcontext(_standard_input()) if name == "-" else Path(name).open("rb") as file:
             yield from text_lines(file)
     except OSError as error:
         raise unreadable(name, error) from error

@@ -13,11 +13,9 @@ from click.core import ParameterSource
 from assistant.catalog.recipes import bundle_of
 from assistant.cli.terminal import Option
 from assistant.i18n import _
-from assistant.install import KERNEL, check_index_url, check_requirement, full_path, kernels_for_all
+from assistant.install import KERNEL, check_index_url, check_requirement, full_path
 from assistant.model.errors import BadInput
 from assistant.model.plan import Backend, Request
-
-EVERY_JUPYTER = "/usr/local"  # what `--prefix-kernel` means without a value; Windows has another place for that
 
 
 def together(*options: Option) -> Option:
@@ -121,17 +119,6 @@ target_option = click.option(
     metavar="new|kernel|PATH",
     callback=place,
     help="Where to install; a new environment by default.",
-)
-prefix_kernel_option = click.option(
-    "--prefix-kernel",
-    is_flag=False,
-    flag_value=EVERY_JUPYTER,
-    metavar="[PREFIX]",
-    callback=lambda _context, _option, prefix: (
-        (prefix and kernels_for_all("" if prefix == EVERY_JUPYTER else str(full_path(prefix)))) or ""
-    ),
-    help="Make the environment for all users of this machine: they can read it, only you can change it, and they find "
-    "its kernel below PREFIX/share/jupyter; by default where every Jupyter looks, /usr/local.",
 )
 dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would be done, and change nothing.")
 

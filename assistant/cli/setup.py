@@ -12,7 +12,6 @@ from assistant.cli.journey import Journey, refuse_failed
 from assistant.cli.options import (
     dry_run_option,
     place,
-    prefix_kernel_option,
     project_options,
     request_of,
     request_options,
@@ -66,7 +65,6 @@ def setup(target: str, folder: str, *, yes: bool, as_json: bool, **options: Any)
 
 @click.command()
 @target_option
-@prefix_kernel_option
 @request_options
 @project_options
 @source_options
@@ -117,8 +115,7 @@ def _prepared(
         request = agree_project(request, project, asks=asks and not dry_run, all_taken=dry_run, quiet=quiet)
     request = with_own_python(request, target, host)
     consent = Consent(indexes=options.pop("trust_index"), asks=not dry_run)
-    kernels, keep = options.pop("prefix_kernel", ""), options.pop("keep")
-    state = State(target=target, kernels=kernels, folder=folder, request=request, keep=keep)
+    state = State(target=target, folder=folder, request=request, keep=options.pop("keep"))
     with_cuda = options.pop("with_cuda")
     journey = Journey(state, Sources(host, **options, consent=consent), quiet=quiet, asks=asks)
     journey.run(Task.DETECT, Task.PLAN)

@@ -63,14 +63,9 @@ def echo_json(value: object, *, indent: int = 2) -> None:
 
     It is ASCII: whatever code page the pipe has, the reader gets the same values.
     """
-    echo_record(with_words(value), indent=indent)
-
-
-def echo_record(value: object, *, indent: int = 2) -> None:
-    """Print a record as its own JSON, without sentences, for whoever decodes it again; in ASCII, too."""
-    text = _BEYOND_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], to_json(value, indent=indent))
+    text = to_json(with_words(value), indent=indent)
     with printing():
-        click.echo(text)
+        click.echo(_BEYOND_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], text))
 
 
 ANSWERS = {"y": True, "yes": True, "是": True, "n": False, "no": False, "否": False}

@@ -9,8 +9,8 @@ from assistant.cli.brief import Brief, read_brief
 from assistant.cli.inputs import read_text
 from assistant.detect import detect
 from assistant.host.recording import ReplayHost
-from assistant.i18n import Text, say
-from assistant.machines import label, load, shipped
+from assistant.i18n import say
+from assistant.machines import load, shipped
 from assistant.model.plan import Request
 from assistant.model.record import from_json
 from assistant.plan import PlanInputs
@@ -22,15 +22,12 @@ class Listed(Brief, frozen=True):
     name: str = ""
 
 
-def case_of(name: str, request: Request) -> tuple[Text, PlanInputs]:
-    """Return what people call a recorded machine, or one that a file describes, and what is to be planned for it.
-
-    Raises `BadInput`.
-    """
+def case_of(name: str, request: Request) -> PlanInputs:
+    """Return what is to be planned for a recorded machine, or for one that a file describes; raise `BadInput`."""
     if name in shipped() or not Path(name).exists():
-        return label(name), PlanInputs(detect(ReplayHost(load(name))).machine, load_catalog(), request)
+        return PlanInputs(detect(ReplayHost(load(name))).machine, load_catalog(), request)
     brief = read_brief(read_text(name), name)
-    return Path(name).stem, PlanInputs(brief, load_catalog(), brief.asked(request))
+    return PlanInputs(brief, load_catalog(), brief.asked(request))
 
 
 def listed(name: str, request: Request) -> list[tuple[str, PlanInputs]]:

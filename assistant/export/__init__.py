@@ -23,10 +23,7 @@ from assistant.export.drift import (
 from assistant.export.editors import Uses, uses
 from assistant.export.first_steps import first_notebook, write_first_notebook
 from assistant.export.formats import FORMATS, NEEDS
-from assistant.export.hubs import hub_profiles
-from assistant.export.kit import PAGE, Kit, Without, commands, kit_bundle, kit_name, kit_zip, page, zipped
 from assistant.export.purposes import PURPOSES, Purpose
-from assistant.export.report import escaped
 from assistant.export.setup import MARKER, Setup, Unsuited, clean
 from assistant.export.write import write_all
 from assistant.i18n import _
@@ -39,29 +36,18 @@ __all__ = [
     "DIFFERS",
     "FORMATS",
     "MARKER",
-    "PAGE",
     "PURPOSES",
     "Config",
     "Drift",
-    "Kit",
     "Purpose",
     "Setup",
-    "Unsuited",
     "Uses",
-    "Without",
     "clean",
-    "commands",
-    "escaped",
     "export",
     "file_drift",
     "first_notebook",
-    "hub_profiles",
-    "kit_bundle",
-    "kit_name",
-    "kit_zip",
     "machine_drift",
     "package_drift",
-    "page",
     "plan_drift",
     "read_config",
     "report_drift",
@@ -69,9 +55,7 @@ __all__ = [
     "stated_env_text",
     "texts",
     "uses",
-    "write_all",
     "write_first_notebook",
-    "zipped",
 ]
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from assistant.catalog import carried_by_torch_index
-from assistant.export.setup import Setup, verified
+from assistant.export.setup import Setup
 from assistant.model.machine import Machine, Vendor
 from assistant.model.plan import Backend
 from assistant.model.visible import printable
@@ -16,13 +16,13 @@ _BESIDE = re.compile(r"numpy|onnx.*|torch.*|nvidia-.*|intel-.*|optree|mypy.*")  
 
 
 def collect_env_text(setup: Setup) -> str:
-    """Write the block for a verified environment; raise `Unsuited` where there is none."""
-    (_environment, report), plan = verified(setup), setup.plan
+    """Write the block for a verified environment."""
+    report, plan, packages = setup.report, setup.plan, setup.environment.packages
     works = report.usable
     return _block(
         setup.machine,
-        setup.packages,
-        torch=report.facts.get("torch") or setup.packages.get("torch", plan.torch),
+        packages,
+        torch=report.facts.get("torch") or packages.get("torch", plan.torch),
         variant=plan.variant,
         python=report.facts.get("python") or plan.python,
         available=(

@@ -7,7 +7,7 @@ import tomllib
 from typing import Literal
 
 from assistant.export.pins import lock_text
-from assistant.export.setup import MARKER, Setup, verified, without_path
+from assistant.export.setup import MARKER, Setup, without_path
 from assistant.export.templates import toml_text
 from assistant.export.trust import check_values
 from assistant.i18n import _
@@ -43,14 +43,13 @@ class Config(Record, frozen=True, omit_defaults=False):
 
 def config_text(setup: Setup) -> str:
     """Write the setup as TOML, without the folders of wheels that only this machine has."""
-    environment, report = verified(setup)
     pages = tuple(place for place in setup.plan.links if "://" in place)
-    named = {"assistant": setup.version, "python": report.facts.get("python"), "torch": setup.plan.torch}
+    named = {"assistant": setup.version, "python": setup.report.facts.get("python"), "torch": setup.plan.torch}
     config = Config(
         versions={name: version for name, version in named.items() if version},
         plan=replace(setup.plan, wheel=None, links=pages),
-        environment=without_path(environment),
-        verification=report,
+        environment=without_path(setup.environment),
+        verification=setup.report,
         machine=setup.machine,
         hashes=setup.hashes,
         locked=len(setup.hashes),

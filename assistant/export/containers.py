@@ -1,4 +1,4 @@
-"""A container that computes on the same device, for Docker, VS Code and Apptainer, with what reaches the GPU."""
+"""A container that computes on the same device, for Docker and VS Code, with what reaches the GPU."""
 
 from __future__ import annotations
 
@@ -18,10 +18,8 @@ from assistant.model.record import Record
 class Container(Record, frozen=True):
     """What a container needs for a backend: its base image ("{python}" is filled in), drivers from Debian, variables.
 
-    `run` are the options of `docker run` that hand over the device, `apptainer` those of `apptainer run`; `kubernetes`
-    is the resource to ask for, by the name of the GPU's kernel driver ("": any other), and `node_label` the label by
-    which nodes tell their GPU. Under WSL the device is another one: where a backend has a row with `wsl`, that row
-    holds there.
+    `run` are the options of `docker run` that hand over the device. Under WSL the device is another one: where a
+    backend has a row with `wsl`, that row holds there.
     """
 
     backend: Backend
@@ -30,9 +28,6 @@ class Container(Record, frozen=True):
     apt: tuple[str, ...] = ()
     env: dict[str, str] = {}
     wsl: bool = False
-    apptainer: tuple[str, ...] = ()
-    kubernetes: dict[str, str] = {}
-    node_label: str = ""
     note: str = ""
 
 
@@ -44,7 +39,7 @@ class ContainerTables(Record, frozen=True):
 
 def dockerfile_text(setup: Setup) -> str:
     """Write a `Dockerfile` that installs `requirements.txt`; the container prints which device `device.py` finds."""
-    row = container_of(setup)
+    row = _container_of(setup)
     return filled(
         "Dockerfile",
         {"docker": _quoted},
@@ -52,33 +47,13 @@ def dockerfile_text(setup: Setup) -> str:
         apt=row.apt,
         env={**row.env, **variables(setup)},
         run=shlex.join(row.run),
-        tag=tag(setup),
+        tag=f"torch-{setup.plan.variant}".replace("/", "-").lower(),
     )
-
-
-def apptainer_text(setup: Setup) -> str:
-    """Write a definition file for Apptainer, which clusters run instead of Docker: the same image, the same device."""
-    row = container_of(setup)
-    return filled(
-        "apptainer.def",
-        {"sh": shlex.quote},
-        image=row.image.format(python=setup.plan.python),
-        apt=row.apt,
-        env={**row.env, **variables(setup)},
-        run=shlex.join(row.apptainer),
-        tag=tag(setup),
-        version=setup.plan.torch,
-    )
-
-
-def tag(setup: Setup) -> str:
-    """Name the image of a setup."""
-    return f"torch-{setup.plan.variant}".replace("/", "-").lower()
 
 
 def devcontainer_text(setup: Setup) -> str:
     """Write `devcontainer.json`: the same Dockerfile, opened in VS Code or Codespaces with the same device."""
-    row = container_of(setup)
+    row = _container_of(setup)
     settings = {
         "name": f"PyTorch {setup.plan.torch} ({setup.plan.variant})",
         "build": {"dockerfile": "../Dockerfile", "context": ".."},
@@ -92,7 +67,7 @@ def devcontainer_text(setup: Setup) -> str:
     return filled("devcontainer.json", settings=settings)
 
 
-def container_of(setup: Setup) -> Container:
+def _container_of(setup: Setup) -> Container:
     """Return the row for this setup; raise `Unsuited` where no container reaches its device."""
     machine, plan = setup.machine, setup.plan
     if (machine.os or "linux") != "linux":

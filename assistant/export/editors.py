@@ -7,7 +7,7 @@ from pathlib import Path
 
 import assistant.runtime
 from assistant.export.drift import DIFFERS
-from assistant.export.setup import MARKER, Setup, verified, without_path
+from assistant.export.setup import MARKER, Setup, without_path
 from assistant.export.shells import ALLOW_SCRIPTS, variables
 from assistant.export.templates import filled, json_text
 from assistant.i18n import say
@@ -22,7 +22,7 @@ from assistant.views import kernel_title
 def kernelspec_text(setup: Setup) -> str:
     """Write `kernel.json` for `jupyter kernelspec install --prefix ENV kernelspec`, naming no path of this machine."""
     # Jupyter fills in {resource_dir}: ENV/share/jupyter/kernels/NAME, four folders below ENV.
-    python = without_path(verified(setup)[0]).python
+    python = without_path(setup.environment).python
     spec = {
         "metadata": {"origin": MARKER, "debugger": True},
         "argv": [f"{{resource_dir}}/../../../../{python}", "-m", "ipykernel_launcher", "-f", "{connection_file}"],
@@ -35,7 +35,7 @@ def kernelspec_text(setup: Setup) -> str:
 
 def vscode_text(setup: Setup) -> str:
     """Write VS Code's settings."""
-    python = _at_user_home(verified(setup)[0].python)
+    python = _at_user_home(setup.environment.python)
     settings = {"python.defaultInterpreterPath": python, "python.envFile": "${workspaceFolder}/.env"}
     return filled("settings.json", settings=settings)
 
@@ -46,7 +46,7 @@ def vscode_tasks_text(setup: Setup) -> str:
     The output names the file, then each difference on a line of its own; those become problems of that file. Without
     COLUMNS a line that is wider than the panel would go on below it, and a problem would lose its end.
     """
-    target = _at_user_home(verified(setup)[0].path)
+    target = _at_user_home(setup.environment.path)
     check = ["check", "${workspaceFolder}/assistant.toml", "--target", target]
     found = {
         "owner": "torch-setup-assistant",

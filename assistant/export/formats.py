@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from assistant.export.clusters import module_files, slurm_text
 from assistant.export.config import config_text
-from assistant.export.containers import apptainer_text, devcontainer_text, dockerfile_text
+from assistant.export.containers import devcontainer_text, dockerfile_text
 from assistant.export.editors import kernelspec_text, runtime_text, verify_text, vscode_tasks_text, vscode_text
-from assistant.export.hubs import hub_files
 from assistant.export.launch import launch_files
 from assistant.export.pins import constraints_text, lock_text, requirements_text
 from assistant.export.projects import conda_text, pixi_text, pyproject_text
@@ -24,13 +22,11 @@ from assistant.i18n import Message, _, render
 class Format:
     """One kind of export: `files` returns its texts by path below the export folder, `purpose` says what they are for.
 
-    `MARKER` stands at the beginning of each text. `files` raises `Unsuited` for a setup that cannot have the format:
-    with `installed`, for a plan that no environment was made from.
+    `MARKER` stands at the beginning of each text. `files` raises `Unsuited` for a setup that cannot have the format.
     """
 
     files: Callable[[Setup], dict[str, str]]
     purpose: Message
-    installed: bool = False
 
     @property
     def description(self) -> str:
@@ -38,8 +34,8 @@ class Format:
         return render(self.purpose)
 
 
-def _one(path: str, text: Callable[[Setup], str], purpose: Message, *, installed: bool = False) -> tuple[str, Format]:
-    return path, Format(lambda setup: {path: text(setup)}, purpose, installed)
+def _one(path: str, text: Callable[[Setup], str], purpose: Message) -> tuple[str, Format]:
+    return path, Format(lambda setup: {path: text(setup)}, purpose)
 
 
 FORMATS = dict(
@@ -48,13 +44,11 @@ FORMATS = dict(
             "assistant.toml",
             config_text,
             _("the whole setup, for `assistant apply` and `assistant check`"),
-            installed=True,
         ),
         _one(
             "report.md",
             report_text,
             _("what was found, chosen and verified, for people and bug reports"),
-            installed=True,
         ),
         _one(".env", dotenv_text, _("variables for bash, Docker and VS Code")),
         _one("env.ps1", powershell_text, _("variables for PowerShell")),
@@ -66,37 +60,25 @@ FORMATS = dict(
         _one("pixi.toml", pixi_text, _("a workspace for pixi")),
         _one("environment.yml", conda_text, _("an environment for conda and mamba")),
         _one("Dockerfile", dockerfile_text, _("a container that reaches the same device")),
-        _one("apptainer.def", apptainer_text, _("the same container for Apptainer, on clusters")),
         _one(".devcontainer/devcontainer.json", devcontainer_text, _("the same container in VS Code")),
         _one(
             "kernelspec/kernel.json",
             kernelspec_text,
             _("a Jupyter kernel that travels with the environment"),
-            installed=True,
         ),
-        _one(".vscode/settings.json", vscode_text, _("VS Code's interpreter and variables"), installed=True),
-        _one(".vscode/tasks.json", vscode_tasks_text, _("VS Code's tasks that run `assistant check`"), installed=True),
+        _one(".vscode/settings.json", vscode_text, _("VS Code's interpreter and variables")),
+        _one(".vscode/tasks.json", vscode_tasks_text, _("VS Code's tasks that run `assistant check`")),
         _one(".github/workflows/torch.yml", workflow_text, _("a GitHub job that installs and verifies")),
         _one("verify.py", verify_text, _("computes on the device and compares with the CPU")),
         _one("device.py", lambda _setup: runtime_text("device.py"), _("picks the device in your own code")),
         _one("fallback.py", lambda _setup: runtime_text("fallback.py"), _("runs on the CPU what the device cannot")),
-        ("lmod", Format(module_files, _("a module for Lmod and Environment Modules"), installed=True)),
-        _one(
-            "slurm/pytorch-prolog.sh",
-            slurm_text,
-            _("a Slurm prologue that runs `assistant check`"),
-            installed=True,
-        ),
-        ("jupyterhub", Format(hub_files, _("JupyterHub profiles, one for each kind of GPU"))),
         ("launch", Format(launch_files, _("start settings for image applications such as ComfyUI"))),
     ]
 )
 # What a format's own text reads: it is written along, for alone it would not work.
 NEEDS = {
     "Dockerfile": ("requirements.txt", "device.py"),
-    "apptainer.def": ("requirements.txt", "device.py"),
     ".devcontainer/devcontainer.json": ("Dockerfile", "requirements.txt", "device.py"),
-    "slurm/pytorch-prolog.sh": ("assistant.toml",),
     ".vscode/tasks.json": ("assistant.toml",),
     ".github/workflows/torch.yml": ("requirements.txt", "device.py", "verify.py"),
 }

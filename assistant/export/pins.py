@@ -16,43 +16,22 @@ from assistant.host.pip_settings import for_pip
 from assistant.i18n import _, say
 from assistant.model.visible import spelled
 
-KERNEL = "ipykernel"  # every environment of ours has it, so that JupyterLab can offer it
 _INSTALLERS = ("pip", "uv")  # left out: on Windows pip cannot replace itself while it runs
 
 
 def requirements_text(setup: Setup) -> str:
     """Write pins for `python -m pip install -r requirements.txt`."""
-    if setup.packages or setup.environment:
-        return for_pip("\n".join([f"# {MARKER}", *_notes(setup), *lines(setup), ""]))
-    notes = [say("Only torch is pinned; the other versions are chosen when this is installed."), *_indexes(setup)]
-    if setup.plan.index_url:
-        notes.append(say("torch's build and what only this build needs come from the index below."))
-    return for_pip("\n".join([f"# {MARKER}", *(f"# {note}" for note in notes), *lines(setup), ""]))
+    return for_pip("\n".join([f"# {MARKER}", *_notes(setup), *lines(setup), ""]))
 
 
 def lines(setup: Setup) -> list[str]:
-    """List what pip and uv are to install, and where torch comes from: every package, or what the plan asks for.
-
-    Which packages torch needs from its own index is known only of a resolved plan; of any other, that index may answer
-    for all names.
-    """
-    index = setup.plan.index_url
+    """List what pip and uv are to install, and where torch comes from: every package, or what the plan asks for."""
     links = [f"--find-links {place}" for place in setup.plan.links if "://" in place]
-    if setup.packages or setup.environment:
-        return [*pages(setup), *links, *(pins(setup) or setup.plan.requirements)]
-    return [*([f"--extra-index-url {index}"] if index else []), *links, *setup.plan.requirements, KERNEL]
+    return [*pages(setup), *links, *(pins(setup) or setup.plan.requirements)]
 
 
 def constraints_text(setup: Setup) -> str:
-    """Write pins that install nothing: `pip install -c constraints.txt NAME` keeps to these versions.
-
-    Raises `Unsuited` where no versions are known.
-    """
-    if not (setup.packages or setup.environment):
-        raise Unsuited(
-            _("The versions of this plan's packages are not known yet."),
-            hint=_("Install with `assistant install`, then export."),
-        )
+    """Write pins that install nothing: `pip install -c constraints.txt NAME` keeps to these versions."""
     note = say("Keeps what is installed: python -m pip install -c constraints.txt NAME")
     return for_pip("\n".join([f"# {MARKER}", f"# {note}", *pins(setup), ""]))
 
@@ -88,11 +67,11 @@ def asked(setup: Setup) -> dict[str, str]:
 
 
 def _packages(setup: Setup) -> list[tuple[str, str]]:
-    return [item for item in sorted(setup.packages.items()) if item[0] not in _INSTALLERS]
+    return [item for item in sorted(setup.environment.packages.items()) if item[0] not in _INSTALLERS]
 
 
 def _notes(setup: Setup) -> list[str]:
-    python = setup.report.facts.get("python", setup.plan.python) if setup.report else setup.plan.python
+    python = setup.report.facts.get("python", setup.plan.python)
     notes = [say("For Python {python}: python -m pip install -r requirements.txt", python=python)]
     if setup.plan.index_url:
         notes.append(say("torch and its family come from the pages below, everything else from pip's own index."))

@@ -83,7 +83,7 @@ def conda_text(setup: Setup) -> str:
 
 def _wanted(setup: Setup) -> dict[str, str]:
     """Return the requirements by name: pinned to what is known of them, else as the plan has them."""
-    if setup.packages:
+    if setup.environment.packages:
         return {name: f"{name}=={version}" for name, version in asked(setup).items()}
     return {canonicalize_name(Requirement(line).name): line for line in setup.plan.requirements}
 

@@ -48,18 +48,5 @@ PURPOSES = {
         _("Docker, devcontainer, GitHub"),
         ("Dockerfile", ".devcontainer/devcontainer.json", ".github/workflows/torch.yml"),
     ),
-    "cluster": Purpose(
-        _("A cluster or a hub"),
-        _("module, Slurm, Apptainer, JupyterHub"),
-        (
-            "lmod",
-            "slurm/pytorch-prolog.sh",
-            "apptainer.def",
-            "jupyterhub",
-            "assistant.toml",
-            "pylock.toml",
-            "report.md",
-        ),
-    ),
     "report": Purpose(_("A bug report"), _("one text, without private information"), ("report.md",)),
 }

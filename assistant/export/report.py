@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from assistant.export.collect_env import collect_env_text
-from assistant.export.setup import Setup, verified
+from assistant.export.setup import Setup
 from assistant.export.shells import ALLOW_SCRIPTS
 from assistant.export.templates import filled
 from assistant.i18n import Message, Text, render, say
@@ -28,7 +28,7 @@ _SPECIAL = re.compile(r"([\\`*_\[\]|#~])")
 
 def report_text(setup: Setup) -> str:
     """Write the report as Markdown: what came from outside is escaped, a home folder becomes `~`."""
-    environment, report = verified(setup)
+    environment, report = setup.environment, setup.report
     block = collect_env_text(setup)
     return filled(
         "report.md",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 from assistant import __version__
-from assistant.i18n import _
 from assistant.model.errors import BadInput
 from assistant.model.finding import Finding
 from assistant.model.machine import Machine
@@ -21,54 +20,30 @@ MARKER = "Written by torch-setup-assistant"
 class Setup(Record, frozen=True):
     """One setup: the machine and its findings, the plan, the environment made from it and its verification.
 
-    A plan for a machine that is not here has neither of the two: then `versions` holds what a resolver found for it, if
-    one was asked. `card` is the GPU that it computes on, as people call it, "" for none. `figures` names the pictures
-    that are written beside the files; `lock` is the packages' PEP 751 text and `hashes` the SHA-256 of each file by
-    package, both empty where they are not known.
+    `figures` names the pictures that are written beside the files; `lock` is the packages' PEP 751 text and `hashes`
+    the SHA-256 of each file by package, both empty where they are not known.
     """
 
     machine: Machine
     plan: Plan
-    card: str = ""
-    environment: Environment | None = None
-    report: Report | None = None
+    environment: Environment
+    report: Report
     findings: tuple[Finding, ...] = ()
     figures: tuple[str, ...] = ()
-    versions: dict[str, str] = {}
     lock: str = ""
     hashes: dict[str, str] = {}
     version: str = __version__
-
-    @property
-    def packages(self) -> dict[str, str]:
-        """The packages with their versions: those installed, else those resolved; {} where neither is known."""
-        return self.environment.packages if self.environment else self.versions
-
-    @property
-    def device(self) -> str:
-        """The device that was verified, else the one that the plan is for, as `device.py` names it."""
-        return self.report.device if self.report else self.plan.backend.value
-
-
-def verified(setup: Setup) -> tuple[Environment, Report]:
-    """Return the environment and its verification; raise `Unsuited` for a plan that is not installed."""
-    if setup.environment is None or setup.report is None:
-        raise Unsuited(
-            _("This format describes an environment that was installed and verified; so far there is only a plan."),
-            hint=_("Install with `assistant setup`, then export, or choose another format."),
-        )
-    return setup.environment, setup.report
 
 
 def without_path(environment: Environment) -> Environment:
     """Keep the folder's name and the interpreter's path within it; the rest of either is nobody else's.
 
-    Nor is what this machine's launcher shows, which names the user's card, or where all its users find the kernel.
+    Nor is what this machine's launcher shows, which names the user's card.
     """
     parts = re.split(r"[\\/]", environment.python)[-2:]
     folder = re.split(r"[\\/]", environment.path.rstrip("\\/"))[-1].strip(". ").replace(":", "")
     inside = parts if parts[0] in {"bin", "Scripts"} else parts[-1:]
-    return replace(environment, path=folder or "environment", python="/".join(inside), display_name="", kernels="")
+    return replace(environment, path=folder or "environment", python="/".join(inside), display_name="")
 
 
 class Unsuited(BadInput):

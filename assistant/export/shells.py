@@ -17,11 +17,11 @@ _PLAIN = re.compile(r"[\w.,:/+@%=-]*", re.ASCII)
 
 
 def variables(setup: Setup) -> dict[str, str]:
-    """Return the plan's variables, `INFERENCE_DEVICE` (`Setup.device`) and what keeps libraries quiet.
+    """Return the plan's variables, `INFERENCE_DEVICE` (the one that was verified) and what keeps libraries quiet.
 
     Line breaks become spaces: no format of these has a way to write one.
     """
-    every = {**quiet(), **setup.plan.env, "INFERENCE_DEVICE": setup.device}
+    every = {**quiet(), **setup.plan.env, "INFERENCE_DEVICE": setup.report.device}
     return {name: " ".join(value.splitlines()) for name, value in sorted(every.items()) if _NAME.fullmatch(name)}
 
 

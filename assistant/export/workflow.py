@@ -30,5 +30,5 @@ def workflow_text(setup: Setup) -> str:
         runner=_RUNNERS[system, arm] if alone else ["self-hosted", _LABELS[system], "ARM64" if arm else "X64"],
         python=setup.plan.python,
         variables=variables(setup),
-        device=setup.device,
+        device=setup.report.device,
     )

@@ -16,17 +16,15 @@ _HEAD_BYTES = 400  # the marker stands in the first line, or after an XML declar
 
 
 def write_all(
-    folder: Path, files: Mapping[str, str] | Mapping[str, bytes], overwrite: Callable[[tuple[Path, ...]], bool]
+    folder: Path, files: Mapping[str, str], overwrite: Callable[[tuple[Path, ...]], bool]
 ) -> tuple[Path, ...]:
-    """Write each content, a text as UTF-8, under its name in `folder` and return the paths.
+    """Write each text as UTF-8 under its name in `folder` and return the paths.
 
     Files of those names that somebody else wrote are replaced only if `overwrite`, which gets their paths, agrees.
     Raises `WorkFailed` if it does not, if a link leads out of the folder, and if the folder cannot be written; nothing
     has changed then.
     """
-    contents = {
-        folder / name: content.encode() if isinstance(content, str) else content for name, content in files.items()
-    }
+    contents = {folder / name: text.encode() for name, text in files.items()}
     foreign = tuple(path for path, content in contents.items() if _is_foreign(folder, path, content))
     if foreign and not overwrite(foreign):
         raise WorkFailed(

@@ -223,53 +223,6 @@ def private_folder(path: Path) -> Path:
     return path
 
 
-def open_folder(path: Path) -> Path:
-    """Make a folder, and what is missing above it, that all users can read and only this one can change; return it.
-
-    Raises `OSError`.
-    """
-    for part in (*reversed(path.parents), path):
-        if not part.is_dir():
-            part.mkdir()
-            open_to_all(part)
-    return path
-
-
-def open_to_all(top: Path) -> None:
-    """Let all users read a folder with all that it holds, and only its owner change it, whatever the umask was.
-
-    On Windows, a folder's access list holds for what is made in it. Raises `OSError`.
-    """
-    if os.name == "nt":
-        return
-    for folder, folders, files in os.walk(top):
-        for path in (folder, *(f"{folder}/{name}" for name in files), *(f"{folder}/{name}" for name in folders)):
-            mode = os.lstat(path).st_mode  # a Path for each of 20,000 files would cost seconds
-            if stat.S_ISLNK(mode):
-                continue
-            runs = 0o111 if stat.S_ISDIR(mode) or mode & 0o111 else 0
-            wanted = (stat.S_IMODE(mode) | 0o444 | runs) & ~0o022
-            if wanted != stat.S_IMODE(mode):
-                os.chmod(path, wanted)  # noqa: PTH101 - see above
-
-
-def closed_part(path: Path) -> Path | None:
-    """Return the first part of a path that other users may not enter, or read where it is a file; None for none.
-
-    What is not there yet is passed over. On Windows, where rights are no bits of a mode, nothing is known of it.
-    """
-    if os.name == "nt":
-        return None
-    real = Path(os.path.realpath(path))
-    for part in (*reversed(real.parents), real):
-        with suppress(OSError):
-            mode = part.stat().st_mode
-            wanted = 0o001 if stat.S_ISDIR(mode) else 0o005
-            if mode & wanted != wanted:
-                return part
-    return None
-
-
 def may_write(folder: Path) -> bool:
     """Return whether this user may make files in a folder; on Windows, where access(2) knows no rights, by making one.
 

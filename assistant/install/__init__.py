@@ -8,7 +8,7 @@ from assistant.install.conflicts import FOREIGN_PIP, conflicts, undone_by_projec
 from assistant.install.constraints import guarded, guards, replaced
 from assistant.install.derivation import Need
 from assistant.install.difference import Difference, Wanted, version_in_place, work_out
-from assistant.install.elsewhere import resolve_for
+from assistant.install.elsewhere import commands_for, resolve_for
 from assistant.install.environments import (
     Made,
     made_environments,
@@ -19,7 +19,7 @@ from assistant.install.environments import (
     size_of,
 )
 from assistant.install.inspect_env import Distribution, Site, interpreter, is_environment, look_at, python_of, stamp_of
-from assistant.install.kernel import environments_with_kernels, kernels_for_all, kernels_for_everybody, set_variables
+from assistant.install.kernel import environments_with_kernels, set_variables
 from assistant.install.mending import carry_out
 from assistant.install.packages import Package, Resolution
 from assistant.install.prepared import Prepared, prepare, run
@@ -73,6 +73,7 @@ __all__ = [
     "check_folder",
     "check_index_url",
     "check_requirement",
+    "commands_for",
     "conflicts",
     "dead",
     "default_target",
@@ -88,8 +89,6 @@ __all__ = [
     "interpreter",
     "is_closed",
     "is_environment",
-    "kernels_for_all",
-    "kernels_for_everybody",
     "look_at",
     "made_environments",
     "marked_environments",

@@ -1,4 +1,4 @@
-"""Resolves a plan for another machine than this one: uv can, pip cannot."""
+"""For another machine than this one: the commands that install a plan there, and its packages, resolved by uv here."""
 
 from __future__ import annotations
 
@@ -18,6 +18,21 @@ from assistant.model.plan import Plan
 _X86 = {"x86_64", "amd64"}
 # The second numbers of the glibc releases that uv names: https://docs.astral.sh/uv/reference/cli/#uv-pip-compile
 _GLIBC = (17, 28, *range(31, 41))
+
+_FOLDER = "torch-env"  # of the environment, in the commands for a machine that is not here
+# As pip does; uv itself would take all that torch's index holds from there, such as an old NumPy.
+_STRATEGY = ("--index-strategy", "unsafe-best-match")
+
+
+def commands_for(plan: Plan, machine: Machine) -> tuple[tuple[str, ...], ...]:
+    """List the commands that install a plan by name on a machine that is not here, without resolving anything."""
+    python = f"{_FOLDER}/Scripts/python.exe" if machine.os == "windows" else f"{_FOLDER}/bin/python"
+    index = ("--extra-index-url", plan.index_url, *_STRATEGY) if plan.index_url else ()
+    links = [word for place in plan.links if "://" in place for word in ("--find-links", place)]
+    return (
+        ("uv", "venv", "--seed", "--python", plan.python, _FOLDER),
+        ("uv", "pip", "install", "--python", python, *index, *links, *plan.requirements, KERNEL),
+    )
 
 
 def resolve_for(plan: Plan, machine: Machine, tools: Tools, also: tuple[str, ...] = (KERNEL,)) -> Resolution:

@@ -81,15 +81,11 @@ def remove_environment(name: str) -> Path:
         raise BadInput(
             text.format(name=name, count=len(found)), hint=_("Name it by its folder; `assistant envs` lists them all.")
         )
-    marker = read_marker(found[0])
-    made = marker.environment if marker else None
     with uninterrupted():
         remove(found[0])
         forget(found[0])
         for kernel in kernels.get(found[0], ()):
             remove_kernel(kernel, interpreter(found[0]))
-        if made and made.kernel and made.kernels:
-            remove_kernel(made.kernel, interpreter(found[0]), made.kernels)
     return found[0]
 
 

@@ -7,14 +7,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from assistant.host.base import Host
-from assistant.host.files import open_to_all
 from assistant.host.lock import Lock
 from assistant.install.constraints import guards, protect
 from assistant.install.inspect_env import Site, installed_files, interpreter
 from assistant.install.installer import Installer
 from assistant.install.kernel import display_name, kernel_file, kernel_name, note_kernel, register_kernel
 from assistant.install.packages import Package, Resolution
-from assistant.install.place import check_open
 from assistant.install.swap import Change, change_for, check_movable, set_aside
 from assistant.install.target import OWN_FILES, check_disk, check_target, is_ours, write_marker
 from assistant.install.transaction import Transaction, transaction
@@ -35,42 +33,35 @@ def install(  # noqa: PLR0913, PLR0917 - what, where, with what, and what the la
     installer: Installer,
     verify: Verify,
     card: str = "",
-    kernels: str = "",
 ) -> Environment:
     """Install a resolution into a new environment, or into the one that stands there (`site`), and register its kernel.
 
-    With `kernels`, a folder of kernelspecs of all users, they find its kernel there, and can read the environment; only
-    its owner can change it. Everything is downloaded before anything changes. A new environment is built and verified
-    aside, then put in place by one rename; where one stands, all is unpacked beside it, old files step aside and new
-    ones step in, by renames alone. `verify` may refuse the result by raising. Raises `BadInput` or `WorkFailed` before
-    anything is touched when the target cannot be used, and `WorkFailed` or `Cancelled` with everything as it was, file
-    for file, when the work stops midway.
+    Everything is downloaded before anything changes. A new environment is built and verified aside, then put in place
+    by one rename; where one stands, all is unpacked beside it, old files step aside and new ones step in, by renames
+    alone. `verify` may refuse the result by raising. Raises `BadInput` or `WorkFailed` before anything is touched when
+    the target cannot be used, and `WorkFailed` or `Cancelled` with everything as it was, file for file, when the work
+    stops midway.
     """
     packages = resolution.changes(site.versions if site else {})
     check_target(target, site)
     check_disk(host, target, sum(package.size or 0 for package in packages))
     python = Path(site.python) if site else interpreter(target)
-    name = kernel_name(plan, python, kernels)
+    name = kernel_name(plan, python)
     made = Environment(
         path=str(target),
         python=str(python),
         kernel=name,
         packages=resolution.versions,
         display_name=display_name(plan, python, target.name, card),
-        kernels=kernels,
     )
     with transaction(target, stands=site is not None) as work:
         folder = unpack(packages, site, installer, work, plan, host)
-        if kernels:
-            check_open(python if site else interpreter(folder))
         protect(target, made.packages, folder)
         if not site or is_ours(target):
             write_marker(folder, plan, made)
         installer.cancel.check()
         if site:
             _swap(site, packages, work)
-        if kernels:
-            open_to_all(target if site else work.layout.top or folder)
         work.settle_ahead()
         build = work.layout.build
         built = Environment(path=str(build), python=str(interpreter(build)), kernel=name, packages=made.packages)
@@ -79,18 +70,18 @@ def install(  # noqa: PLR0913, PLR0917 - what, where, with what, and what the la
         work.settle(installer.cancel.check)
         if not site and work.layout.top is None:
             work.change(Change(comes=tuple(sorted(path.name for path in build.iterdir()))))
-        work.commit(note_kernel(name, python, kernels), lambda: register_kernel(plan, made))
+        work.commit(note_kernel(name, python), lambda: register_kernel(plan, made))
     for path in work.kept:
         installer.report(set_aside(path))
     return made
 
 
-def writes(plan: Plan, target: Path, site: Site | None, packages: list[Package], kernels: str = "") -> tuple[str, ...]:
+def writes(plan: Plan, target: Path, site: Site | None, packages: list[Package]) -> tuple[str, ...]:
     """List the files, and the folders ("/" at the end), that an installation writes."""
     python = Path(site.python) if site else interpreter(target)
     inside = [f"{site.purelib}{os.sep}", *map(str, guards(target))] if site else [f"{target}{os.sep}"]
     downloads = places(to_download(packages)).values()
-    return (*map(str, downloads), *inside, str(kernel_file(kernel_name(plan, python, kernels), kernels)))
+    return (*map(str, downloads), *inside, str(kernel_file(kernel_name(plan, python))))
 
 
 def _swap(site: Site, packages: Sequence[Package], work: Transaction) -> None:

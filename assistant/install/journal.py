@@ -178,8 +178,7 @@ def _fault(journal: Journal) -> str:
         "gone": not journal.gone or (_is_plain(journal.gone) and Path(journal.gone) == target.parent / beside),
         "place": not journal.place or (_is_plain(journal.place) and Path(journal.place) in above),
         "change": all(map(is_below, (*journal.change.goes, *journal.change.comes, *journal.change.spared))),
-        "kernel": journal.kernel is None
-        or (is_kernel_name(journal.kernel.name) and (not journal.kernel.kernels or _is_plain(journal.kernel.kernels))),
+        "kernel": journal.kernel is None or is_kernel_name(journal.kernel.name),
     }
     return ", ".join(name for name, good in sound.items() if not good)
 

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from assistant.host.files import discard, may_write, open_folder, open_to_all, read_plain, sweep, write_whole
+from assistant.host.files import discard, read_plain, sweep, write_whole
 from assistant.host.telemetry import quiet
 from assistant.i18n import _
 from assistant.install.constraints import constraint_variables
@@ -29,16 +29,12 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}")
 
 
 class KernelNote(Record, frozen=True):
-    """A kernelspec that is about to be written: its name and interpreter; the text and the logos that stood there.
-
-    `kernels` is the folder of kernelspecs of all users, "" for this user's own; so it is throughout this module.
-    """
+    """A kernelspec that is about to be written: its name and interpreter; the text and the logos that stood there."""
 
     name: str
     python: str
     before: str | None = None
     logos: tuple[str, ...] = ()
-    kernels: str = ""
 
 
 def is_kernel_name(name: str) -> bool:
@@ -46,29 +42,11 @@ def is_kernel_name(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
-def kernels_for_all(prefix: str = "") -> str:
-    """Return the folder of kernelspecs below a prefix; without one, that in which every Jupyter of the machine looks.
-
-    The former is `/opt/tljh/user/share/jupyter/kernels`, for one; the latter `/usr/local/share/jupyter/kernels`.
-    """
-    from jupyter_core.paths import SYSTEM_JUPYTER_PATH  # noqa: PLC0415 - see `_known`
-
-    data = Path(prefix) / "share" / "jupyter" if prefix else Path(SYSTEM_JUPYTER_PATH[0])
-    return str(data / "kernels")
-
-
-def kernels_for_everybody() -> str:
-    """Return the folder in which every Jupyter of this machine finds kernels; "" where this user may not write."""
-    kernels = Path(kernels_for_all())
-    folder = next(part for part in (kernels, *kernels.parents) if part.exists())
-    return str(kernels) if may_write(folder) else ""
-
-
-def note_kernel(name: str, python: Path, kernels: str = "") -> KernelNote:
+def note_kernel(name: str, python: Path) -> KernelNote:
     """Record what a kernelspec holds now, so that it can be put back."""
-    folder = kernel_folder(name, kernels)
+    folder = kernel_folder(name)
     logos = tuple(logo for logo in _logos() if (folder / logo).exists())
-    note = KernelNote(name=name, python=str(python), logos=logos, kernels=kernels)
+    note = KernelNote(name=name, python=str(python), logos=logos)
     with suppress(OSError, UnicodeDecodeError):
         return replace(note, before=read_plain(folder / FILE).decode())
     return note
@@ -76,13 +54,13 @@ def note_kernel(name: str, python: Path, kernels: str = "") -> KernelNote:
 
 def put_kernel_back(note: KernelNote) -> None:
     """Restore a kernelspec as it was recorded; one that leads to another interpreter by now is left alone."""
-    folder, python = kernel_folder(note.name, note.kernels), Path(note.python)
+    folder, python = kernel_folder(note.name), Path(note.python)
     if folder.is_symlink():
         return
     sweep(folder)  # a kill may have come while it was written
     with suppress(OSError):
         if note.before is None:
-            remove_kernel(note.name, python, note.kernels)
+            remove_kernel(note.name, python)
         elif _leads_to(folder, python):
             write_whole(folder / FILE, note.before)
         if note.before is None or _leads_to(folder, python):
@@ -91,7 +69,7 @@ def put_kernel_back(note: KernelNote) -> None:
             folder.rmdir()
 
 
-def kernel_name(plan: Plan, python: Path, kernels: str = "") -> str:
+def kernel_name(plan: Plan, python: Path) -> str:
     """Return a name made of variant and version, such as "torch-cu126-2.9.1".
 
     One that leads to another interpreter is left to it, and a number added; one that leads to this one is used again.
@@ -102,11 +80,11 @@ def kernel_name(plan: Plan, python: Path, kernels: str = "") -> str:
     return next(
         name
         for name in itertools.chain([wanted], numbered)
-        if not _is_taken(known.get(name, kernel_folder(name, kernels)), python)
+        if not _is_taken(known.get(name, kernel_folder(name)), python)
     )
 
 
-def kernel_folder(name: str, kernels: str = "") -> Path:
+def kernel_folder(name: str) -> Path:
     """Return the folder of the kernelspec of a name; raise `WorkFailed` for what is no kernel's name."""
     if not is_kernel_name(name):
         raise WorkFailed(
@@ -115,12 +93,12 @@ def kernel_folder(name: str, kernels: str = "") -> Path:
         )
     from jupyter_core.paths import jupyter_data_dir  # noqa: PLC0415 - see `_known`
 
-    return (Path(kernels) if kernels else Path(jupyter_data_dir(), "kernels")) / name
+    return Path(jupyter_data_dir(), "kernels", name)
 
 
-def kernel_file(name: str, kernels: str = "") -> Path:
+def kernel_file(name: str) -> Path:
     """Return the file of the kernelspec of a name."""
-    return kernel_folder(name, kernels) / FILE
+    return kernel_folder(name) / FILE
 
 
 def display_name(plan: Plan, python: Path, folder: str, card: str = "") -> str:
@@ -132,9 +110,9 @@ def display_name(plan: Plan, python: Path, folder: str, card: str = "") -> str:
 
 
 def register_kernel(plan: Plan, made: Environment) -> None:
-    """Register an environment, for this user or for all; raise `WorkFailed` when the spec cannot be written."""
-    prefix, name = Path(made.path), made.kernel or kernel_name(plan, Path(made.python), made.kernels)
-    folder = kernel_folder(name, made.kernels)
+    """Register an environment; raise `WorkFailed` when the spec cannot be written."""
+    prefix, name = Path(made.path), made.kernel or kernel_name(plan, Path(made.python))
+    folder = kernel_folder(name)
     spec = {
         "argv": [made.python, "-m", "ipykernel_launcher", "-f", "{connection_file}"],
         "display_name": made.launcher_name,
@@ -142,13 +120,11 @@ def register_kernel(plan: Plan, made: Environment) -> None:
         "metadata": {"debugger": True},
         "env": {**quiet(), **plan.env, **constraint_variables(prefix), **_own_programs(prefix, Path(made.python))},
     }
-    _write(folder, spec, shared=bool(made.kernels))
+    _write(folder, spec)
     with suppress(OSError):  # a kernel without a picture works as well
         for logo, picture in _logos().items():
             if not os.path.lexists(folder / logo):
                 write_whole(folder / logo, picture)
-        if made.kernels:
-            open_to_all(folder)
 
 
 def _own_programs(prefix: Path, python: Path) -> dict[str, str]:
@@ -180,25 +156,23 @@ def _remove_logos(folder: Path, spare: Iterable[str] = ()) -> None:
             discard(folder / logo)
 
 
-def set_variables(name: str, variables: Mapping[str, str], kernels: str = "") -> None:
+def set_variables(name: str, variables: Mapping[str, str]) -> None:
     """Set variables in a registered kernel, beside those that it has; raise `WorkFailed` when that cannot be done."""
     try:
-        spec = json.loads(read_plain(kernel_file(name, kernels)))
+        spec = json.loads(read_plain(kernel_file(name)))
         spec["env"] = {**spec.get("env", {}), **variables}
     except (OSError, ValueError) as error:
         raise WorkFailed(
             _("The kernel {name} cannot be read: {reason}.", name=name, reason=error),
             hint=_("Install again to register it."),
         ) from error
-    _write(kernel_folder(name, kernels), spec, shared=bool(kernels))
+    _write(kernel_folder(name), spec)
 
 
-def _write(folder: Path, spec: Mapping[str, object], *, shared: bool) -> None:
+def _write(folder: Path, spec: Mapping[str, object]) -> None:
     try:
-        open_folder(folder) if shared else folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         write_whole(folder / FILE, json.dumps(spec, indent=1, ensure_ascii=False))
-        if shared:
-            open_to_all(folder)
     except OSError as error:
         raise WorkFailed(
             _("The kernel cannot be registered: {reason}.", reason=error),
@@ -206,12 +180,12 @@ def _write(folder: Path, spec: Mapping[str, object], *, shared: bool) -> None:
         ) from error
 
 
-def remove_kernel(name: str, python: Path, kernels: str = "") -> None:
+def remove_kernel(name: str, python: Path) -> None:
     """Remove the kernelspec of a name from JupyterLab's launcher, if it leads to this interpreter.
 
     Only the kernelspec and our logos are deleted: a folder in which something else lies stays, and so does a link.
     """
-    folder = kernel_folder(name, kernels)
+    folder = kernel_folder(name)
     if not _leads_to(folder, python):
         return
     with suppress(OSError):

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
-from assistant.host.files import open_to_all
 from assistant.host.lock import Lock
 from assistant.i18n import _
 from assistant.install.constraints import guards, protect
@@ -41,9 +40,7 @@ def carry_out(
             hint=_("Look again at what would change."),
         )
     plan = plan_for(site, (), difference.index_url)
-    marker = read_marker(target)
-    shared = bool(marker and marker.environment.kernels)
-    installer = tools.installer(plan, site, shared=shared)
+    installer = tools.installer(plan, site)
     check_target(target, site)
     check_disk(tools.host, target, sum(package.size or 0 for package in packages))
     made = Environment(path=str(target), python=site.python, packages=difference.after)
@@ -55,8 +52,6 @@ def carry_out(
         else:
             work.layout.staged.mkdir()
         _guard(target, difference.after, work)
-        if shared:
-            open_to_all(work.layout.staged)
         installer.cancel.check()
         staged = work.layout.staged
         change = change_for(

@@ -8,10 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from assistant.host.base import Host
-from assistant.host.files import closed_part, may_write
 from assistant.host.folders import for_everybody, is_redirected, synchronised
 from assistant.i18n import _
-from assistant.model.errors import BadInput, WorkFailed
+from assistant.model.errors import BadInput
 from assistant.model.finding import Finding, Remedy, Severity
 
 # MAX_PATH without its end; the path of a folder has to leave room for a name of 8.3 characters:
@@ -101,42 +100,3 @@ def place_findings(target: Path) -> tuple[Finding, ...]:
     remedy = Remedy(text=_("Choose a folder outside OneDrive.", option="--target"))
     # https://github.com/astral-sh/uv/issues/9500, https://github.com/astral-sh/uv/issues/17945
     return (Finding(key="target-in-onedrive", severity=Severity.WARNING, text=text, remedies=(remedy,)),)
-
-
-def check_shared(target: Path, python: str, kernels: str) -> None:
-    """Refuse an environment for all users that they could not use, or whose kernel cannot be registered for them.
-
-    `python` is the interpreter that it is made with: a path, or a version that is found later. Raises `BadInput` and
-    `WorkFailed`.
-    """
-    for path in (target, Path(kernels)):
-        if part := closed_part(path):
-            raise BadInput(
-                _("{part} is closed to other users, so they could not use {path}.", part=part, path=path),
-                hint=_("Choose a folder that all users can reach, such as {example}.", example="/opt/pytorch"),
-            )
-    if Path(python).is_absolute():
-        check_open(Path(python))
-    folder = next(part for part in (Path(kernels), *Path(kernels).parents) if part.exists())
-    if not may_write(folder):
-        raise WorkFailed(
-            _("You don't have permission to write to {path}.", path=folder),
-            hint=_("Start it as an administrator, or name a folder of your own.", option="--prefix-kernel PREFIX"),
-        )
-
-
-def check_open(python: Path) -> None:
-    """Raise `BadInput` for a Python, of an environment for all users, that the others could not start."""
-    if part := closed_part(python):
-        raise BadInput(
-            _(
-                "The environment would use {python}, and {part} is closed to other users.",
-                python=Path(python).resolve(),
-                part=part,
-            ),
-            hint=_(
-                "Start the assistant with a Python that all users have, such as the system's; or let uv keep its own in"
-                " a folder for all: {setting}",
-                setting="UV_PYTHON_INSTALL_DIR=/opt/python",
-            ),
-        )

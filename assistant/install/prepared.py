@@ -10,7 +10,7 @@ from assistant.install.consent import index_findings, resolved
 from assistant.install.inspect_env import Site, still
 from assistant.install.installation import Verify, install, writes
 from assistant.install.packages import Resolution
-from assistant.install.place import check_shared, place_findings
+from assistant.install.place import place_findings
 from assistant.install.recovery import make_whole
 from assistant.install.target import check_target, read_marker, target_for
 from assistant.install.tools import Tools
@@ -26,7 +26,7 @@ class Prepared(Record, frozen=True):
 
     `site` is the environment that stands there, as it was when this was worked out. `writes` are the files and folders
     that it writes, `download` the bytes that it fetches, as far as known, `findings` what the user should know first,
-    `card` the GPU that the launcher names, `kernels` the folder of kernelspecs of all users ("" for this user's own).
+    `card` the GPU that the launcher names.
     """
 
     plan: Plan
@@ -39,30 +39,23 @@ class Prepared(Record, frozen=True):
     ready: Environment | None = None
     site: Site | None = None
     card: str = ""
-    kernels: str = ""
 
 
-def prepare(plan: Plan, where: str, tools: Tools, card: str = "", kernels: str = "") -> Prepared:
+def prepare(plan: Plan, where: str, tools: Tools, card: str = "") -> Prepared:
     """Resolve every package of a plan for a target ("" or "new", "kernel", or a path), and change nothing.
 
-    `card` is the GPU that the plan uses, as the launcher is to name it; `kernels` the folder of kernelspecs in which
-    all users of the machine are to find the kernel. An environment that all users have stays such a one. Only what a
-    killed installation left there is rolled back first, as it would be taken for an environment that stands. What the
-    user should know before is reported as findings. Raises `BadInput` or `WorkFailed` for a target that cannot be used,
-    packages that cannot be had, and where the user does not agree to what must be asked.
+    `card` is the GPU that the plan uses, as the launcher is to name it. Only what a killed installation left there is
+    rolled back first, as it would be taken for an environment that stands. What the user should know before is reported
+    as findings. Raises `BadInput` or `WorkFailed` for a target that cannot be used, packages that cannot be had, and
+    where the user does not agree to what must be asked.
     """
     target, site = target_for(plan, where, tools.host)
     check_target(target, site)
-    marker = read_marker(target) if site else None
-    kernels = kernels or (marker.environment.kernels if marker else "")
-    installer = tools.installer(plan, site, shared=bool(kernels))
-    if kernels:
-        check_shared(target, installer.python, kernels)
+    installer = tools.installer(plan, site)
     installer.progress(_("Resolving the packages"))
     keep = {**(site.versions if site else {}), **tools.sources.keep}
     resolution = resolved(plan, installer, tools.sources, keep)
-    ready = reusable(target, site, resolution)
-    if ready and ready.kernels == kernels:
+    if ready := reusable(target, site, resolution):
         return Prepared(plan=plan, target=str(target), resolution=resolution, ready=ready)
     findings = (
         *index_findings(plan, resolution, tools.sources, tools.ask),
@@ -78,12 +71,11 @@ def prepare(plan: Plan, where: str, tools: Tools, card: str = "", kernels: str =
         target=str(target),
         resolution=resolution,
         commands=installer.commands(target, Path(site.python) if site else None),
-        writes=writes(plan, target, site, packages, kernels),
+        writes=writes(plan, target, site, packages),
         download=sum(package.size or 0 for package in to_download(packages)),
         findings=findings,
         site=site,
         card=card,
-        kernels=kernels,
     )
 
 
@@ -102,6 +94,5 @@ def run(prepared: Prepared, prove: Verify, tools: Tools) -> Environment:
     if prepared.ready:
         return prepared.ready
     site = still(prepared.site, tools.host) if prepared.site else None
-    plan, target, kernels = prepared.plan, Path(prepared.target), prepared.kernels
-    installer = tools.installer(plan, site, shared=bool(kernels))
-    return install(plan, prepared.resolution, target, site, tools.host, installer, prove, prepared.card, kernels)
+    plan, installer = prepared.plan, tools.installer(prepared.plan, site)
+    return install(plan, prepared.resolution, Path(prepared.target), site, tools.host, installer, prove, prepared.card)

@@ -28,11 +28,10 @@ class Tools:
     cancel: CancelToken
     ask: Callable[[Message], bool] = lambda _question: False
 
-    def installer(self, plan: Plan, site: Site | None, *, shared: bool = False) -> Installer:
+    def installer(self, plan: Plan, site: Site | None) -> Installer:
         """Return the installer for an environment that stands (`site`), or for a new one with the plan's Python.
 
-        A new one is made with the Python underneath the assistant where that has the plan's version. What is `shared`
-        by all users is compiled at once: they cannot write there, and each of their imports would do it again.
+        A new one is made with the Python underneath the assistant where that has the plan's version.
         """
         facts, sources = self.host.facts("platform"), self.sources
         base = str(facts["base_executable"])
@@ -42,7 +41,7 @@ class Tools:
             python=site.python if site else own,
             pip=base if site and "pip" not in site.versions else "",
             program=sources.installer,
-            environment=sources.environment_for(plan) | ({"UV_COMPILE_BYTECODE": "1"} if shared else {}),
+            environment=sources.environment_for(plan),
             settings=sources.settings,
             uv_indexes=sources.uv_indexes,
             sink=self.sink,

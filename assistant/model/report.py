@@ -42,8 +42,7 @@ def status_word(status: Status) -> Message:
 class Environment(Record, frozen=True):
     """An installed environment: its folder, its interpreter, and the name of its kernel in JupyterLab.
 
-    `kernel` is the name that programs use, `display_name` what the launcher shows. `kernels` is the folder of
-    kernelspecs in which all users of the machine find it; "" where it is this user's own.
+    `kernel` is the name that programs use, `display_name` what the launcher shows.
     """
 
     path: str
@@ -51,7 +50,6 @@ class Environment(Record, frozen=True):
     kernel: str | None = None
     packages: dict[str, str] = {}
     display_name: str = ""
-    kernels: str = ""
 
     @property
     def launcher_name(self) -> str:

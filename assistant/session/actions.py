@@ -65,10 +65,9 @@ class Wish(Record, frozen=True):
 
 
 class Aim(Record, frozen=True):
-    """Set where the environment goes ("" for the default folder), and where its kernel does (None: as before)."""
+    """Set where the environment goes ("" for the default folder)."""
 
     target: str
-    kernels: str | None = None
 
 
 class SetFact(Record, frozen=True):

@@ -127,9 +127,9 @@ def _severity(rejection: Rejection, planning: Planning) -> Severity:
     choice = planning.choice
     if choice is None:
         return Severity.WARNING
-    return Severity.WARNING if is_mendable(rejection) and choice.backend is not rejection.backend else Severity.INFO
+    return Severity.WARNING if _is_mendable(rejection) and choice.backend is not rejection.backend else Severity.INFO
 
 
-def is_mendable(rejection: Rejection) -> bool:
+def _is_mendable(rejection: Rejection) -> bool:
     """Return whether a user can change what rules a build out."""
     return rejection.key in MENDABLE or rejection.key.startswith("nvidia-")

@@ -79,7 +79,7 @@ def looked(state: State, tools: Tools) -> Surveyed:
     machine, before = machine_here(state, tools.host), state.survey or Survey()
     tools.sink(Progress(step=Step.VERIFY, text=_("Reading what {path} holds", path=state.picked)))
     known, site = looked_into(state.picked, tools.host, machine, before.of(state.picked))
-    if report := verified_site(known, site, tools):
+    if report := _verified_site(known, site, tools):
         wrong = tuple(finding for finding in raised(report) if finding.wrong)
         known = replace(known, findings=(*known.findings, *wrong), device=report.device if report.usable else "")
     return Surveyed(survey=before.with_known(replace(known, size=size_of(Path(known.path)))))
@@ -131,7 +131,7 @@ def unanswered(error: BadInput) -> Finding:
     return Finding(key="python-does-not-answer", severity=Severity.ERROR, text=error.message)
 
 
-def verified_site(known: Known, site: Site | None, tools: Tools) -> Report | None:
+def _verified_site(known: Known, site: Site | None, tools: Tools) -> Report | None:
     """Run the quick checks on the device that an environment's torch is built for; None where there is none to run."""
     if not (site and known.torch) or known.own:
         return None

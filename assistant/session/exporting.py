@@ -18,7 +18,6 @@ from assistant.model.errors import BadInput
 from assistant.model.event import Progress, Step
 from assistant.model.record import Record, replace
 from assistant.model.report import Environment
-from assistant.session.sources import card_of
 from assistant.session.state import Exported, State, known
 from assistant.verify import figures
 
@@ -40,7 +39,6 @@ def exported(state: State, tools: Tools) -> Exported:
         machine=detection.machine,
         findings=detection.findings,
         plan=known(state.plan),
-        card=card_of(state),
         environment=environment,
         report=report,
         lock=lock.lock,

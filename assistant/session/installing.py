@@ -24,7 +24,7 @@ DISPROVED = {"vc-runtime-missing"}  # by torch that was imported
 def prepared(state: State, tools: Tools) -> Prepared:
     """Resolve the packages, and judge the environment as it would be after the installation."""
     plan = known(state.plan)
-    ready = prepare(plan, state.target, tools, card_of(state), state.kernels)
+    ready = prepare(plan, state.target, tools, card_of(state))
     if ready.site is None:
         return ready
     after = {**ready.site.versions, **ready.resolution.versions}

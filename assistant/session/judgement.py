@@ -9,6 +9,7 @@ from packaging.utils import canonicalize_name
 
 from assistant.catalog import load_catalog
 from assistant.host.base import Host
+from assistant.host.files import may_write
 from assistant.host.folders import is_own_environment
 from assistant.install import (
     FOREIGN_PIP,
@@ -30,7 +31,6 @@ from assistant.model.plan import Backend
 from assistant.model.record import replace
 from assistant.plan import make_plans
 from assistant.session.doctor import findings_of
-from assistant.session.shared import is_others
 from assistant.session.survey import Known
 
 _OF_THE_SHELL = {FOREIGN_PIP, "pythonpath-leak"}  # these are about the shell that asks, not about the environment
@@ -52,9 +52,19 @@ def known_of(spot: Spot, site: Site, host: Host, machine: Machine, kernels: Iter
         kernels=tuple(kernels),
         made=marker is not None,
         own=own,
-        others=is_others(str(spot.path)),
+        others=_is_others(str(spot.path)),
         undo=undoable(spot.path),
     )
+
+
+def _is_others(path: str) -> bool:
+    """Return whether an environment stands that this user may not change."""
+    return Path(path).is_dir() and not may_write(Path(path))
+
+
+def may_change(path: str) -> bool:
+    """Return whether an environment is one to change: not others', nor the assistant's own, which is made anew."""
+    return not (is_own_environment(path) or _is_others(path))
 
 
 def judged_after(difference: Difference, host: Host, machine: Machine, site: Site | None = None) -> tuple[Finding, ...]:

@@ -102,11 +102,8 @@ def following(state: State) -> Task | None:
         if task is Task.PLAN and state.page is Page.ENVIRONMENTS and phase is not Phase.RUNNING:
             looks = state.survey is None and state.errand.phase is not Phase.FAILED
             return Task.SURVEY if looks else _proof(state)  # the plan waits until somebody wants to see it
-        if task is Task.PLAN and state.page is Page.WRONG and phase is Phase.READY:
-            if state.failed_cell:
-                return Task.DIAGNOSE if state.status(Step.DIAGNOSE).phase is Phase.READY else None
-            if state.environment:
-                return _proof(state)  # of one that others have made: so does the plan for one of the user's own
+        if task is Task.PLAN and state.page is Page.WRONG and phase is Phase.READY and state.failed_cell:
+            return Task.DIAGNOSE if state.status(Step.DIAGNOSE).phase is Phase.READY else None
         if phase is not Phase.DONE:
             return None if phase is Phase.FAILED else task
     prepares = state.preview is None and state.plan and not state.machine
@@ -148,8 +145,7 @@ def _other_machine(state: State, machine: str) -> State:
 
 
 def _aimed(state: State, aim: Aim) -> State:
-    kernels = state.kernels if aim.kernels is None else aim.kernels
-    return replace(state, target=aim.target, kernels=kernels, preview=None)
+    return replace(state, target=aim.target, preview=None)
 
 
 def _elsewhere(state: State) -> State:

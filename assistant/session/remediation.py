@@ -35,8 +35,7 @@ from assistant.model.shell import command_line
 from assistant.privacy import Lines, Policy
 from assistant.session.doctor import still_true
 from assistant.session.environments import looked_into
-from assistant.session.judgement import judged_site
-from assistant.session.shared import may_change
+from assistant.session.judgement import judged_site, may_change
 from assistant.session.state import Mended, Outcome, State, known
 from assistant.session.survey import move_words
 
@@ -142,7 +141,7 @@ def _apply(remedy: Remedy, environment: Environment, tools: Tools) -> Outcome:
             message = _("{command} ended with exit code {code}.", command=command_line(words), code=code)
             raise WorkFailed(message, hint=_("See the log for the reason, or try another fix."))
     if remedy.env and environment.kernel:
-        set_variables(environment.kernel, remedy.env, environment.kernels)
+        set_variables(environment.kernel, remedy.env)
     checks = [_words(check, environment.python) for check in remedy.check]
     if not checks or None in checks:
         return Outcome.DONE

@@ -53,13 +53,8 @@ class Looks:
         return any(look.reason for look in self.of([(plan.index_url, plan.python), (None, plan.python)]).values())
 
 
-def settled(planning: Planning, case: PlanInputs, sources: Sources) -> Planning:
-    """Ask the sources what they hold, all at once, and fit the plans to it; only folders are asked when offline."""
-    return sized(fitted(planning, case, Looks(case.machine, sources)), case, sources)
-
-
 def fitted(planning: Planning, case: PlanInputs, looks: Looks) -> Planning:
-    """Fit the plans to what the sources hold, as `settled` does, without the sizes of the wheels."""
+    """Ask the sources what they hold, all at once, and fit the plans to it; only folders are asked when offline."""
     own = looks.sources.index_url
     plans = tuple(replace(plan, index_url=own or plan.index_url) for plan in planning.plans)
     if not plans:

@@ -285,8 +285,7 @@ class State(Record, frozen=True):
     """Everything that a setup knows; `machine` names a replayed recording ("" is the machine at hand).
 
     `overrides` are facts that the user set; `target`, `device` and `folder` are the user's own choices, "" where the
-    plan decides; `kernels` is the folder of kernelspecs in which all users of the machine are to find the kernel, ""
-    for the user's own. `pasted` is a log that the user gave to be diagnosed, `edited` says that the page holds another
+    plan decides. `pasted` is a log that the user gave to be diagnosed, `edited` says that the page holds another
     one that was not sent yet, and `explained` is the one that the `diagnoses` are of (empty: what failed here), each
     shown at one of `places`. `keep` lets an installation stand whose verification failed; `question` waits for the
     user's answer; `proof` is what the installation itself verified. `aside` is the real setup while a recorded machine
@@ -315,7 +314,6 @@ class State(Record, frozen=True):
     overrides: dict[str, str] = {}
     request: Request = Request()
     target: str = ""
-    kernels: str = ""
     device: str = ""
     level: Level = "quick"
     keep: bool = False

@@ -14,7 +14,6 @@ from assistant.i18n import LANGUAGES, language, say, use_language
 from assistant.session.actions import Show, Simulate
 from assistant.session.runner import ThreadRunner
 from assistant.session.session import Session
-from assistant.session.shared import beginning
 from assistant.session.state import Page, State, Task
 from assistant.session.store import Store
 from assistant.wizard import html
@@ -184,8 +183,7 @@ def open_here(machine: str = "", host: Host | None = None) -> SetupWizard:
     wizard = standing(machine)
     if wizard and (wizard.session.state.held or host is None):
         return wizard
-    begins = State() if machine or host else beginning()
-    return begin(machine, begins, host, machine)
+    return begin(machine, State(), host, machine)
 
 
 def begin(asked: str, begins: State, host: Host | None = None, simulated: str = "") -> SetupWizard:

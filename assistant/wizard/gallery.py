@@ -1,26 +1,19 @@
-"""The gallery: every recorded machine as a card to choose; one opens in the wizard, several make a setup package."""
+"""The gallery: every recorded machine as a card to choose; one opens in the wizard."""
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable
-from contextvars import copy_context
 
 import anywidget
 import ipywidgets as widgets
 import traitlets
 
-from assistant.host.live import IN_BROWSER
-from assistant.host.process import CancelToken
-from assistant.i18n import LANGUAGES, Message, Text, language, render, say, use_language
-from assistant.machines import label
+from assistant.i18n import LANGUAGES, Text, language, render, say, use_language
 from assistant.markup import Markup, joined
-from assistant.model.errors import AssistantError, Cancelled
+from assistant.model.errors import AssistantError
 from assistant.model.finding import Severity
 from assistant.model.plan import Plan, Planning
 from assistant.session.gallery import Exhibit, changed, exhibits, fitting
-from assistant.session.kits import here, in_one_zip, packages_for, pc
 from assistant.views import machine_rows, plan_title, rejection_reason
 from assistant.wizard import html, open_wizard
 from assistant.wizard.head import head_words
@@ -28,7 +21,6 @@ from assistant.wizard.shared_widgets import Drawing, Foot, Head, make, module, s
 
 OSES = {"linux": "Linux", "windows": "Windows", "macos": "macOS", "wsl": "WSL"}
 VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel", "apple": "Apple"}
-PACKAGES = "pytorch-packages.zip"
 NAMED = 3  # chosen: machines that are named beside the buttons before "and 5 more"
 
 
@@ -62,9 +54,6 @@ class Gallery(widgets.VBox):  # type: ignore[misc]  # the library has no types
             self.add_class(name)
         self._all = exhibits()
         self._looked_at = ""  # the machine that is shown in full
-        self._packed = b""
-        self._packing: CancelToken | None = None  # of the package that is being made
-        self._working, self._since = "", 0.0
         self._offer: list[tuple[str, str, bool]] = []
         self.head, self.foot, self.cards = Head(languages=list(LANGUAGES.items())), Foot(), MachineCards()
         self.detail, self.what_if = make(Drawing), make(Drawing)
@@ -102,9 +91,7 @@ class Gallery(widgets.VBox):  # type: ignore[misc]  # the library has no types
     def press(self, name: str) -> None:
         """Do what a button of the foot says."""
         chosen = [exhibit for name in self.cards.chosen for exhibit in self._all if exhibit.name == name]
-        if name == "stop":
-            self._stop()
-        elif name == "none":
+        if name == "none":
             self.cards.chosen, self._looked_at = [], ""
             self._draw()
         elif name == "look" and chosen:
@@ -112,49 +99,6 @@ class Gallery(widgets.VBox):  # type: ignore[misc]  # the library has no types
             self._draw()
         elif name == "open" and chosen:
             self._open(chosen[-1].name)
-        elif name == "package" and chosen:
-            self._packed = b""
-            if IN_BROWSER:
-                self.pack(chosen)
-            else:
-                # With the caller's context, as `session.runner.ThreadRunner` has it, or ipykernel 7.0 sends nothing.
-                threading.Thread(target=copy_context().run, args=(self.pack, chosen), daemon=True).start()
-
-    def pack(self, chosen: list[Exhibit]) -> None:
-        """Write the packages of machines, and offer them to be downloaded."""
-        if self._packing is not None:
-            self._packing.set()
-        cancel = self._packing = CancelToken()
-        self._since = time.time()
-
-        def tell(text: Message) -> None:
-            if cancel is self._packing:
-                self._working = render(text)
-                self._draw_foot()
-
-        failed, packed = html.NOTHING, b""
-        try:
-            kinds = [pc(label(one.name), one.machine, one.planning) for one in chosen]
-            packed = in_one_zip(packages_for(kinds, here(cancel), tell))
-        except AssistantError as error:
-            failed = html.failure(error.message, error.hint)
-        if cancel is self._packing:  # else nobody waits for it any more
-            self._packing, self._working, self._packed = None, "", packed
-            if packed:
-                self.head.status = say("The download is ready.")
-            self._draw_foot(failed)
-
-    def _stop(self) -> None:
-        """Give up the package that is being made, at once; what still resolves for it is ended."""
-        if self._packing is None:
-            return
-        cancel, self._packing, self._working = self._packing, None, ""
-        cancel.set()
-        try:
-            cancel.check()
-        except Cancelled as error:
-            self.head.status = render(error.message)
-            self._draw_foot(html.failure(error.message, error.hint, Severity.INFO))
 
     def _draw(self) -> None:
         """Write every word in the language in force."""
@@ -180,8 +124,6 @@ class Gallery(widgets.VBox):  # type: ignore[misc]  # the library has no types
         self.cards.shown = [exhibit.name for exhibit in shown]
 
     def _choose(self) -> None:
-        self._packed = b""
-        self._stop()
         if self._looked_at not in self.cards.chosen:
             self._looked_at = ""
             self._draw_detail()
@@ -196,25 +138,14 @@ class Gallery(widgets.VBox):  # type: ignore[misc]  # the library has no types
         self.what_if.value = _with_fact(exhibit, self.fact.value) if exhibit else html.NOTHING
         self.head.view = self._looked_at
 
-    def _draw_foot(self, failed: Markup = html.NOTHING) -> None:
+    def _draw_foot(self) -> None:
         """Offer what can be done with the machines that are chosen."""
-        working = self._working
         names = [exhibit.label for key in self.cards.chosen for exhibit in self._all if exhibit.name == key]
         with self.foot.hold_sync():
-            self.foot.words = {"progress": say("Progress"), "elapsed": say("{time} so far")}
-            buttons = [(name, words, able and not working) for name, words, able in _buttons(len(names))]
-            self.foot.buttons = [*buttons, *([("stop", say("Cancel"), True)] if working else [])]
-            self.foot.note = failed or html.inline(_note(names))
-            if self._packed:
-                self.foot.note = html.fetch(PACKAGES, "package")
-            self.foot.send_progress(
-                {"running": bool(working), "share": None, "text": working, "since": self._since},
-                {"figures": "", "left": None},
-            )
+            self.foot.buttons = _buttons(len(names))
+            self.foot.note = html.inline(_note(names))
             if self._offer != self.foot.buttons:  # which machines are chosen arrives before a press on them
                 self._offer, self.foot.offer = self.foot.buttons, self.foot.offer + 1
-        if working:
-            self.head.status = working
 
     def _open(self, name: str) -> None:
         """Put the wizard in the place of the cards; the head leads back."""
@@ -237,36 +168,24 @@ class Gallery(widgets.VBox):  # type: ignore[misc]  # the library has no types
             self.speak(str(message["language"]))
         if message.get("page") == "machines":
             self._back()
-        if message.get("file") == "package" and self._packed:
-            self.head.send({**message, "name": PACKAGES}, buffers=[self._packed])
 
     def _on_foot(self, _widget: object, content: object, _buffers: object) -> None:
         message = content if isinstance(content, dict) else {}
         if message.get("offer") in (None, self.foot.offer):
-            self.press(_main(len(self.cards.chosen)) if message.get("press") == "main" else str(message.get("press")))
-
-
-def _main(chosen: int) -> str:
-    """Name what the main button does: one machine is opened, several make a package."""
-    return "open" if chosen <= 1 else "package"
+            self.press("open" if message.get("press") == "main" else str(message.get("press")))
 
 
 def _buttons(chosen: int) -> list[tuple[str, str, bool]]:
     """Return the foot's buttons (name, words, whether it can be pressed) for a number of chosen machines."""
-    if chosen <= 1:
-        words = [("main", say("Open in the wizard"), bool(chosen))]
-        more = [("look", say("Show details"), True), ("package", say("Setup package for such PCs"), True)]
-    else:
-        words, more = [("main", say("Setup packages for these PCs"), True)], []
-    return [*words, *more, ("none", say("Clear selection"), True)] if chosen else words
+    main = ("main", say("Open in the wizard"), chosen == 1)
+    more = [("look", say("Show details"), chosen == 1), ("none", say("Clear selection"), True)]
+    return [main, *more] if chosen else [main]
 
 
 def _note(names: list[str]) -> Text:
     """Say which machines are chosen, or how that is done."""
     if not names:
-        return say(
-            "Press a card to choose a machine. Choose several to get setup packages for all of them, as for a class."
-        )
+        return say("Press a card to choose a machine.")
     shown, rest = " · ".join(names[:NAMED]), len(names) - NAMED
     return say("{names} and {count} more", names=shown, count=rest) if rest > 0 else shown
 

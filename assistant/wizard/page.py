@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from assistant.host.identity import known_here
 from assistant.i18n import say
-from assistant.machines import label
 from assistant.markup import Markup, joined, tag, web_page
 from assistant.model.event import Step
 from assistant.model.finding import Severity
 from assistant.privacy import redact
 from assistant.session.exporting import downloads, packed
-from assistant.session.kits import here, package_for
 from assistant.session.state import Phase, State
 from assistant.wizard import html
 from assistant.wizard.footer import about, titles, word
 from assistant.wizard.head import simulation
 from assistant.wizard.panels import (
     PACK,
-    PACKAGE,
     PAGE,
     draw_causes,
     draw_checks,
@@ -79,7 +76,5 @@ def file_of(state: State, key: str) -> tuple[str, bytes] | None:
         return PAGE, page(state).encode()
     if key == PACK and state.exported:
         return PACK, packed(state.exported)
-    if key == PACKAGE and state.machine and state.plan and state.detection:
-        return package_for(state.detection.machine, state.plan, label(state.machine), here())
     wanted = [path for number, path in enumerate(state.exported) if str(number) == key]
     return next(((file.name, file.content) for file in downloads(wanted) if not file.fault), None)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import zipfile
 from collections.abc import Callable
 
 import pytest
@@ -35,37 +33,6 @@ def cards(gallery: Locator) -> Locator:
 def chosen(gallery: Locator) -> list[str]:
     """Name the cards that are chosen."""
     return gallery.locator(".ptsa-machine-card[aria-pressed=true] .ptsa-machine-name").all_inner_texts()
-
-
-def test_three_machines_are_chosen_by_keyboard_and_their_package_is_downloaded(gallery: Locator) -> None:
-    """Tab, arrows, Space and Enter are enough; the zip holds a page and one zip for each kind of PC."""
-    press = gallery.page.keyboard.press
-    gallery.get_by_label("Search").focus()
-    for key in ("Tab", "Space", "ArrowRight", "Space", "ArrowLeft", "ArrowRight", "End", "Space"):
-        press(key)
-    names = chosen(gallery)
-    assert names == [cards(gallery).nth(place).locator(".ptsa-machine-name").inner_text() for place in (0, 1, -1)]
-    button = gallery.get_by_role("button", name="Setup packages for these PCs")
-    expect(button).to_be_in_viewport()
-    press("Tab")
-    expect(button).to_be_focused()
-    press("Enter")
-    link = gallery.get_by_role("link", name="Download pytorch-packages.zip")
-    expect(link).to_be_visible(timeout=PACKAGE_MS)
-    expect(link).to_be_in_viewport()
-    link.focus()
-    with gallery.page.expect_download() as waiting:
-        press("Enter")
-    packed = zipfile.ZipFile(waiting.value.path())
-    page = packed.read("index.html").decode()
-    assert all(name in page for name in names)
-    kinds = [name for name in packed.namelist() if name.endswith(".zip")]
-    assert kinds
-    for kind in kinds:
-        assert kind in page
-        inside = zipfile.ZipFile(io.BytesIO(packed.read(kind))).namelist()
-        assert {"README.md", "requirements.txt", "verify.py"} <= set(inside)
-        assert {"install.sh", "install.ps1"} & set(inside)
 
 
 def test_the_wizard_opens_in_sight_and_takes_the_focus(gallery: Locator) -> None:

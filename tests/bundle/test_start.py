@@ -16,7 +16,7 @@ import pytest
 from labs.conftest import sandbox
 
 from assistant.bundle import read_bundle
-from assistant.fleet import FleetRecord
+from assistant.bundle.report import MachineReport
 from assistant.model.record import from_json
 
 __all__ = ["sandbox"]  # a fixture
@@ -71,7 +71,7 @@ def pc(tmp_path: Path, bundle: Path, sandbox: None) -> Pc:  # noqa: ARG001 - it 
 
 
 def test_an_empty_home_without_a_network_ends_verified(pc):
-    """One start does all, asks nothing, logs, leaves a record; a second changes nothing; other commands run, too."""
+    """One start does all, asks nothing, logs, leaves a report; a second changes nothing; other commands run, too."""
     first = pc.run("--json")
     assert first.returncode == 0, first.stderr
     answer = json.loads(first.stdout)
@@ -80,9 +80,10 @@ def test_an_empty_home_without_a_network_ends_verified(pc):
     for name, version in answer["environment"]["packages"].items():
         assert f'name = "{name}"\nversion = "{version}"' in locked
     assert Path(answer["environment"]["path"]).parent == pc.data / "envs"
-    record = from_json(Path(answer["written"]).read_bytes(), FleetRecord, "the record")
-    assert record.environment.torch
-    assert record.report.passed
+    report = from_json(Path(answer["written"]).read_bytes(), MachineReport, "the report")
+    assert report.environment.packages["torch"]
+    assert report.plan.torch == report.environment.packages["torch"].partition("+")[0]
+    assert report.report.passed
     log = (pc.data / "start.log").read_text("utf-8")
     assert str(pc.bundle) in log
     reports = pc.home / "reports"

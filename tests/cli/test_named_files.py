@@ -13,7 +13,6 @@ import click
 import forked
 import pytest
 from export.setups import SETUP
-from fleet_records import record
 
 from assistant.bundle.manifest import Bundle, Kind, write_bundle
 from assistant.cli import cli
@@ -53,7 +52,6 @@ TEXTS = {
     "report": "PyTorch version: 2.6.0\nIs debug build: False\nOS: Windows 11 专业版\nPython version: 3.12.3\n",
     "variants": json.dumps(VARIANTS, ensure_ascii=False),
 }
-TEXTS["record"] = to_json(record("实验室-07"), indent=1)
 RX = "--replay windows11-rx7800xt"
 # Of each command and option that reads a file: which text it is given, and what else is typed. "-" is the file itself.
 READ = {
@@ -73,7 +71,6 @@ READ = {
     ("fit", "--config"): ("shape", RX),
     ("fit", "--machine"): ("machine", "--parameters 8B"),
     ("fit", "--replay"): ("recording", "--parameters 8B"),
-    ("export", "--machine"): ("machine", "--offline --force --to {new}"),
     ("bundle make", "--machines"): ("machines", "{new} --offline"),
     ("bundle make", "--machine"): ("machine", "{new} --offline"),
     ("bundle which", "--replay"): ("recording", "{bundle} --kind cpu"),
@@ -86,9 +83,6 @@ READ = {
     ("apply", "--replay"): ("recording", "{config}"),
     ("check", "config"): ("config", f"--no-verify {RX}"),
     ("check", "--replay"): ("recording", "{config} --no-verify"),
-    ("fleet record", "--config"): ("config", f"--no-verify --to {{new}} {RX}"),
-    ("fleet record", "--replay"): ("recording", "--no-verify --name pc --to {new}"),
-    ("fleet report", "place"): ("record", ""),
 }
 NO_TEXT = {  # written, or no text
     ("detect", "--record"),
@@ -111,8 +105,6 @@ NO_TEXT = {  # written, or no text
     ("onnx try", "model"),
     ("onnx try", "--against"),
     ("onnx try", "--inputs"),
-    ("fleet record", "--to"),
-    ("fleet report", "--to"),
     ("contribute", "--to"),
     ("labs check", "folder"),
     ("labs course", "folder"),

@@ -18,13 +18,11 @@ import onnx
 import pytest
 from babel.messages.pofile import read_po
 from export.setups import SETUP
-from fleet_records import record
 
 import assistant
 from assistant.cli import cli
 from assistant.export.config import config_text
 from assistant.host.streams import PLAIN
-from assistant.model.record import to_json
 
 PAGES = ("cp936", "cp950", "cp932", "cp1252")  # Simplified and Traditional Chinese, Japanese, Western
 LANGUAGES = ("en", "zh_CN")
@@ -61,8 +59,6 @@ ARGUMENTS = {
     "catalog show": "support.workloads",
     "catalog check": f"--index-url {NOWHERE}",
     "catalog refresh": f"--yes --index-url {NOWHERE}",
-    "fleet record": "--no-verify --name 实验室-07 --replay windows11-two-nvidia",
-    "fleet report": "{records}",
     "contribute": "--target {new}",
     "labs list": "",
     "labs check": "{folder}",
@@ -98,15 +94,10 @@ class Place:
     def __init__(self, folder: Path) -> None:
         self.home = folder / "张三"
         self.home.mkdir()
-        self.files = {
-            name: self.home / name for name in ("new", "hidden", "log", "config", "model", "folder", "records")
-        }
+        self.files = {name: self.home / name for name in ("new", "hidden", "log", "config", "model", "folder")}
         self.files["hidden"].mkdir()
         (self.files["hidden"] / "assistant.py").touch()
         self.files["folder"].mkdir()
-        self.files["records"].mkdir()
-        (self.files["records"] / "pc.json").write_text(to_json(record("实验室-07")), encoding="utf-8")
-        (self.files["records"] / "坏.json").touch()
         log = "ImportError: libd3d12.so: cannot open shared object file: 没有那个文件或目录\n"
         self.files["log"].write_text(log, encoding="gbk")
         self.files["config"].write_text(config_text(SETUP), encoding="utf-8")

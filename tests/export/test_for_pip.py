@@ -6,11 +6,9 @@ import subprocess
 import sys
 
 import pytest
-from export.setups import DETECTION, ENVIRONMENT, PLAN, SETUP
+from export.setups import ENVIRONMENT, SETUP
 
-from assistant.export.kit import Kit, kit_files
 from assistant.export.pins import constraints_text, requirements_text
-from assistant.export.setup import Setup
 from assistant.i18n import use_language
 from assistant.install.constraints import constraints
 
@@ -30,12 +28,9 @@ def texts(language):
     """Write each file that pip reads, in a language."""
     use_language(language)
     try:
-        planned = Setup(machine=DETECTION.machine, plan=PLAN)
         return {
             "requirements": requirements_text(SETUP),
-            "planned": requirements_text(planned),
             "constraints": constraints_text(SETUP),
-            "kit": kit_files(Kit(name="a", pcs=("机房",), setup=planned))["requirements.txt"],
             "environment": constraints(ENVIRONMENT.packages),
         }
     finally:

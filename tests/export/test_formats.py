@@ -116,13 +116,11 @@ def test_without_an_index_of_its_own_everything_comes_from_pips_sources():
     assert "torch==2.6.0+cu126\n" in text
 
 
-@pytest.mark.parametrize("installed", [True, False])
-def test_what_a_project_adds_to_the_sources_is_written_or_said(installed):
+def test_what_a_project_adds_to_the_sources_is_written_or_said():
     """A page of wheels serves its own names and is named; an index would answer for any, so the reader is told."""
     page, index = "https://wheels.example/links.html", "https://company.example/simple"
     plan = change(PLAN, indexes=(index,), links=("/home/jane/wheels", page))
-    setup = change(SETUP, plan=plan) if installed else change(SETUP, plan=plan, environment=None, report=None)
-    text = requirements_text(setup)
+    text = requirements_text(change(SETUP, plan=plan))
     assert f"--find-links {page}\n" in text
     assert "jane" not in text
     (told,) = (line for line in text.splitlines() if index in line)

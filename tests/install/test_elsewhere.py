@@ -10,7 +10,7 @@ from loopback import LoopbackIndex
 
 from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
-from assistant.install import Sources, Tools, resolve_for
+from assistant.install import Sources, Tools, commands_for, resolve_for
 from assistant.install.elsewhere import uv_platform
 from assistant.install.installer import Installer
 from assistant.install.resolution import resolve
@@ -93,3 +93,24 @@ def test_packages_are_resolved_for_another_system_and_python(
 def test_a_machine_is_named_as_uv_names_it(machine: Machine, platform: str) -> None:
     """The newest C library that uv knows and the machine has; nothing for a processor that uv does not know."""
     assert uv_platform(machine) == platform
+
+
+def test_the_commands_are_those_of_that_system() -> None:
+    """Nothing of this machine stands in them: pages of wheels are named, folders are not."""
+    plan = Plan(
+        backend=Backend.CUDA,
+        variant="cu130",
+        torch="2.15.0",
+        python="3.12",
+        index_url="https://download.pytorch.org/whl/cu130",
+        links=("/home/jane/wheels", "https://wheels.example/links.html"),
+        requirements=("torch==2.15.0", "numpy"),
+    )
+    first, second = commands_for(plan, Machine(os="windows"))
+    assert first == ("uv", "venv", "--seed", "--python", "3.12", "torch-env")
+    assert second[3:6] == ("--python", "torch-env/Scripts/python.exe", "--extra-index-url")
+    assert second[second.index("--find-links") :] == (
+        *("--find-links", "https://wheels.example/links.html", "torch==2.15.0", "numpy", "ipykernel"),
+    )
+    assert "jane" not in " ".join(second)
+    assert "--extra-index-url" not in commands_for(replace(plan, index_url=None), Machine(os="linux"))[1]

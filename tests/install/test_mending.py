@@ -36,11 +36,9 @@ from assistant.install import (
     work_out,
 )
 from assistant.install.difference import Difference
-from assistant.install.target import write_marker
 from assistant.install.undo import FOLDER
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import Event
-from assistant.model.plan import Backend, Plan
 from assistant.model.record import replace
 from assistant.model.report import Environment
 
@@ -133,25 +131,6 @@ def test_a_package_steps_back_and_comes_again(patient: Patient) -> None:
     assert patient.picture() == before
     assert undoable(patient.target) is None
     assert not list(patient.target.glob(f"{FOLDER}*"))
-
-
-@pytest.mark.skipif(os.name == "nt", reason="Windows keeps who may read in access lists, which folders hand on")
-def test_what_all_users_have_stays_open_to_them(patient: Patient) -> None:
-    """Whatever the umask of who mends it; one that only this user has is none of that."""
-    patient.install(patient.index.add("numpy", "1.0"))
-    patient.index.add("numpy", "2.0")
-    plan = Plan(backend=Backend.CPU, variant="cpu", torch="9.0", python="3.12")
-    made = Environment(path=str(patient.target), python=str(patient.target / "bin" / "python"), kernels="/opt/kernels")
-    write_marker(patient.target, plan, made)
-    before = os.umask(0o077)
-    try:
-        patient.change(Wanted(requires=("numpy==2.0",)))
-    finally:
-        os.umask(before)
-    new = [path for path in patient.target.rglob("numpy*/**/*") if FOLDER not in str(path)]
-    assert patient.versions == {"numpy": "2.0"}
-    assert len(new) > 2
-    assert not [path for path in new if path.stat().st_mode & 0o044 != 0o044]
 
 
 def test_of_two_that_share_files_one_stays_whole(patient: Patient) -> None:

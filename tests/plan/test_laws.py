@@ -9,9 +9,12 @@ from packaging.requirements import Requirement
 
 from assistant.catalog import Catalog, load_catalog, number
 from assistant.catalog.rows import TorchRelease
+from assistant.detect import detect
+from assistant.host.recording import ReplayHost
+from assistant.machines import load, shipped
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Request
-from assistant.plan import make_plans
+from assistant.plan import kind_of, make_plans
 from assistant.plan.target import Refusal, python_tag, target_of
 
 CATALOG = load_catalog()
@@ -213,3 +216,16 @@ def test_every_backend_and_every_current_variant_is_reachable():
         "amd-index",
         "directml",
     } <= {variant for _backend, variant in reached}
+
+
+def test_machines_of_one_kind_get_the_same_plans() -> None:
+    """No plan of a recorded machine rests on the facts that a kind leaves out."""
+    other = {"memory_gb": 1.5, "disk_free_gb": 0.5, "packages": {"torch": "1.0"}, "evidence": ()}
+    machines = {name: detect(ReplayHost(load(name))).machine for name in shipped()}
+    differing = [
+        name
+        for name, machine in machines.items()
+        if kind_of(machine) != kind_of(msgspec.structs.replace(machine, **other))
+        or make_plans(machine, CATALOG) != make_plans(kind_of(machine), CATALOG)
+    ]
+    assert differing == []

@@ -11,7 +11,7 @@ import pytest
 from labs.conftest import sandbox
 from windows.wine import Done, Wine, as_windows
 
-from assistant.fleet import FleetRecord
+from assistant.bundle.report import MachineReport
 from assistant.model.record import from_json
 
 __all__ = ["sandbox"]  # a fixture
@@ -37,7 +37,7 @@ def stick(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.usefixtures("sandbox")
 def test_an_empty_home_without_a_network_ends_verified(stick: Path, windows: Wine) -> None:
-    """One start does all, asks nothing, logs, leaves a record; a second changes nothing; other commands run, too."""
+    """One start does all, asks nothing, logs, leaves a report; a second changes nothing; other commands run, too."""
 
     def start(*words: str) -> Done:
         script = as_windows(str(stick / "start.bat"))
@@ -50,8 +50,8 @@ def test_an_empty_home_without_a_network_ends_verified(stick: Path, windows: Win
     done = windows.run(answer["environment"]["python"], "-c", COMPUTES)
     assert done.out.split() == ["3.0"], done
     (written,) = (stick / "reports").iterdir()
-    record = from_json(written.read_bytes(), FleetRecord, "the record")
-    assert (record.machine.os, record.report.passed) == ("windows", True)
+    report = from_json(written.read_bytes(), MachineReport, "the report")
+    assert (report.machine.os, report.report.passed) == ("windows", True)
     log = windows.path(rf"C:\users\{windows.user}\AppData\Local\pytorch-setup-assistant\start.log")
     assert stick.name in log.read_text("utf-8")
     second = start("--yes", "--report", r"C:\报告")

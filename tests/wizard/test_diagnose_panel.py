@@ -194,20 +194,6 @@ def test_a_log_that_nobody_knows_is_no_all_clear_and_gives_a_report_without_priv
     assert "hf_abcdefghijklmnop" not in session.state.markdown
 
 
-def test_what_is_wrong_with_others_environment_is_told_to_those_who_look_after_it(
-    environment: Environment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The report is for them."""
-    known = State(detection=Detection(machine=HERE), environment=replace(environment, kernels=("pytorch",)))
-    session = Session(LiveHost(), InlineRunner(), state=known)
-    page = page_of(session)
-    session.dispatch(Paste(log=NO_DIRECTML))
-    monkeypatch.setattr("assistant.session.shared.may_write", lambda _folder: False)
-    assert press(page) == "Find the cause"
-    assert "Give the report to those who look after it" in page.answer.value
-    assert "Copy the report" in page.answer.value
-
-
 def test_a_log_from_another_system_runs_nothing_here(environment: Environment) -> None:
     """A Windows log on Linux is told what helps there, and none of it can be pressed."""
     session = Session(LiveHost(), InlineRunner(), state=state_of(environment=environment))

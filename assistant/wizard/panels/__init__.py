@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from assistant.session.state import Page
 from assistant.wizard.panels.answer import draw_causes
-from assistant.wizard.panels.base import PACKAGE, PageView, failure, log_view, working
+from assistant.wizard.panels.base import PageView, failure, log_view, working
 from assistant.wizard.panels.choice import draw_why, headline
 from assistant.wizard.panels.diagnose import WrongPage
 from assistant.wizard.panels.environments import EnvironmentsPage
@@ -16,7 +16,6 @@ from assistant.wizard.panels.verify import draw_checks, plots
 
 __all__ = [
     "PACK",
-    "PACKAGE",
     "PAGE",
     "PAGES",
     "PageView",

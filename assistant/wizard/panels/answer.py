@@ -12,12 +12,11 @@ from assistant.markup import Markup, joined, tag
 from assistant.model.checks import check_title
 from assistant.model.event import Step
 from assistant.model.finding import Diagnosis, Finding, Launch, Remedy, Severity
-from assistant.model.report import Environment, Status
+from assistant.model.report import Status
 from assistant.model.shell import Shell, command_line, quoted, settings, shell_of
 from assistant.model.visible import visible
 from assistant.session.answer import first, headline, launches, offered, stands
 from assistant.session.remediation import commands_for, environment_of, named
-from assistant.session.shared import is_others
 from assistant.session.state import Outcome, Phase, Place, State
 from assistant.wizard import html
 from assistant.wizard.panels.base import failure
@@ -38,7 +37,7 @@ def draw_causes(state: State) -> Markup:
     failed = html.NOTHING if causes or outdated else _failures(state)
     parts = [
         failure(state, Step.DIAGNOSE),
-        _of_others(state),
+        _of_own(state),
         _tried(state),
         _waits(state) if outdated else html.NOTHING,
         _draw_answer(causes[0], state) if causes else html.NOTHING,
@@ -51,26 +50,14 @@ def draw_causes(state: State) -> Markup:
     return joined(parts)
 
 
-def _of_others(state: State) -> Markup:
-    """Say of an environment that is not the user's to change whose it is, and what its users can do."""
+def _of_own(state: State) -> Markup:
+    """Say of a notebook that runs in the assistant's own environment what its user can do."""
     made = state.environment
-    if made and state.failed_cell and is_own_environment(made.path):
-        text = say("This notebook runs in the assistant's own environment, which the next update replaces.")
-        then = say("Under “The setup” you can make one of your own; then choose its kernel for the notebook.")
-        return html.note(Severity.INFO, sentences((text, then)))
-    others = _others_environment(state)
-    if others is None:
+    if not (made and state.failed_cell and is_own_environment(made.path)):
         return html.NOTHING
-    kernel = others.launcher_name
-    text = say("The kernel “{name}” is for all users of this machine, and you cannot change it.", name=kernel)
-    then = say("Give the report to those who look after it; under “The setup” you can make an environment of your own.")
+    text = say("This notebook runs in the assistant's own environment, which the next update replaces.")
+    then = say("Under “The setup” you can make one of your own; then choose its kernel for the notebook.")
     return html.note(Severity.INFO, sentences((text, then)))
-
-
-def _others_environment(state: State) -> Environment | None:
-    """Return the environment where it is for all users of the machine, and this user cannot change it."""
-    made = state.environment
-    return made if made and made.kernels and is_others(made.path) else None
 
 
 def _draw_finding(finding: Finding, state: State) -> Markup:

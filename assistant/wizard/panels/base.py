@@ -19,8 +19,6 @@ from assistant.wizard import html
 from assistant.wizard.footer import Footer
 from assistant.wizard.shared_widgets import Fold
 
-PACKAGE = "package"  # the key by which a link asks for the setup package for other PCs
-
 
 class Part:
     """Widgets that follow the state, and post what the user does to the session."""

@@ -8,7 +8,7 @@ import ipywidgets as widgets
 
 from assistant.detect import Fact, check_fact, facts_to_set
 from assistant.i18n import render, say
-from assistant.install import KERNEL, check_folder, kernels_for_everybody
+from assistant.install import KERNEL, check_folder
 from assistant.model.errors import AssistantError
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend
@@ -22,8 +22,6 @@ from assistant.wizard import html
 from assistant.wizard.panels.base import Part
 from assistant.wizard.panels.machine import machine_options
 from assistant.wizard.shared_widgets import Chips, Drawing, Fold, make
-
-FOR_ALL = "/opt/pytorch"  # where an environment for all users goes, unless somebody chooses another folder
 
 
 class Changes(Part):
@@ -71,10 +69,6 @@ class Changes(Part):
             continuous_update=False,
         )
         self.target.observe(lambda change: self._aim(change["new"].strip()), "value")
-        everybody = kernels_for_everybody()
-        whom = [(say("me"), ""), *([(say("all users of this machine"), everybody)] if everybody else [])]
-        self.whom = make(widgets.Dropdown, options=whom, description=say("For"))
-        self.on_value(self.whom, self._share)
         self.again = make(widgets.Button, description=say("Look at the machine again"))
         self.again.on_click(lambda _button: self.session.begin(Task.DETECT))
         self.box.children = (
@@ -84,7 +78,6 @@ class Changes(Part):
             self.python,
             self.where,
             self.target,
-            *((self.whom,) if everybody else ()),
             self.machine,
             self.fact,
             self.fact_value,
@@ -96,13 +89,6 @@ class Changes(Part):
 
     def _wish(self, **changed: Any) -> Wish:  # noqa: ANN401 - fields of the request
         return Wish(request=replace(self.session.state.request, **changed))
-
-    def _share(self, kernels: str) -> Aim:
-        """Have the environment for all users, then where they all can reach it, or for this one."""
-        target = self.session.state.target
-        if kernels:
-            return Aim(target=target or FOR_ALL, kernels=kernels)
-        return Aim(target="" if target == FOR_ALL else target, kernels="")
 
     def _aim(self, target: str) -> None:
         """Have the environment in a folder; a path that starts nowhere is refused."""
@@ -151,8 +137,6 @@ class Changes(Part):
         kernel = state.target == KERNEL
         self.where.value, self.target.value = (KERNEL, "") if kernel else ("", state.target)
         self.target.disabled = kernel
-        if state.kernels in {value for _label, value in self.whom.options}:
-            self.whom.value = state.kernels
         if kernel_is_ours(state):
             self.where.options = self.where.options[:1]
         self._follow_facts(state)

@@ -14,7 +14,7 @@ from assistant.session.seen import seen
 from assistant.session.state import State
 from assistant.views import plan_rows, plan_title, rejected_name
 from assistant.wizard import html
-from assistant.wizard.panels.base import PACKAGE, failure
+from assistant.wizard.panels.base import failure
 from assistant.wizard.panels.machine import draw_machine, draw_machine_line
 from assistant.wizard.panels.project import draw_project
 
@@ -70,13 +70,11 @@ def draw_ready_to_install(state: State) -> Markup:
         return html.heading(say("Looking at this machine …"), say("This takes a few seconds and changes nothing."))
     grave = {Severity.WARNING, Severity.ERROR}
     wrong = [finding for finding in state.findings if finding.severity in grave and finding.key != FOREIGN_PIP]
-    package = html.fetch(say("a setup package for such PCs"), PACKAGE)
     return joined(
         [
             draw_machine_line(found.machine),
             html.heading(headline(plan, found.machine)),
             tag("p", promise(state, plan), class_="ptsa-promise"),
-            tag("p", package) if state.machine else "",
             failure(state, Step.INSTALL),
             draw_project(state.project, state.request.project) if state.project else "",
             *(html.note(Severity.WARNING, line) for line in plan.warnings),

@@ -5,13 +5,12 @@ from __future__ import annotations
 import sys
 
 from assistant.i18n import say
-from assistant.install import FOREIGN_PIP, KERNEL, Prepared
+from assistant.install import FOREIGN_PIP, KERNEL, Prepared, commands_for
 from assistant.markup import Markup, joined, tag
 from assistant.model.event import Step
 from assistant.model.finding import Severity
 from assistant.model.plan import Request
 from assistant.model.shell import command_line, shell_of
-from assistant.session.kits import commands_for
 from assistant.session.progress import rows
 from assistant.session.state import Adding, Phase, State, Task
 from assistant.views import change_rows
@@ -24,7 +23,7 @@ def draw_commands(state: State) -> Markup:
     """Show the folder, the size and the exact commands, and all that is written."""
     if state.machine and state.plan and state.detection:
         shell = shell_of(state.detection.machine.os)
-        lines = [command_line(command, shell) for command in commands_for(state.detection.machine, state.plan)]
+        lines = [command_line(command, shell) for command in commands_for(state.plan, state.detection.machine)]
         return html.paragraph(say("On such a machine these commands would run:")) + html.code("\n".join(lines))
     if state.preview is None:
         return html.paragraph(say("The exact packages are being resolved."))

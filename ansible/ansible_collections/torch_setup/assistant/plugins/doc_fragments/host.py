@@ -10,7 +10,7 @@ class ModuleDocFragment:
 options:
   bundle:
     description:
-      - The folder on the host that holds the bundle, or the part of it that this host needs.
+      - The folder on the host that holds a bundle of the assistant.
       - It may be a share that all hosts mount.
       - Its start script makes the assistant's own environment where there is none, without any network.
     type: path

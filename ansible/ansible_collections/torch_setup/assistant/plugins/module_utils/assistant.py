@@ -52,19 +52,19 @@ def options(module, *names):
 def ask(module, *words, **more):
     """Run a command of the assistant with `--json` and return its answer.
 
-    `may_fail` lets the exit code 1 pass: a check that says no. `bundle` is where the module has no option of that name.
-    Fails the module with the assistant's own sentence, which names the next step.
+    `may_fail` lets the exit code 1 pass: a check that says no. Fails the module with the assistant's own sentence,
+    which names the next step.
     """
-    bundle = more.get("bundle") or module.params["bundle"]
-    start = find(bundle, module.params.get("program"))
+    bundle = module.params["bundle"]
+    start = find(bundle, module.params["program"])
     if not start:
         where = os.path.join(bundle, START) if bundle else module.params["program"] or "assistant"
         module.fail_json(
-            msg=f"{where} is not on this host. Bring a bundle with assistant_bundle and name its folder (bundle), or "
-            "name the assistant's program (program)."
+            msg=f"{where} is not on this host. Install the assistant there and name its program (program), or bring a "
+            "bundle and name its folder (bundle)."
         )
     argv = [*start, *words, "--json"]
-    lang = module.params.get("lang")
+    lang = module.params["lang"]
     code, out, err = module.run_command(argv, encoding="utf-8", environ_update={"LANGUAGE": lang} if lang else {})
     answer = Answer(code, out, err)
     if code not in ((0, 1) if more.get("may_fail") else (0,)) or answer.value is None:

@@ -31,7 +31,7 @@ options:
     type: str
     choices: [cuda, rocm, directml, mps, xpu, cpu]
   kind:
-    description: The key of a bundle's kind, as assistant_bundle returns it; by default the one that fits the host.
+    description: The key of a kind, as C(bundle.json) names it; by default the one that fits the host.
     type: str
   pins:
     description: Requirements that must hold, such as V(torch==2.13.0). A bundle has its own.
@@ -57,8 +57,8 @@ attributes:
     support: full
     description: Resolves and says what would be installed; on a host without the assistant it says only that.
   diff_mode:
-    support: full
-    description: Lists the packages of the environment before and after.
+    support: none
+    description: What is or would be installed is returned as RV(packages).
 """
 
 EXAMPLES = r"""
@@ -84,6 +84,11 @@ plan:
   description: The plan that it was made for, with its reasons.
   returned: when the assistant is on the host
   type: dict
+packages:
+  description: The packages that the environment is to hold, each with its version.
+  returned: when the assistant is on the host
+  type: dict
+  sample: {"torch": "2.13.0+cpu", "numpy": "2.4.6"}
 restored:
   description: What a killed installation had left in the target, and what became of it.
   returned: when the assistant is on the host
@@ -99,7 +104,6 @@ from ansible_collections.torch_setup.assistant.plugins.module_utils.assistant im
     find,
     options,
 )
-from ansible_collections.torch_setup.assistant.plugins.module_utils.packages import held, listed
 
 OPTIONS = {
     "backend": {"type": "str", "choices": ["cuda", "rocm", "directml", "mps", "xpu", "cpu"]},
@@ -125,11 +129,10 @@ def main():
         )
     target = module.params["target"]
     restored = ask(module, "recover", "--target", target).value
-    before = held(target)
     ready = ask(module, *command_of(module), "--dry-run").value
-    after = {**before, **{one["name"]: one["version"] for one in ready["resolution"]["packages"]}}
     changed = "ready" not in ready
-    result = {"plan": ready["plan"], "restored": restored, "diff": listed(target, before, after)}
+    packages = {one["name"]: one["version"] for one in ready["resolution"]["packages"]}
+    result = {"plan": ready["plan"], "packages": packages, "restored": restored}
     if changed and not module.check_mode:
         made = ask(module, *command_of(module), "--yes").value
         result["environment"] = made["environment"] if module.params["bundle"] else made

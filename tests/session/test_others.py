@@ -1,0 +1,38 @@
+"""An environment that this user may not change: it can be checked and used, and nothing is offered that changes it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from assistant.model.finding import Finding, Remedy, Severity
+from assistant.model.record import replace
+from assistant.model.report import Environment
+from assistant.session.remediation import ways
+from assistant.session.state import State
+from assistant.session.survey import Known
+from assistant.session.wanted import mendable
+from assistant.wizard.panels.rows import row_of
+
+
+def test_no_fix_is_offered_that_would_change_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its commands can still be read."""
+    made = Environment(path=str(tmp_path), python=str(tmp_path / "bin" / "python"), kernel="torch-cpu-2.13.0")
+    remedy = Remedy(text="Install it", commands=("python -m pip install numpy",))
+    finding = Finding(key="torch-missing", severity=Severity.ERROR, text="It is missing.", remedies=(remedy,))
+    state = State(environment=made, findings=(finding,))
+    assert list(ways(state)) == ["torch-missing#1"]
+    monkeypatch.setattr("assistant.session.judgement.may_write", lambda _folder: False)
+    assert ways(state) == {}
+
+
+def test_its_row_offers_nothing_that_changes_it() -> None:
+    """It can be checked, and a notebook opened."""
+    wrong = Finding(key="requirements-unmet", severity=Severity.ERROR, text="x")
+    known = Known(path="/opt/pytorch", name="pytorch", torch="2.13.0", made=True, findings=(wrong,), kernels=("k",))
+    assert {key for key, _label in row_of(known)["buttons"]} >= {"remove"}
+    closed = replace(known, others=True)
+    assert not mendable(closed)
+    assert [key for key, _label in row_of(closed)["buttons"]] == ["check", "open"]
+    assert row_of(closed)["keeper"] == "another user looks after it"
