@@ -222,7 +222,7 @@ class Session:
 
         def sink(event: Event) -> None:
             if isinstance(event, LogLine):
-                text = without_colours(render(event.text))  # JupyterLab makes programs believe in colours
+                text = without_colours(render(event.text))  # of a program that colours what nobody asked it to
                 event = replace(event, text=text) if isinstance(event.text, str) else event
                 if self._store:
                     self._store.write_log(text)
