@@ -1,4 +1,4 @@
-"""The variables of the programs that we start: no telemetry (the catalogue's table); where we read them, plain UTF-8."""
+"""The variables of the programs that we start: no telemetry (the catalogue's table), and plain UTF-8 where we read."""
 
 from __future__ import annotations
 

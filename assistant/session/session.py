@@ -11,7 +11,7 @@ from contextlib import suppress
 from assistant.host.base import Host
 from assistant.host.process import CancelToken
 from assistant.i18n import Message, _, render
-from assistant.install import Sources, Tools
+from assistant.install import Sources, Tools, Unsolved
 from assistant.model.errors import AssistantError, Cancelled
 from assistant.model.event import Event, FindingRaised, JobFailed, LogLine, Part, Sink
 from assistant.model.finding import Finding, Severity
@@ -248,4 +248,5 @@ def _failed(task: Task, error: AssistantError) -> JobFailed:
         message=error.message,
         hint=error.hint,
         exit_code=error.exit_code,
+        unreachable=error.address if isinstance(error, Unsolved) else "",
     )

@@ -100,13 +100,17 @@ class Outcome(Enum):
 
 
 class StepStatus(Record, frozen=True):
-    """One step's phase, its latest progress, and one sentence with a next step when it failed."""
+    """One step's phase, its latest progress, and one sentence with a next step when it failed.
+
+    `unreachable` is the address at which no package index answered, where it failed for that.
+    """
 
     phase: Phase = Phase.LOCKED
     progress: Progress | None = None
     message: Text = ""
     hint: Text = ""
     exit_code: int = 0
+    unreachable: str = ""
     seconds: float = 0.0
 
 

@@ -14,7 +14,7 @@ from assistant.session.state import Page, Phase, State
 from assistant.wizard import html
 from assistant.wizard.footer import about, word
 from assistant.wizard.shared_widgets import Foot, Head
-from assistant.wizard.stage import stage
+from assistant.wizard.stage import stage, unresolved
 
 COMMAND = "python -m pip install ipywidgets anywidget"
 # Where Jupyter's server has its front end in an environment of its own, that may lack a widget library. The kernel
@@ -106,6 +106,8 @@ def _status(state: State) -> str:
         return about(state.running.step, stopping or text or word(state.status(state.running.step)))
     if state.page is Page.ENVIRONMENTS:
         return say("My environments: {text}", text=word(state.errand)) if state.errand.phase is not Phase.LOCKED else ""
+    if unresolved(state):
+        return visible(render(state.status(Step.INSTALL).message))
     reached = [step for step in Step if state.status(step).phase not in {Phase.LOCKED, Phase.READY}]
     return about(reached[-1], word(state.status(reached[-1]))) if reached else ""
 

@@ -9,10 +9,12 @@ import ipywidgets as widgets
 
 from assistant.host.live import IN_BROWSER
 from assistant.i18n import say
-from assistant.session.actions import Action, Begin, Show, Simulate
+from assistant.session.actions import Action, Begin, Choose, Show, Simulate
 from assistant.session.reducer import blockers
 from assistant.session.session import Session
+from assistant.session.sources import from_another_index
 from assistant.session.state import Page, State, Task
+from assistant.views import plan_title
 from assistant.wizard.footer import Footer, Other
 from assistant.wizard.panels.base import PageView, close_all, log_view
 from assistant.wizard.panels.change import Changes
@@ -22,7 +24,7 @@ from assistant.wizard.panels.install import before, draw_commands, draw_failed, 
 from assistant.wizard.panels.offer import Offer
 from assistant.wizard.panels.purposes import Purposes
 from assistant.wizard.shared_widgets import Details, Drawing, Fold, make
-from assistant.wizard.stage import Stage, cancelled, repeated, stage, unplanned
+from assistant.wizard.stage import Stage, cancelled, repeated, stage, unplanned, unresolved
 
 
 class SetupPage(PageView):
@@ -44,6 +46,7 @@ class SetupPage(PageView):
             Stage.FAILED: (self.lead, self.log, *changes),
         }
         self._unplanned = (self.lead, *self.purposes.parts, self.log, *changes)
+        self._unresolved = (self.lead, self.offer, *self.purposes.parts, self.why, self.log, *changes)
         self.parts = self._views[Stage.LOOKING]
 
     @cached_property
@@ -58,7 +61,7 @@ class SetupPage(PageView):
         now = stage(state)
         if now is Stage.DONE:
             self.done.update(state)
-        self.parts = self._unplanned if unplanned(state) else self._views[now]
+        self.parts = self._view(state)
         overall = self.session.overall
         self.lead.value = draw_working(state, overall) if now is Stage.WORKING else DRAWN[now](state)
         self.offer.draw(state)
@@ -70,15 +73,18 @@ class SetupPage(PageView):
         self.purposes.update(state)
         self.changes.update(state)
 
+    def _view(self, state: State) -> tuple[widgets.Widget, ...]:
+        if unresolved(state):
+            return self._unresolved
+        return self._unplanned if unplanned(state) else self._views[stage(state)]
+
     def footer(self, state: State) -> Footer:
         """Offer to install, to try again, or to open a notebook."""
         now = stage(state)
         if now is Stage.DONE:
             return self.done.footer(state)
-        if now is Stage.FAILED:
-            wrong = Other(label=say("Find the cause"), actions=(Show(page=Page.WRONG), Begin(task=Task.DIAGNOSE)))
-            others = () if cancelled(state) else (wrong,)
-            return Footer(label=say("Try again"), actions=(Begin(task=repeated(state)),), others=others)
+        if now is Stage.FAILED or (unresolved(state) and not self.offer.installed):
+            return _again(state)
         if state.machine and state.plan:
             note = say("This is a simulation of another machine, so nothing can be installed.")
             back = Other(label=say("Back to this machine"), actions=(Simulate(machine=""),))
@@ -111,6 +117,18 @@ class SetupPage(PageView):
 
     def _every_part(self) -> Iterable[widgets.Widget]:
         return dict.fromkeys(part for parts in self._views.values() for part in parts)
+
+
+def _again(state: State) -> Footer:
+    """Offer to try again, beside it a plan whose index can be reached, and to look for the cause."""
+    place, others = from_another_index(state), []
+    if place is not None and state.planning:
+        name = say("Use {plan} instead", plan=plan_title(state.planning.plans[place]))
+        others.append(Other(label=name, actions=(Choose(index=place),)))
+    if not cancelled(state):
+        wrong = (Show(page=Page.WRONG), Begin(task=Task.DIAGNOSE))
+        others.append(Other(label=say("Find the cause"), actions=wrong))
+    return Footer(label=say("Try again"), actions=(Begin(task=repeated(state)),), others=tuple(others))
 
 
 DRAWN = {
