@@ -100,10 +100,7 @@ class Outcome(Enum):
 
 
 class StepStatus(Record, frozen=True):
-    """One step's phase, its latest progress, and one sentence with a next step when it failed.
-
-    `unreachable` is the address at which no package index answered, where it failed for that.
-    """
+    """One step's phase, its latest progress, and why it failed; `unreachable` is where no package index answered."""
 
     phase: Phase = Phase.LOCKED
     progress: Progress | None = None

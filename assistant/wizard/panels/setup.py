@@ -9,22 +9,20 @@ import ipywidgets as widgets
 
 from assistant.host.live import IN_BROWSER
 from assistant.i18n import say
-from assistant.session.actions import Action, Begin, Choose, Show, Simulate
+from assistant.session.actions import Action, Begin, Simulate
 from assistant.session.reducer import blockers
 from assistant.session.session import Session
-from assistant.session.sources import from_another_index
-from assistant.session.state import Page, State, Task
-from assistant.views import plan_title
+from assistant.session.state import State, Task
 from assistant.wizard.footer import Footer, Other
 from assistant.wizard.panels.base import PageView, close_all, log_view
 from assistant.wizard.panels.change import Changes
 from assistant.wizard.panels.choice import draw_ready_to_install, draw_why
 from assistant.wizard.panels.done import Done, draw_done
-from assistant.wizard.panels.install import before, draw_commands, draw_failed, draw_working
+from assistant.wizard.panels.install import before, draw_commands, draw_failed, draw_working, offer_again
 from assistant.wizard.panels.offer import Offer
 from assistant.wizard.panels.purposes import Purposes
 from assistant.wizard.shared_widgets import Details, Drawing, Fold, make
-from assistant.wizard.stage import Stage, cancelled, repeated, stage, unplanned, unresolved
+from assistant.wizard.stage import Stage, stage, unplanned, unresolved
 
 
 class SetupPage(PageView):
@@ -84,7 +82,7 @@ class SetupPage(PageView):
         if now is Stage.DONE:
             return self.done.footer(state)
         if now is Stage.FAILED or (unresolved(state) and not self.offer.installed):
-            return _again(state)
+            return offer_again(state)
         if state.machine and state.plan:
             note = say("This is a simulation of another machine, so nothing can be installed.")
             back = Other(label=say("Back to this machine"), actions=(Simulate(machine=""),))
@@ -117,18 +115,6 @@ class SetupPage(PageView):
 
     def _every_part(self) -> Iterable[widgets.Widget]:
         return dict.fromkeys(part for parts in self._views.values() for part in parts)
-
-
-def _again(state: State) -> Footer:
-    """Offer to try again, beside it a plan whose index can be reached, and to look for the cause."""
-    place, others = from_another_index(state), []
-    if place is not None and state.planning:
-        name = say("Use {plan} instead", plan=plan_title(state.planning.plans[place]))
-        others.append(Other(label=name, actions=(Choose(index=place),)))
-    if not cancelled(state):
-        wrong = (Show(page=Page.WRONG), Begin(task=Task.DIAGNOSE))
-        others.append(Other(label=say("Find the cause"), actions=wrong))
-    return Footer(label=say("Try again"), actions=(Begin(task=repeated(state)),), others=tuple(others))
 
 
 DRAWN = {
