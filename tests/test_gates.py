@@ -187,7 +187,6 @@ RENDERERS = {
     "session/answers.py": "likewise",
     "onnx/picture.py": "it draws a file",
     "onnx/compare.py": "the first line of what a runtime said",
-    "session/gallery.py": "labels are sorted and searched as people read them",
     "session/session.py": "it writes the log",
     "session/causes.py": "the sentences of a failure are diagnosed like any log",
     "verify/plots.py": "it draws a file",

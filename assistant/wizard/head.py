@@ -65,19 +65,6 @@ def simulation(machine: str) -> Markup:
     return html.note(Severity.WARNING, text, joined([html.lead_line(here) if IN_BROWSER else "", source]))
 
 
-def head_words(title: str) -> dict[str, str]:
-    """Return what the head says by itself."""
-    return {
-        "title": title,
-        "language": say("Language"),
-        "copied": say("copied"),
-        "not_copied": say("could not be copied"),
-        "gone": say(
-            "The kernel was restarted or has stopped. If the setup does not come back by itself, run its cell again."
-        ),
-    }
-
-
 def draw_head(head: Head, state: State) -> None:
     """Bring the head up to date."""
     names = {
@@ -85,7 +72,15 @@ def draw_head(head: Head, state: State) -> None:
         Page.ENVIRONMENTS: say("My environments"),
         Page.WRONG: say("Something is wrong?"),
     }
-    head.words = head_words(say("Set up PyTorch"))
+    head.words = {
+        "title": say("Set up PyTorch"),
+        "language": say("Language"),
+        "copied": say("copied"),
+        "not_copied": say("could not be copied"),
+        "gone": say(
+            "The kernel was restarted or has stopped. If the setup does not come back by itself, run its cell again."
+        ),
+    }
     head.links = [(page.value, name) for page, name in names.items()]
     head.language, head.page = language(), state.page.value
     head.held = state.held

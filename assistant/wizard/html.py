@@ -79,11 +79,6 @@ def note(severity: Severity, text: Text, more: Markup = NOTHING) -> Markup:
     return tag("div", title, tag("span", as_typed(text)), more, class_=f"ptsa-note ptsa-note-{severity.value}")
 
 
-def cards(parts: Iterable[Markup]) -> Markup:
-    """Put cards side by side, as many as fit."""
-    return tag("div", "", *parts, class_="ptsa-cards")
-
-
 def finding(value: Finding) -> Markup:
     """Frame a finding with its remedies."""
     return note(value.severity, value.text, remedies(value.remedies))

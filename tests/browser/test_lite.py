@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -18,31 +17,6 @@ def open_notebook(page: Page, address: str, name: str) -> None:
     """Show a notebook of the site."""
     page.goto(f"{address}/lab/index.html?path={name}")
     page.locator(".jp-Notebook .jp-CodeCell").first.wait_for(state="attached")
-
-
-@pytest.mark.heavy
-def test_the_gallery_and_its_wizard_work_without_a_server(site_visitor: Page, site_address: str) -> None:
-    """The cards are there and can be filtered; one is opened in the wizard, which plans for it in both languages."""
-    open_notebook(site_visitor, site_address, "gallery.ipynb")
-    run(site_visitor.locator(".jp-CodeCell").first)
-    gallery = site_visitor.locator(".ptsa-wizard")
-    cards = gallery.locator(".ptsa-machine-card:visible")
-    expect(cards).to_have_count(len(shipped()))
-    gallery.get_by_label("Search").fill("RX 6700 XT")
-    gallery.get_by_label("Search").press("Enter")
-    expect(cards).to_have_count(1)
-    cards.first.click()
-    gallery.get_by_role("button", name="Setup package for such PCs").click()
-    with site_visitor.expect_download() as waiting:
-        gallery.get_by_role("link", name="Download pytorch-packages.zip").click()
-    assert "index.html" in zipfile.ZipFile(waiting.value.path()).namelist()
-    gallery.get_by_role("button", name="Open in the wizard").click()
-    wizard = gallery.locator(".ptsa-wizard")
-    expect(wizard.get_by_text("python3 start.py")).to_be_visible()
-    unfold(wizard, "Why this one")
-    expect(wizard.get_by_text("HSA_OVERRIDE_GFX_VERSION=10.3.0").first).to_be_visible()
-    wizard.get_by_role("combobox", name="Language", exact=True).select_option("简体中文")
-    expect(wizard.get_by_role("heading", name="适用于")).to_be_visible()
 
 
 @pytest.mark.heavy

@@ -31,11 +31,11 @@ from assistant.session.state import Task
 LITE = Path(__file__).parents[2] / "docs" / "lite"
 LOADED = """
 import json, sys
-from assistant.wizard.gallery import open_gallery
-gallery = open_gallery("linux-arch-rx9070xt")
-gallery.press("open")
+from assistant.session.gallery import exhibits
+from assistant.wizard import open_wizard
+open_wizard("linux-arch-rx9070xt")
 from assistant.session.kits import package_for
-exhibit = next(one for one in gallery._all if one.planning.choice)
+exhibit = next(one for one in exhibits() if one.planning.choice)
 package_for(exhibit.machine, exhibit.planning.choice, "a PC")
 from pathlib import Path
 from assistant.labs.in_page import run_in_page
@@ -84,7 +84,7 @@ def named(lines):
 
 @pytest.mark.process
 def test_everything_that_the_demo_loads_is_in_its_list(tmp_path):
-    """Those of the assistant's packages that the gallery, its wizard and a lab's lines import, the site brings."""
+    """Those of the assistant's packages that the wizard and a lab's lines import, the site brings."""
     environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
     command = [sys.executable, "-c", LOADED]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
