@@ -189,7 +189,6 @@ RENDERERS = {
     "onnx/compare.py": "the first line of what a runtime said",
     "session/session.py": "it writes the log",
     "session/causes.py": "the sentences of a failure are diagnosed like any log",
-    "verify/plots.py": "it draws a file",
     "verify/results.py": "what a check's process died of is kept as a fact",
 }
 

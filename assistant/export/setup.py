@@ -22,9 +22,8 @@ class Setup(Record, frozen=True):
     """One setup: the machine and its findings, the plan, the environment made from it and its verification.
 
     A plan for a machine that is not here has neither of the two: then `versions` holds what a resolver found for it, if
-    one was asked. `card` is the GPU that it computes on, as people call it, "" for none. `figures` names the pictures
-    that are written beside the files; `lock` is the packages' PEP 751 text and `hashes` the SHA-256 of each file by
-    package, both empty where they are not known.
+    one was asked. `card` is the GPU that it computes on, as people call it, "" for none. `lock` is the packages' PEP
+    751 text and `hashes` the SHA-256 of each file by package, both empty where they are not known.
     """
 
     machine: Machine
@@ -33,7 +32,6 @@ class Setup(Record, frozen=True):
     environment: Environment | None = None
     report: Report | None = None
     findings: tuple[Finding, ...] = ()
-    figures: tuple[str, ...] = ()
     versions: dict[str, str] = {}
     lock: str = ""
     hashes: dict[str, str] = {}

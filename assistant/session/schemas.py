@@ -48,7 +48,6 @@ TABLES = {
     "indexes": "catalog.rows:IndexTables",
     "issues": "session.issue:IssueTables",
     "launchers": "catalog.launchers:LauncherTables",
-    "limits": "catalog.limits:LimitTables",
     "memory": "catalog.memory:MemoryTables",
     "names": "catalog.names:NameTables",
     "needs": "catalog.needs:NeedTables",

@@ -78,7 +78,7 @@ def test_two_clicks_lead_to_a_notebook_that_computes(
     expect(wizard.get_by_text("All checks passed on the device cpu.").first).to_be_visible()
     picture("done")
     unfold(wizard, "The checks, one by one")
-    expect(wizard.locator(".ptsa-bar").first).to_be_visible()
+    expect(wizard.locator(".ptsa-matrix").first).to_be_visible()
     python = target / "bin" / "python"
     said = subprocess.run([python, "-c", "import torch; print(torch.__version__)"], capture_output=True, check=True)
     assert b"+cpu" in said.stdout
