@@ -5,7 +5,6 @@ This is the one place where text is escaped: an element escapes all that is put 
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable
 from html import escape
 
@@ -103,8 +102,3 @@ def web_page(title: str, policy: str, sheet: str, body: Markup, class_: str | No
 def html_language() -> str:
     """Name the language in force as HTML does: zh-CN, where gettext says zh_CN."""
     return language().replace("_", "-")
-
-
-def width_of(words: str, size: float = 12) -> float:
-    """Estimate the width of words in pixels, rather too wide: the reader's font is not known."""
-    return size * sum(1.0 if unicodedata.east_asian_width(sign) in "WF" else 0.6 for sign in words)

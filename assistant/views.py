@@ -24,7 +24,7 @@ from assistant.model.project import Guess, Project
 from assistant.model.record import replace
 from assistant.model.report import Check, Report, Status, duration, status_word
 from assistant.model.shell import HERE, Shell, settings
-from assistant.model.speed import BANDWIDTH, Limit, figure
+from assistant.model.speed import figure
 from assistant.model.visible import printable
 
 Rows = list[tuple[Text, Text]]
@@ -258,48 +258,18 @@ def check_rows(report: Report) -> list[CheckRow]:
     ]
 
 
-SPEED_HEADINGS = (
-    _("Work"),
-    _("Rate"),
-    _("vs CPU"),
-    _("Share of peak"),
-    _("Spread"),
-    _("Memory"),
-    _("Remark"),
-)
-
-
-def speed_rows(report: Report) -> list[tuple[Text, ...]]:
-    """Return one row per speed measured, with the cells of `SPEED_HEADINGS`."""
+def speed_lines(report: Report) -> list[Message]:
+    """Say how fast each work that was measured ran, and how much faster than on this machine's CPU."""
+    alone, beside = _("{work}: {rate} {unit}"), _("{work}: {rate} {unit}, {times} times as fast as this machine's CPU")
     return [
-        (
-            check_title(key),
-            f"{figure(speed.rate)} {speed.unit}",
-            f"{figure(speed.rate / speed.cpu_rate)} ×" if speed.cpu_rate else "",
-            _share(speed.share(report.limits)),
-            f"±{50 * speed.spread:.0f} % ({speed.repeats})",
-            f"{speed.peak_bytes / 2**20:.0f} MiB" if speed.peak_bytes else "",
-            _("noisy") if speed.noisy else "",
+        (beside if speed.cpu_rate else alone).format(
+            work=check_title(key),
+            rate=figure(speed.rate),
+            unit=speed.unit,
+            times=figure(speed.rate / (speed.cpu_rate or 1.0)),
         )
         for key, speed in report.speeds.items()
     ]
-
-
-def _share(found: tuple[float, Limit] | None) -> Text:
-    if found is None:
-        return ""
-    text = _("{percent:.0f} %, published") if found[1].source else _("{percent:.0f} %, measured")
-    return text.format(percent=100 * found[0])
-
-
-def limit_rows(report: Report) -> Rows:
-    """Return one row per source of limits: the limits that it states, and the source."""
-    found: dict[Text, tuple[Message, ...]] = {}
-    for name, limit in report.limits.items():
-        named = _("memory {rate} GB/s") if name == BANDWIDTH else _("{type} {rate} GFLOP/s")
-        source = limit.source or _("the best of this run")
-        found[source] = (*found.get(source, ()), named.format(type=name, rate=figure(limit.value)))
-    return [(Message("{limits}").format(limits=limits), source) for source, limits in found.items()]
 
 
 LineKind = Literal["set", "command", "plan", "place", "change", "check"]

@@ -42,7 +42,7 @@ def test_the_report_lists_every_check_as_passed(cpu_setup: dict[str, object]) ->
 def test_the_configuration_is_on_disk(cpu_setup: dict[str, object]) -> None:
     """All formats are there, the picture too, and the configuration holds machine, plan and verification."""
     names = {path.name for path in folder_of(cpu_setup).iterdir()}
-    assert names >= {".env", "assistant.toml", "report.md", "requirements.txt", "verification.svg"}
+    assert names >= {".env", "assistant.toml", "report.md", "requirements.txt"}
     config = tomllib.loads((folder_of(cpu_setup) / "assistant.toml").read_text(encoding="utf-8"))
     assert config["schema"] == 1
     assert config["plan"]["backend"] == "cpu"

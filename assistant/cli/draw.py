@@ -35,7 +35,6 @@ from assistant.onnx.answers import (
 )
 from assistant.views import (
     CHECK_HEADINGS,
-    SPEED_HEADINGS,
     change_rows,
     check_rows,
     folded,
@@ -45,7 +44,7 @@ from assistant.views import (
     rejected_name,
     rejection_reason,
     remedy_lines,
-    speed_rows,
+    speed_lines,
 )
 
 if TYPE_CHECKING:
@@ -167,7 +166,8 @@ def draw_report(report: Report) -> None:
     ]
     named = CHECK_HEADINGS
     draw_rows((named.title, named.result, _("Time"), named.detail), rows)
-    draw_rows(SPEED_HEADINGS, speed_rows(report))
+    for line in speed_lines(report):
+        console.print(Text(render(line)))
 
 
 def draw_diagnoses(

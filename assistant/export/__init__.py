@@ -5,7 +5,7 @@ This is the room's face: other rooms import from here, never from the modules be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from assistant.export.collect_env import stated_env_text
@@ -28,7 +28,6 @@ from assistant.export.setup import MARKER, Setup, Unsuited, clean
 from assistant.export.write import write_all
 from assistant.i18n import _
 from assistant.model.errors import BadInput
-from assistant.model.record import replace
 from assistant.model.visible import printable, visible
 from assistant.privacy import NOBODY, Known
 
@@ -65,21 +64,16 @@ def export(
     formats: Sequence[str] = (),
     *,
     purpose: str = "",
-    figures: Mapping[str, str] | None = None,
     known: Known = NOBODY,
     overwrite: Callable[[tuple[Path, ...]], bool] = lambda _foreign: False,
 ) -> tuple[Path, ...]:
     """Write the chosen formats, else those of a purpose that suit, into `folder`, all or none; return their paths.
 
-    `figures` maps file names to the SVG texts that the report shows; `known` is what only this machine knows. Raises
-    `BadInput` for an unknown format or one that this setup cannot have, and `WorkFailed` if files of somebody else are
-    in the way (unless `overwrite` agrees) or the folder cannot be written.
+    `known` is what only this machine knows. Raises `BadInput` for an unknown format or one that this setup cannot have,
+    and `WorkFailed` if files of somebody else are in the way (unless `overwrite` agrees) or the folder cannot be
+    written.
     """
-    pictures = figures or {}
-    cleaned = clean(replace(setup, figures=tuple(pictures)), known)
-    written = texts(cleaned, [_named(name) for name in formats], purpose)
-    if "report.md" in written:
-        written |= {name: f"<!-- {MARKER} -->\n{visible(picture)}" for name, picture in pictures.items()}
+    written = texts(clean(setup, known), [_named(name) for name in formats], purpose)
     return write_all(folder, written, overwrite)
 
 

@@ -9,18 +9,16 @@ from assistant.export.collect_env import collect_env_text
 from assistant.export.setup import Setup
 from assistant.export.shells import ALLOW_SCRIPTS
 from assistant.export.templates import filled
-from assistant.i18n import Message, Text, render, say
+from assistant.i18n import Message, Text, render
 from assistant.model.report import verdict
 from assistant.privacy import at_home
 from assistant.views import (
     CHECK_HEADINGS,
-    SPEED_HEADINGS,
     check_rows,
     folded,
-    limit_rows,
     machine_rows,
     plan_rows,
-    speed_rows,
+    speed_lines,
 )
 
 _SPECIAL = re.compile(r"([\\`*_\[\]|#~])")
@@ -40,13 +38,9 @@ def report_text(setup: Setup) -> str:
         machine=machine_rows(setup.machine, hide={"packages"}),
         choice=plan_rows(setup.plan, setup.machine.disk_free_gb),
         verdict=verdict(report),
-        tables={"checks": (CHECK_HEADINGS, check_rows(folded(report))), "speeds": (SPEED_HEADINGS, speed_rows(report))},
-        limits=limit_rows(report),
-        alts={
-            "verification.svg": say("Time of each check in seconds"),
-            "speed.svg": say("Speeds compared with the CPU"),
-            "roofline.svg": say("Speeds and the limits of memory and arithmetic"),
-        },
+        headings=CHECK_HEADINGS,
+        checks=check_rows(folded(report)),
+        speeds=speed_lines(report),
         activate=_activation(environment.path, environment.python),
         collect_env=block,
         fence="`" * max(3, 1 + max(map(len, re.findall("`+", block)), default=0)),

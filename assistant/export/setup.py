@@ -20,8 +20,8 @@ MARKER = "Written by torch-setup-assistant"
 class Setup(Record, frozen=True):
     """One setup: the machine and its findings, the plan, the environment made from it and its verification.
 
-    `figures` names the pictures that are written beside the files; `lock` is the packages' PEP 751 text and `hashes`
-    the SHA-256 of each file by package, both empty where they are not known.
+    `lock` is the packages' PEP 751 text and `hashes` the SHA-256 of each file by package, both empty where they are
+    not known.
     """
 
     machine: Machine
@@ -29,7 +29,6 @@ class Setup(Record, frozen=True):
     environment: Environment
     report: Report
     findings: tuple[Finding, ...] = ()
-    figures: tuple[str, ...] = ()
     lock: str = ""
     hashes: dict[str, str] = {}
     version: str = __version__

@@ -1,4 +1,4 @@
-"""The variables of the programs that we start: telemetry is off (the table is the catalogue's), output is in UTF-8."""
+"""The variables of the programs that we start: no telemetry (the catalogue's table), and plain UTF-8 where we read."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import os
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+
+_FORCED_COLOURS = {"FORCE_COLOR", "CLICOLOR_FORCE"}  # ipykernel sets the first one for all that a notebook starts
 
 
 @cache
@@ -28,10 +30,12 @@ def for_program(more: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def for_child(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the environment for a program of which we read the output: a Python writes UTF-8, as we read it.
+    """Return the environment for a program of which we read the output: without colour codes, from a Python in UTF-8.
 
     Not PYTHONUTF8: pip reads pip.ini in the locale's encoding, in which `pip config set` writes it, and on a Chinese
     Windows would refuse its own file ("contains invalid utf-8 characters", pip 24.0;
     https://github.com/pypa/pip/blob/24.0/src/pip/_internal/configuration.py).
     """
-    return for_program({"PYTHONIOENCODING": "utf-8:backslashreplace", **(more or {})})
+    readable = {"NO_COLOR": "1", "PYTHONIOENCODING": "utf-8:backslashreplace"}
+    environment = for_program({**readable, **(more or {})})
+    return {name: value for name, value in environment.items() if name not in _FORCED_COLOURS}

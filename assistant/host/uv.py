@@ -11,6 +11,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+from assistant.host.telemetry import for_child
 from assistant.i18n import _
 from assistant.model.errors import WorkFailed
 
@@ -31,7 +32,7 @@ def find_uv() -> str:
         raise lacking("uv", "uv")
     from assistant.host.extras import allows  # noqa: PLC0415 - likewise
 
-    told = subprocess.run([found, "--version"], capture_output=True, text=True, check=False).stdout
+    told = subprocess.run([found, "--version"], capture_output=True, text=True, env=for_child(), check=False).stdout
     version = re.match(r"uv (\d+(?:\.\d+)+)", told)  # uv 0.13.9 (x86_64-unknown-linux-gnu)
     if not version or not allows("uv", version[1]):
         raise WorkFailed(

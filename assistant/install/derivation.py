@@ -11,7 +11,7 @@ from packaging.version import InvalidVersion, Version
 from assistant.model.record import Record
 
 # The variable by which uv tells its resolver's steps, and nothing else, on its standard error output.
-TRACE = {"RUST_LOG": "uv_resolver::resolver=debug", "NO_COLOR": "1"}
+TRACE = {"RUST_LOG": "uv_resolver::resolver=debug"}
 
 
 class Need(Record, frozen=True):

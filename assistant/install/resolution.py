@@ -26,8 +26,8 @@ from assistant.model.record import replace
 class Unsolved(WorkFailed):
     """No wheels were found that fit; `need` is the requirement that nothing was found for, None where none was named.
 
-    `reason` holds the resolver's own words; `unreachable` says that an index could not be reached; `family` names the
-    packages of torch's family that stand in the reason.
+    `reason` holds the resolver's own words; `unreachable` says that an index could not be reached, `address` at which
+    address, as far as the resolver says so; `family` names the packages of torch's family that stand in the reason.
     """
 
     def __init__(
@@ -38,10 +38,12 @@ class Unsolved(WorkFailed):
         reason: str = "",
         need: Requirement | None = None,
         unreachable: bool = False,
+        address: str = "",
         family: frozenset[str] = frozenset(),
     ) -> None:
         super().__init__(message.format(reason=reason), hint=hint)
-        self.reason, self.need, self.unreachable, self.family = reason, need, unreachable, family
+        self.reason, self.need, self.family = reason, need, family
+        self.unreachable, self.address = unreachable, address
 
 
 def without_wheel() -> Message:
@@ -149,8 +151,10 @@ def _run_resolver(installer: Installer, argv: list[str], folder: Path) -> None:
         )
         reason = lost or words.rpartition("dependencies cause: ")[2][:600]  # without uv's own heading
         family = frozenset(filter(carried_by_torch_index, _NAME.findall(words)))
-        need = unmet("\n".join(output))
-        raise Unsolved(text, hint=hint, reason=reason, need=need, unreachable=bool(lost), family=family)
+        need, address = unmet("\n".join(output)), _address(words) if lost else ""
+        raise Unsolved(
+            text, hint=hint, reason=reason, need=need, unreachable=bool(lost), address=address, family=family
+        )
 
 
 # As in uv's "Because triton-rocm was not found in the package registry and all versions of torch depend on …".
@@ -196,8 +200,14 @@ def unreachable(words: str) -> str:
     if _NOT_CACHED not in text and (answered or not any(sign in text.lower() for sign in _UNREACHABLE)):
         return ""
     _start, chained, cause = text.rpartition(" cause: ")
-    place = _FETCHED.search(text) if chained else None
-    return ": ".join(filter(None, (place and place[1], _AGAIN.sub("", cause.partition(" hint: ")[0]))))[:400]
+    place = _address(text) if chained else ""
+    return ": ".join(filter(None, (place, _AGAIN.sub("", cause.partition(" hint: ")[0]))))[:400]
+
+
+def _address(words: str) -> str:
+    """Return the address that an installer asked in vain, "" where it names none."""
+    found = _FETCHED.search(words)
+    return found[1] if found else ""
 
 
 def only_source(output: str) -> tuple[str, ...]:

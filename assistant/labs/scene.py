@@ -40,8 +40,7 @@ LIMIT_SECONDS = 180.0  # of one command; chosen: a few small wheels over a slow 
 # A lab's own line takes `assistant`, however this was started.
 # uv's hard links would lead into its cache, which what is edited in a lab would spoil for all environments; and Windows
 # does not delete a file while a program has loaded another link to it: https://github.com/astral-sh/uv/issues/7918
-PLAIN = {"NO_COLOR": "1", STARTED_AS: "", "UV_LINK_MODE": "copy"}
-COLOURS = {"FORCE_COLOR", "CLICOLOR_FORCE"}  # that Jupyter's kernels set; colours hide words
+PLAIN = {STARTED_AS: "", "UV_LINK_MODE": "copy"}
 _PURELIB = "import sysconfig; print(sysconfig.get_path('purelib'))"
 _INDEXES = {"-i", "--index-url", "--extra-index-url", "--default-index", "--index"}
 _LOOKS_AT_ENVIRONMENT = ("doctor", "verify")
@@ -68,8 +67,7 @@ def run_here(argv: list[str], variables: Mapping[str, str], folder: Path, limit:
     if IN_BROWSER:
         return Outcome(*run_in_page(argv, {**PLAIN, **variables}, folder))
     lines: list[str] = []
-    known = {name: value for name, value in for_child({**PLAIN, **variables}).items() if name not in COLOURS}
-    apart = Isolation(known, folder, LONGEST_LINE, lambda _pid: False)
+    apart = Isolation(for_child({**PLAIN, **variables}), folder, LONGEST_LINE, lambda _pid: False)
     try:
         status = stream(argv, lines.append, limit=limit, isolation=apart)
     except TimeoutError:

@@ -69,7 +69,7 @@ async def plan(  # noqa: PLR0913 - what may be asked for
 
     `choice` is the best plan, null where nothing fits; `plans` are all that are possible, best first; `rejected` says
     of every other build why not, and what would change that (`would_help`). With `why`, `explanation` is the reasoning
-    line by line, and `outlook` what each GPU alone and each NVIDIA driver would allow.
+    line by line.
     """
 
     def work(job: Job) -> object:

@@ -69,13 +69,7 @@ _TABLE = {
     "workload.tts": CheckInfo(_("Turn text into a spectrogram"), WHOLE),
     "workload.vocoder": CheckInfo(_("Turn a spectrogram into sound"), WHOLE),
     "workload.lora": CheckInfo(_("Fine-tune a model with LoRA"), WHOLE),
-    "speed.bandwidth": CheckInfo(_("Copy speed"), SPEED),
     "speed.matmul.float32": CheckInfo(_("Matrix product speed in float32"), SPEED),
-    "speed.matmul.float16": CheckInfo(_("Matrix product speed in float16"), SPEED),
-    "speed.matmul.bfloat16": CheckInfo(_("Matrix product speed in bfloat16"), SPEED),
-    "speed.conv2d": CheckInfo(_("Convolution speed"), SPEED),
-    "speed.attention": CheckInfo(_("Attention speed"), SPEED),
-    "speed.softmax": CheckInfo(_("Softmax speed"), SPEED),
     "compile": CheckInfo(_("Compile with torch.compile"), BASE, spare=True),
 }
 QUICK = tuple(key for key, known in _TABLE.items() if known.quick)

@@ -78,12 +78,16 @@ class FindingRaised(Record, frozen=True, tag=True):
 
 
 class JobFailed(Record, frozen=True, tag=True):
-    """A step failed; `message` and `hint` are one sentence each, `exit_code` is the command's."""
+    """A step failed; `message` and `hint` are one sentence each, `exit_code` is the command's.
+
+    `unreachable` is the address at which no package index answered, "" for any other failure.
+    """
 
     step: Step
     message: Text
     hint: Text = ""
     exit_code: int = 1
+    unreachable: str = ""
 
 
 Event = Progress | LogLine | FindingRaised | JobFailed

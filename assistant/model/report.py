@@ -7,7 +7,7 @@ from enum import Enum
 from assistant.i18n import Message, Text, _
 from assistant.model.checks import ESSENTIAL, SPARE, checked_package
 from assistant.model.record import Record
-from assistant.model.speed import Limit, Speed
+from assistant.model.speed import Speed
 
 
 class Status(Enum):
@@ -71,16 +71,12 @@ class Check(Record, frozen=True):
 
 
 class Report(Record, frozen=True):
-    """All checks of one device in one environment; `facts` holds what torch says of itself and the device.
-
-    `limits` holds the most that the device can reach, by type name, and for its memory by "bandwidth".
-    """
+    """All checks of one device in one environment; `facts` holds what torch says of itself and the device."""
 
     device: str
     checks: tuple[Check, ...] = ()
     facts: dict[str, str] = {}
     seconds: float = 0.0
-    limits: dict[str, Limit] = {}
 
     @property
     def passed(self) -> bool:

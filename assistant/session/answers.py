@@ -17,7 +17,6 @@ from assistant.session.diagnosis import unexplained
 from assistant.session.seen import seen
 from assistant.session.state import Unexplained
 from assistant.session.survey import Known, Repair, Survey
-from assistant.session.what_if import outlook
 
 Answer = dict[str, object]
 
@@ -25,16 +24,14 @@ Answer = dict[str, object]
 def of_planning(planning: Planning, machine: Machine, project: Project | None = None, *, why: bool = False) -> Answer:
     """Return the plans for a machine, where the best was seen to work, and the project that they are for.
 
-    With `why`, also the reasoning, and what another driver would bring.
+    With `why`, also the reasoning.
     """
     answer = _fields(planning)
     answer["seen"] = with_words(seen(machine, planning.choice)) if planning.choice else None
     if project:
         answer["project"] = with_words(project)
     if why:
-        bare = Machine(**{name: getattr(machine, name) for name in Machine.__struct_fields__})
         answer["explanation"] = [render(line) for line in explain(planning, machine)]
-        answer["outlook"] = with_words(outlook(bare))
     return answer
 
 

@@ -57,7 +57,7 @@ def contribution(target: str, host: Host, tools: Tools, level: Level) -> Contrib
 def _figures(report: Report) -> Report:
     """Return a report's figures and what torch says of itself and its device: no words of others, and no paths."""
     facts = {name: report.facts[name] for name in sorted(FACTS & {*report.facts})}
-    return replace(report, checks=tuple(replace(one, detail="") for one in report.checks), facts=facts, limits={})
+    return replace(report, checks=tuple(replace(one, detail="") for one in report.checks), facts=facts)
 
 
 def _tried(machine: Machine, plan: Plan) -> str:

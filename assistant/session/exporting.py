@@ -11,7 +11,6 @@ from pathlib import Path
 from assistant.export import Setup, export
 from assistant.host.base import Host
 from assistant.host.identity import known_here
-from assistant.host.parallel import Ahead
 from assistant.i18n import _
 from assistant.install import Resolution, Tools, look_at
 from assistant.model.errors import BadInput
@@ -19,7 +18,6 @@ from assistant.model.event import Progress, Step
 from assistant.model.record import Record, replace
 from assistant.model.report import Environment
 from assistant.session.state import Exported, State, known
-from assistant.verify import figures
 
 
 def exported(state: State, tools: Tools) -> Exported:
@@ -27,9 +25,7 @@ def exported(state: State, tools: Tools) -> Exported:
     made, report = known(state.environment), known(state.report)
     folder = Path(state.folder).expanduser().absolute() if state.folder else Path(made.path) / "assistant-export"
     tools.sink(Progress(step=Step.EXPORT, text=_("Writing the files")))
-    looking = Ahead(lambda: _installed(made, tools.host))  # its Python takes as long as the charts
-    charts = figures(report)
-    environment = replace(made, packages=looking.result())
+    environment = replace(made, packages=_installed(made, tools.host))
     lock = state.preview.resolution if state.preview else Resolution(lock="", packages=())
     if not lock.versions.items() <= environment.packages.items():
         lock = Resolution(lock="", packages=())
@@ -49,7 +45,6 @@ def exported(state: State, tools: Tools) -> Exported:
         folder,
         state.formats,
         purpose=state.purpose,
-        figures=charts,
         known=known_here(),
         overwrite=lambda paths: (
             state.overwrite or tools.ask(question.format(folder=folder, names=", ".join(path.name for path in paths)))

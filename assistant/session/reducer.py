@@ -300,7 +300,13 @@ def _failed(state: State, failure: JobFailed) -> State:
         return _finished(state, Finished(task=Task.ONNX, result=replace(state.onnx, **why)))
     if state.running is Task.ADD and state.adding:
         return _finished(state, Finished(task=Task.ADD, result=replace(state.adding, prepared=None, **why)))
-    status = StepStatus(phase=Phase.FAILED, message=failure.message, hint=failure.hint, exit_code=failure.exit_code)
+    status = StepStatus(
+        phase=Phase.FAILED,
+        message=failure.message,
+        hint=failure.hint,
+        exit_code=failure.exit_code,
+        unreachable=failure.unreachable,
+    )
     return replace(_with(state, failure.step, status), running=None, stopping=False, question="")
 
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from assistant.host.base import Host
 from assistant.host.process import CancelToken
 from assistant.i18n import Message, _, render
-from assistant.install import Sources, Tools
+from assistant.install import Sources, Tools, Unsolved
 from assistant.model.errors import AssistantError, Cancelled
 from assistant.model.event import Event, FindingRaised, JobFailed, LogLine, Sink
 from assistant.model.finding import Finding, Severity
@@ -213,7 +213,7 @@ class Session:
 
         def sink(event: Event) -> None:
             if isinstance(event, LogLine):
-                text = without_colours(render(event.text))  # JupyterLab makes programs believe in colours
+                text = without_colours(render(event.text))  # of a program that colours what nobody asked it to
                 event = replace(event, text=text) if isinstance(event.text, str) else event
                 if self._store:
                     self._store.write_log(text)
@@ -239,4 +239,5 @@ def _failed(task: Task, error: AssistantError) -> JobFailed:
         message=error.message,
         hint=error.hint,
         exit_code=error.exit_code,
+        unreachable=error.address if isinstance(error, Unsolved) else "",
     )

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from assistant.catalog.indexes import is_pypi
 from assistant.i18n import _
 from assistant.install import Sources
+from assistant.model.event import Step
 from assistant.model.machine import Machine
 from assistant.model.plan import Plan, Planning
 from assistant.model.record import replace
@@ -26,6 +27,18 @@ from assistant.session.state import State, known
 def card_of(state: State) -> str:
     """Return the GPU that the chosen plan computes on, as people call it; "" for the CPU."""
     return card_name(known(state.detection).machine, known(state.plan).backend)
+
+
+def from_another_index(state: State) -> int | None:
+    """Return the place of the best plan whose torch another index was found to hold, where the chosen plan's is down.
+
+    None where what cannot be reached is not torch's own index: any other plan would need it, too.
+    """
+    plan, address = state.plan, state.status(Step.INSTALL).unreachable
+    if state.planning is None or plan is None or not (plan.index_url and address.startswith(plan.index_url)):
+        return None
+    others = enumerate(state.planning.plans)
+    return next((place for place, other in others if other.wheel and other.index_url != plan.index_url), None)
 
 
 class Looks:

@@ -100,13 +100,14 @@ class Outcome(Enum):
 
 
 class StepStatus(Record, frozen=True):
-    """One step's phase, its latest progress, and one sentence with a next step when it failed."""
+    """One step's phase, its latest progress, and why it failed; `unreachable` is where no package index answered."""
 
     phase: Phase = Phase.LOCKED
     progress: Progress | None = None
     message: Text = ""
     hint: Text = ""
     exit_code: int = 0
+    unreachable: str = ""
     seconds: float = 0.0
 
 

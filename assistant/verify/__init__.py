@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from assistant.verify.messages import lacking_in_system, raised
-from assistant.verify.plots import figures
 from assistant.verify.run import compile_ahead, verify
 
-__all__ = ["compile_ahead", "figures", "lacking_in_system", "raised", "verify"]
+__all__ = ["compile_ahead", "lacking_in_system", "raised", "verify"]

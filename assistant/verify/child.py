@@ -35,7 +35,7 @@ Compute = Callable[[], List[Tensor]]  # noqa: UP006 - evaluated by Python 3.8
 Run = Callable[..., List[Any]]  # noqa: UP006 - likewise
 Checks = Dict[str, Tuple[Callable[["Target"], Result], Tuple[str, ...]]]  # noqa: UP006 - evaluated by Python 3.8
 
-FILES = ("checks_first.py", "checks.py", "checks_full.py", "checks_limits.py", "workloads.py")
+FILES = ("checks_first.py", "checks.py", "checks_full.py", "checks_memory.py", "workloads.py")
 IMPORTS = "imports.py"  # in their place, where distributions are to be imported
 # Chosen: enough runs for a median and its spread, and few enough for a quick verification to stay quick.
 REPEATS = 3
@@ -170,47 +170,28 @@ class Target:
         other.torch, other.device = self.torch, self.torch.device("cpu")
         return other
 
-    def pace(self, compute: Compute, budget: float = 0.3) -> Result:
-        """Repeat work for `budget` seconds; return the median, the relative spread of the middle half and the count."""
+    def pace(self, compute: Compute, budget: float = 0.3) -> float:
+        """Repeat work for `budget` seconds; return the median of its seconds."""
         self.require(self._timed(compute)[1][0])
         times: list[float] = []
         while len(times) < LEAST or (sum(times) < budget and len(times) < MOST):
             times.append(self._timed(compute)[0])
-        low, middle, high = statistics.quantiles(times, n=4)
-        return {"seconds": middle, "best": min(times), "spread": (high - low) / middle, "repeats": len(times)}
+        return statistics.median(times)
 
-    def speed(
-        self, make: Callable[[Target], Compute], amount: float, unit: str, cpu_amount: float = 0.0, **work: object
-    ) -> Result:
+    def speed(self, make: Callable[[Target], Compute], amount: float, unit: str, cpu_amount: float = 0.0) -> Result:
         """Measure the rate of work, in `unit`, on the device and on this machine's CPU.
 
-        One run does `amount`, as in GFLOP for GFLOP/s; where `make` gives the CPU less to do, it does `cpu_amount`.
+        One run does `amount`, as in TFLOP for TFLOP/s; where `make` gives the CPU less to do, it does `cpu_amount`.
         """
-        self.clear_peak()
-        found = self.pace(make(self))
-        found.update(work, rate=amount / found["seconds"], unit=unit, peak_bytes=self.peak())
+        seconds = self.pace(make(self))
+        found: Result = {"rate": amount / seconds, "unit": unit}
         if self.kind != "cpu":
             cpu = self.on_cpu()
-            found["cpu_rate"] = (cpu_amount or amount) / cpu.pace(make(cpu))["seconds"]
-        result: Result = {"status": "passed", "seconds": found["seconds"], "speed": found}
+            found["cpu_rate"] = (cpu_amount or amount) / cpu.pace(make(cpu))
+        result: Result = {"status": "passed", "seconds": seconds, "speed": found}
         if found["rate"] < found.get("cpu_rate", 0.0):
-            rates = {name: found[name] for name in ("rate", "cpu_rate", "unit")}
-            result.update(status="slow", **explain("slower than the CPU", **rates))
+            result.update(status="slow", **explain("slower than the CPU", **found))
         return result
-
-    def clear_peak(self) -> None:
-        """Reset the peak of memory, where torch or Linux counts it."""
-        getattr(self.accelerator(), "reset_peak_memory_stats", str)(self.device)
-        # Writing 5 resets the peak of the resident set (proc_pid_clear_refs(5)).
-        with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w", encoding="ascii") as file:  # noqa: PTH123
-            file.write("5")
-
-    def peak(self) -> int | None:
-        """Return the peak of bytes taken on the device; for the CPU, that of the whole process."""
-        if self.device.type == "cpu":
-            return most_resident()
-        most = getattr(self.accelerator(), "max_memory_allocated", None)
-        return self.allocated() if most is None else int(most(self.device))
 
     def taken(self) -> int:
         """Return the bytes that the process holds in the machine's memory and on the device."""

@@ -22,6 +22,7 @@ FIRST = {"import", "device", "copy"}  # a device that dies at these will not do 
 MEMORY_EXIT = 75  # what child.py ends with when a check took too much memory
 # Chosen: a library's last words before a crash fit, and a flood of them does not fill the report.
 STRAY_LINES = 20
+MOST_TIMEOUTS = 3  # chosen: checks that do not end, from which the device hangs and not one operator
 LINE_LIMIT = 2000
 
 
@@ -34,11 +35,11 @@ class Clock(CancelToken):
     def __init__(self, cancel: CancelToken | None, limit: float) -> None:
         super().__init__()
         self._cancel, self.limit = cancel, limit
-        self.expired = False
         self.restart()
 
     def restart(self) -> None:
         """Begin the time of another check."""
+        self.expired = False
         self._deadline = time.monotonic() + self.limit
 
     def __bool__(self) -> bool:
@@ -118,6 +119,7 @@ class Child:
         self.keys, self.clock = tuple(keys), clock
         self._results = results
         self._left = len(keys)
+        self._timeouts = 0
         self._cleaned = Lines(Policy.USABLE)
         self._stray: deque[str] = deque(maxlen=STRAY_LINES)
 
@@ -152,13 +154,18 @@ class Child:
             self._stop(Status.FAILED, ending(code), go_on=self._results.have_result(FIRST))
 
     def stopped(self) -> bool:
-        """Set the status of the check that reached its time limit and skip those after it; False if the user stopped.
+        """Set the status of the check that reached its time limit; False if the user stopped.
 
-        A child that was stopped after its answer has nothing left to do.
+        Those after it are left to another child, unless the device hangs. A child that was stopped after its answer has
+        nothing left to do.
         """
-        if self.clock.expired:
-            self._stop(Status.TIMEOUT, _("It did not end within {seconds:g} seconds.", seconds=self.clock.limit))
-        return not self.open_keys()
+        if not self.clock.expired:
+            return not self.open_keys()
+        self._timeouts += 1
+        go_on = self._results.have_result(FIRST) and self._timeouts < MOST_TIMEOUTS
+        text = _("It did not end within {seconds:g} seconds.", seconds=self.clock.limit)
+        self._stop(Status.TIMEOUT, text, go_on=go_on)
+        return True
 
     def _stop(self, status: Status, detail: Text, *, go_on: bool = False) -> None:
         """Set the status of the check at hand and, unless the rest can go on, skip those after it."""

@@ -11,7 +11,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from assistant.catalog.companions import trial
-from assistant.catalog.limits import limits_of
 from assistant.catalog.recipes import recipe_trial
 from assistant.catalog.rows import Trial
 from assistant.host.lock import Lock
@@ -21,9 +20,7 @@ from assistant.model.checks import CHECKS, Level, package_check, recipe_check
 from assistant.model.errors import AssistantError, BadInput, Cancelled
 from assistant.model.event import Sink
 from assistant.model.plan import Backend
-from assistant.model.record import replace
 from assistant.model.report import Report
-from assistant.model.speed import BANDWIDTH, Limit
 from assistant.verify.messages import sentence
 from assistant.verify.results import Child, Clock, Results
 
@@ -57,9 +54,9 @@ def verify(  # noqa: PLR0913 - what runs it, on what, who hears it; the rest are
     distributions `packages` is imported, in a process of its own, once torch can be; with `calls`, a line that shows
     that it works is run, where one is known, and the verification call of a `recipe`, by its key. `environment` holds
     variables to set for the children, such as a plan's; `traceless` leaves no bytecode behind. The children hold `lock`
-    until they end. A check that takes more than `limit_per_check` seconds ends the run, and the checks after it are
-    reported as skipped; an import has twice that. After a check that makes the process grow by more than `memory_limit`
-    bytes, or whose process dies, another process goes on.
+    until they end. After a check that takes more than `limit_per_check` seconds, that makes the process grow by more
+    than `memory_limit` bytes, or whose process dies, another process goes on with the others; an import has twice that
+    time. Where several take too long, the device hangs, and the rest is reported as skipped.
     Raises `BadInput` for an unknown device, `WorkFailed` when the interpreter cannot be started, and `Cancelled`.
     """
     if not _DEVICE.fullmatch(device):
@@ -92,8 +89,7 @@ def verify(  # noqa: PLR0913 - what runs it, on what, who hears it; the rest are
     alone = [Child(results, (key,), Clock(cancel, limit)) for key in results.open_keys(asked)]
     _side_by_side(alone, lambda one: run(one, packages={key: asked[key] for key in one.keys}))
     results.progress(_("Verification done"))
-    report = Report(device=device, checks=results.checks(), facts=results.facts, seconds=time.monotonic() - started)
-    return replace(report, limits=device_limits(report))
+    return Report(device=device, checks=results.checks(), facts=results.facts, seconds=time.monotonic() - started)
 
 
 def _side_by_side(children: Sequence[Child], run: Callable[[Child], None]) -> None:
@@ -110,24 +106,6 @@ def _side_by_side(children: Sequence[Child], run: Callable[[Child], None]) -> No
 def _call(found: Trial | None) -> dict[str, object]:
     """Return what the child is asked to run; a call of which it is not known counts as one for a GPU."""
     return {"call": found.call, "gpu": not found.on_cpu} if found else {}
-
-
-def device_limits(report: Report) -> dict[str, Limit]:
-    """Return the limits of a device's memory and of each type whose speed was measured, for `Report.limits`.
-
-    A limit is what the vendor publishes, or the best of this run where nothing is known.
-    """
-    seen: dict[str, float] = {}
-    for speed in report.speeds.values():
-        if speed.flops:
-            seen[speed.dtype] = max(seen.get(speed.dtype, 0.0), speed.flops / speed.best)
-    copying = report.speeds.get("speed.bandwidth")
-    if copying is not None:
-        seen[BANDWIDTH] = copying.bytes / copying.best
-    measured = {name: Limit(value=most / 1e9) for name, most in seen.items()}
-    size = report.facts.get("device memory", "").partition(" GiB")[0]
-    published = limits_of(report.facts.get("device name", ""), float(size) if size else None)
-    return measured | published if measured else {}
 
 
 # What `import torch` (2.13) reaches in its second half, in its own order; a name that a release lacks is passed over.

@@ -12,7 +12,7 @@ from assistant.session.state import Page, Phase, State
 from assistant.wizard import html
 from assistant.wizard.footer import about, word
 from assistant.wizard.shared_widgets import Foot, Head
-from assistant.wizard.stage import stage
+from assistant.wizard.stage import stage, unresolved
 
 COMMAND = "python -m pip install ipywidgets anywidget"
 # Where Jupyter's server has its front end in an environment of its own, that may lack a widget library. The kernel
@@ -62,19 +62,6 @@ def simulation(machine: str) -> Markup:
     return html.note(Severity.WARNING, text, source)
 
 
-def head_words(title: str) -> dict[str, str]:
-    """Return what the head says by itself."""
-    return {
-        "title": title,
-        "language": say("Language"),
-        "copied": say("copied"),
-        "not_copied": say("could not be copied"),
-        "gone": say(
-            "The kernel was restarted or has stopped. If the setup does not come back by itself, run its cell again."
-        ),
-    }
-
-
 def draw_head(head: Head, state: State) -> None:
     """Bring the head up to date."""
     names = {
@@ -82,7 +69,15 @@ def draw_head(head: Head, state: State) -> None:
         Page.ENVIRONMENTS: say("My environments"),
         Page.WRONG: say("Something is wrong?"),
     }
-    head.words = head_words(say("Set up PyTorch"))
+    head.words = {
+        "title": say("Set up PyTorch"),
+        "language": say("Language"),
+        "copied": say("copied"),
+        "not_copied": say("could not be copied"),
+        "gone": say(
+            "The kernel was restarted or has stopped. If the setup does not come back by itself, run its cell again."
+        ),
+    }
     head.links = [(page.value, name) for page, name in names.items()]
     head.language, head.page = language(), state.page.value
     head.held = state.held
@@ -103,6 +98,8 @@ def _status(state: State) -> str:
         return about(state.running.step, stopping or text or word(state.status(state.running.step)))
     if state.page is Page.ENVIRONMENTS:
         return say("My environments: {text}", text=word(state.errand)) if state.errand.phase is not Phase.LOCKED else ""
+    if unresolved(state):
+        return visible(render(state.status(Step.INSTALL).message))
     reached = [step for step in Step if state.status(step).phase not in {Phase.LOCKED, Phase.READY}]
     return about(reached[-1], word(state.status(reached[-1]))) if reached else ""
 

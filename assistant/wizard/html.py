@@ -18,7 +18,6 @@ ICONS = {
     "error": "M4 4l8 8M12 4l-8 8",
     "stale": "M13 8a5 5 0 1 1-1.6-3.7L13 6M13 2.2V6H9.2",
     "running": "M4 1.8h8M4 14.2h8M5 1.8c0 5.5 6 6.9 6 12.4M11 1.8c0 5.5-6 6.9-6 12.4",
-    "gpu": "M4 4h8v8H4zM6.5 1.5V4M9.5 1.5V4M6.5 12v2.5M9.5 12v2.5M1.5 6.5H4M1.5 9.5H4M12 6.5h2.5M12 9.5h2.5",
     "waiting": "M8 3.5a4.5 4.5 0 1 0 0 9 4.5 4.5 0 0 0 0-9z",
     "next": "M2.5 8h11M9 3.5 13.5 8 9 12.5",
     "file": "M8 2v8M4.5 6.8 8 10.3l3.5-3.5M2.5 13.5h11",
@@ -78,22 +77,6 @@ def note(severity: Severity, text: Text, more: Markup = NOTHING) -> Markup:
     }
     title = icon(severity.value) + tag("strong", words[severity])
     return tag("div", title, tag("span", as_typed(text)), more, class_=f"ptsa-note ptsa-note-{severity.value}")
-
-
-def card(title: str, body: Markup, sign: str = "", mark: str = "") -> Markup:
-    """Frame a thing under its name; `mark` is a class for its look."""
-    return tag("div", tag("h4", _signed(sign, title)), body, class_=f"ptsa-card {mark}")
-
-
-def cards(parts: Iterable[Markup]) -> Markup:
-    """Put cards side by side, as many as fit."""
-    return tag("div", "", *parts, class_="ptsa-cards")
-
-
-def chips(words: Iterable[Text]) -> Markup:
-    """Put short words into frames of their own; empty ones are left out."""
-    items = [tag("li", word) for word in words if word]
-    return tag("ul", *items, class_="ptsa-chips") if items else NOTHING
 
 
 def finding(value: Finding) -> Markup:

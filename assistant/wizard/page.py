@@ -25,7 +25,6 @@ from assistant.wizard.panels import (
     failure,
     headline,
     log_view,
-    plots,
 )
 from assistant.wizard.shared_widgets import STATIC
 
@@ -61,7 +60,7 @@ def _result(state: State, step: Step) -> Markup:  # noqa: PLR0911 - one for each
         case Step.INSTALL if state.preview:
             return draw_commands(state) + draw_ready(state)
         case Step.VERIFY if report:
-            return draw_checks(report) + plots(state)
+            return draw_checks(report)
         case Step.DIAGNOSE:
             return draw_causes(state) + html.details(say("Log"), log_view(state.log))
         case Step.EXPORT:

@@ -23,7 +23,7 @@ def stage(state: State) -> Stage:
     """Return what the setup's page shows."""
     if state.running in {Task.INSTALL, Task.VERIFY}:
         return Stage.WORKING
-    if failed_step(state):
+    if failed_step(state) and not unresolved(state):
         return Stage.FAILED
     if state.status(Step.INSTALL).phase is Phase.DONE and state.report:
         return Stage.DONE
@@ -41,6 +41,11 @@ def unplanned(state: State) -> bool:
     return failed_step(state) is Step.PLAN
 
 
+def unresolved(state: State) -> bool:
+    """Return whether the packages of the plan could not be worked out, before anybody asked to install them."""
+    return failed_step(state) is Step.INSTALL and state.preview is None
+
+
 def cancelled(state: State) -> bool:
     """Return whether the step that failed did so because the user stopped it."""
     step = failed_step(state)
@@ -49,7 +54,4 @@ def cancelled(state: State) -> bool:
 
 def repeated(state: State) -> Task:
     """Return the task to try again after a step failed; packages are resolved before they are installed."""
-    step = failed_step(state)
-    if step is Step.INSTALL and state.preview is None:
-        return Task.PREPARE
-    return Task((step or Step.DETECT).value)
+    return Task.PREPARE if unresolved(state) else Task((failed_step(state) or Step.DETECT).value)

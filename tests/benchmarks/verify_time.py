@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 from assistant.i18n import render
 from assistant.verify.run import verify
-from assistant.views import speed_rows
+from assistant.views import speed_lines
 
 Level = Literal["quick", "full"]
 LIMITS: dict[Level, float] = {"quick": 10.0, "full": 90.0}
@@ -20,8 +20,8 @@ def main() -> None:
         report = verify(sys.argv[1], "cpu", lambda _: None, level=level)
         print(f"{level}: {report.seconds:.1f} s (limit {LIMITS[level]:.0f} s), passed: {report.passed}")
         failed |= not report.passed or report.seconds > LIMITS[level]
-    for row in speed_rows(report):
-        print("  ".join(map(render, row)))
+    for line in speed_lines(report):
+        print(render(line))
     sys.exit(failed)
 
 

@@ -14,25 +14,25 @@ from hypothesis import strategies as st
 from assistant.export import FORMATS, MARKER, export
 from assistant.export.formats import NEEDS
 from assistant.export.report import code, escaped
-from assistant.export.write import _step_in
+from assistant.export.write import _step_in, write_all
 from assistant.model.errors import BadInput, WorkFailed
 
 change = msgspec.structs.replace
 
 
-def run(folder, formats=(), figures=None, overwrite=lambda _foreign: False, **changes):
+def run(folder, formats=(), overwrite=lambda _foreign: False, **changes):
     """Export the setup of these tests with some changes; give the texts by file name."""
-    written = export(change(SETUP, **changes), folder, formats, figures=figures, overwrite=overwrite)
+    written = export(change(SETUP, **changes), folder, formats, overwrite=overwrite)
     return {path.relative_to(folder).as_posix(): path.read_text("utf-8") for path in written}
 
 
 def test_every_format_is_written_with_our_marker_in_front(tmp_path):
-    """All formats and figures are written, marked in the first line, and nothing else is left in the folder."""
+    """All formats are written, marked in the first line, and nothing else is left in the folder."""
     folder = tmp_path / "new" / "folder"
-    texts = run(folder, figures={"verification.svg": "<svg></svg>"}, lock=LOCK)
+    texts = run(folder, lock=LOCK)
     several = {name for name in texts if name.startswith("launch/")}
     assert len(several) > 1
-    assert set(texts) - several == {*FORMATS, "verification.svg"} - {"launch"}
+    assert set(texts) - several == {*FORMATS} - {"launch"}
     assert set(texts) == {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     assert all(MARKER in text[:400] for text in texts.values())
 
@@ -92,9 +92,8 @@ def test_a_file_in_the_folders_place_is_named(tmp_path):
 
 def test_a_failure_midway_takes_back_what_was_begun(tmp_path):
     """A file system that refuses a later file leaves neither drafts nor a new folder."""
-    long_name = "x" * 300 + ".svg"
     with pytest.raises(WorkFailed, match="cannot be written to"):
-        run(tmp_path / "new", figures={long_name: "<svg></svg>"})
+        write_all(tmp_path / "new", {"first": "", "x" * 300: ""}, lambda _foreign: False)
     assert not list(tmp_path.iterdir())
 
 
@@ -154,19 +153,9 @@ def test_the_report_shows_no_home_folder(tmp_path):
         assert 'source "$HOME/env/bin/activate"' in text
 
 
-def test_the_report_shows_its_pictures_and_a_second_export_replaces_them(tmp_path):
-    """The SVG files stand beside the report, which names each; without a report none is written."""
-    for picture in ("<svg></svg>", "<svg>again</svg>"):
-        export(SETUP, tmp_path, ["report"], figures={"speed.svg": picture})
-        assert (tmp_path / "speed.svg").read_text("utf-8") == f"<!-- {MARKER} -->\n{picture}"
-    assert "](speed.svg)" in (tmp_path / "report.md").read_text("utf-8")
-    export(SETUP, tmp_path / "other", ["env"], figures={"speed.svg": "<svg></svg>"})
-    assert [path.name for path in (tmp_path / "other").iterdir()] == [".env"]
-
-
 def test_the_report_tells_machine_choice_packages_checks_and_use(tmp_path):
-    """Each part of the setup is in the report, with the figure linked."""
-    text = run(tmp_path, figures={"verification.svg": "<svg></svg>"})["report.md"]
+    """Each part of the setup is in the report."""
+    text = run(tmp_path)["report.md"]
     for part in (
         "All checks passed on the device cuda",
         "NVIDIA GeForce RTX 4090 (8.9, 24 GB, 10de:2684)",
@@ -177,7 +166,6 @@ def test_the_report_tells_machine_choice_packages_checks_and_use(tmp_path):
         "| torchmetrics | 1.6.0 |",
         "| Multiply matrices | passed | cuda | 250 ms | 20 µs | 3.1e-07 | 1.0e-04 |  |",
         "| Run a model with ONNX Runtime | skipped | cuda |",
-        "(verification.svg)",
         "`torch-cu126`",
         'assistant verify --target "$HOME/torch env"',
     ):

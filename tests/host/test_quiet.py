@@ -66,6 +66,24 @@ def test_a_probe_is_quiet():
     assert json.loads(answer.text) == quiet()
 
 
+COLOURS = ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE")
+TELL_COLOURS = f"import json, os; print(json.dumps([os.environ.get(name) for name in {COLOURS}]))"
+
+
+def test_what_is_read_has_no_colours(monkeypatch):
+    """Jupyter forces colours on all that a notebook starts; a program that the user sees still has them."""
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    for name in COLOURS[1:]:
+        monkeypatch.setenv(name, "1")
+    lines: list[str] = []
+    assert stream([sys.executable, "-c", TELL_COLOURS], lines.append) == 0
+    assert json.loads(lines[0]) == ["1", None, None]
+    assert json.loads(LiveHost().run(sys.executable, "-c", TELL_COLOURS).text) == ["1", None, None]
+    script = f"from assistant.host.process import become; import sys; become([sys.executable, '-c', {TELL_COLOURS!r}])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == [None, "1", "1"]
+
+
 def test_onnx_runtime_leaves_no_number_behind(tmp_path: Path):
     """A model that runs in a child of ours makes neither the lasting number nor the store of events in the home."""
     node = helper.make_node("Relu", ["x"], ["y"])

@@ -134,11 +134,15 @@ def test_an_index_without_the_wheel_says_so(bench: Bench) -> None:
     assert not bench.target.exists()
 
 
-def test_an_index_that_is_down_says_so(bench: Bench) -> None:
-    """An index that nobody answers at is told from a requirement that nobody meets."""
+def test_an_index_that_is_down_says_so(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An index that nobody answers at is told from a requirement that nobody meets, without colours in a notebook."""
+    for name in ("FORCE_COLOR", "CLICOLOR_FORCE"):
+        monkeypatch.setenv(name, "1")
     bench.index.close()
-    with pytest.raises(WorkFailed, match="cannot be reached"):
+    with pytest.raises(WorkFailed, match=f"cannot be reached: {bench.index.url}/torch/: ") as failure:
         bench.resolution()
+    assert "\x1b" not in str(failure.value)
+    assert "\x1b" not in str(bench.events)
 
 
 def test_a_full_disk_is_told_before_anything_is_fetched(tmp_path: Path) -> None:

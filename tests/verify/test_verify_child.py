@@ -11,9 +11,9 @@ from types import SimpleNamespace
 import pytest
 
 from assistant.i18n import render, verbatim
-from assistant.model.checks import ESSENTIAL, FULL, QUICK, SPARE, check_kind, check_title
+from assistant.model.checks import ESSENTIAL, FULL, QUICK, SPARE, check_title
 from assistant.verify import run
-from assistant.verify.checks_limits import memory_limiter
+from assistant.verify.checks_memory import memory_limiter
 from assistant.verify.child import FILES, IMPORTS, Target, known_checks
 from assistant.verify.messages import SENTENCES, sentence
 
@@ -40,7 +40,6 @@ def test_parent_and_child_know_the_same_checks():
     assert len({check_title(key) for key in FULL}) == len(FULL)
     assert set(QUICK) > ESSENTIAL
     assert not ESSENTIAL & SPARE
-    assert {check_kind(key) for key in FULL if key.startswith("speed.")} == {check_kind("speed.softmax")}
 
 
 class Gpu:

@@ -56,7 +56,7 @@ def test_the_wizard_from_the_first_look_to_the_files(open_notebook, jupyter_serv
     expect(wizard.get_by_role("heading", name="PyTorch works on your processor")).to_be_visible(timeout=INSTALL_MS)
     expect(wizard.get_by_text("All checks passed on the device cpu.").first).to_be_visible()
     unfold(wizard, "The checks, one by one")
-    expect(wizard.locator(".ptsa-bar").first).to_be_visible()
+    expect(wizard.locator(".ptsa-matrix").first).to_be_visible()
     kernels = json.loads(json.dumps(jupyter_server.ask("kernelspecs")))["kernelspecs"]
     assert rf"{TARGET}\Scripts\python.exe" in {spec["spec"]["argv"][0] for spec in kernels.values()}
 

@@ -2,35 +2,45 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
+import ipywidgets as widgets
 import pytest
+from loopback import LoopbackIndex
 
+from assistant.host.live import LiveHost
 from assistant.host.recording import ReplayHost
 from assistant.i18n import render
+from assistant.install import Prepared, Resolution
 from assistant.machines import load
 from assistant.model.errors import Cancelled
 from assistant.model.event import JobFailed, Step
 from assistant.model.machine import Detection, Machine
-from assistant.model.plan import Backend, Plan, Planning
-from assistant.model.record import replace
+from assistant.model.plan import Backend, Plan, Planning, Wheel
+from assistant.model.record import replace, to_json
 from assistant.model.report import Check, Environment, Report, Status
-from assistant.session.actions import Answer, Asked, Begin, Finished, Show
+from assistant.session.actions import Answer, Asked, Begin, Choose, Finished, Show
 from assistant.session.reducer import reduce
 from assistant.session.runner import InlineRunner
 from assistant.session.session import Session
 from assistant.session.state import Detected, Installed, Page, Phase, Planned, Result, State, StepStatus, Task, Verified
+from assistant.wizard.app import SetupWizard
 from assistant.wizard.footer import OpenNotebook
 from assistant.wizard.panels.base import working
 from assistant.wizard.panels.install import draw_failed
 from assistant.wizard.panels.setup import SetupPage
-from assistant.wizard.stage import Stage, repeated, stage
+from assistant.wizard.shared_widgets import Details
+from assistant.wizard.stage import Stage, stage
 
 PLAN = Plan(backend=Backend.CPU, variant="cpu", torch="2.13.0", python="3.12")
 FOUND = Detected(detection=Detection(machine=Machine(os="linux")))
 PLANNED = Planned(planning=Planning(choice=PLAN, plans=(PLAN,)))
 MADE = Installed(environment=Environment(path="/env", python="/env/bin/python"))
 PROVED = Verified(report=Report(device="cpu", checks=(Check(key="matmul", status=Status.PASSED, error=0.0),)))
+RESOLVED = Prepared(plan=PLAN, target="/env", resolution=Resolution(lock="", packages=()))
 PREPARED = "linux-ubuntu2404-rtx4090"
 
 
@@ -52,6 +62,12 @@ def after(*tasks: tuple[Task, Result], machine: str = "") -> State:
     return state
 
 
+def html_of(widget: widgets.Widget) -> str:
+    """Gather all HTML that stands below a widget, without what is folded away."""
+    own = widget.value if isinstance(widget, widgets.HTML) and not isinstance(widget, Details) else ""
+    return own + "".join(html_of(child) for child in getattr(widget, "children", ()))
+
+
 PLANNED_FOR = ((Task.DETECT, FOUND), (Task.PLAN, PLANNED))
 WHOLE = (*PLANNED_FOR, (Task.INSTALL, MADE), (Task.VERIFY, PROVED))
 
@@ -71,13 +87,88 @@ def test_the_five_views_follow_from_the_state() -> None:
 @pytest.mark.parametrize("step", [Step.DETECT, Step.PLAN, Step.INSTALL, Step.VERIFY])
 def test_what_failed_can_be_tried_again(step: Step, page: SetupPage) -> None:
     """The main button says so and does it; beside it the cause can be looked for."""
-    state = reduce(after(*WHOLE), JobFailed(step=step, message="No."))
+    state = reduce(replace(after(*WHOLE), preview=RESOLVED), JobFailed(step=step, message="No."))
     assert stage(state) is Stage.FAILED
     offered = page.footer(state)
     assert offered.label == "Try again"
-    assert offered.actions == (Begin(task=repeated(state)),)
-    assert repeated(state) is (Task.PREPARE if step is Step.INSTALL else Task(step.value))
+    assert offered.actions == (Begin(task=Task(step.value)),)
     assert offered.others[0].actions == (Show(page=Page.WRONG), Begin(task=Task.DIAGNOSE))
+
+
+def test_packages_that_cannot_be_resolved_are_no_failed_installation(page: SetupPage) -> None:
+    """The page stays at the plan, says why, and offers to resolve them again."""
+    state = reduce(after(*PLANNED_FOR), JobFailed(step=Step.INSTALL, message="No."))
+    assert stage(state) is Stage.READY
+    offered = page.footer(state)
+    assert (offered.label, offered.actions) == ("Try again", (Begin(task=Task.PREPARE),))
+    assert [other.label for other in offered.others] == ["Find the cause"]
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "address", "offered"),
+    [
+        ("https://down.example/whl", "https://up.example/simple", "https://down.example/whl/torch/", True),
+        ("https://down.example/whl", None, "https://down.example/whl/torch/", True),
+        ("https://down.example/whl", None, "https://pypi.org/simple/numpy/", False),  # needed for any plan
+        ("https://down.example/whl", "https://down.example/whl", "https://down.example/whl/torch/", False),
+        (None, "https://up.example/simple", "https://pypi.org/simple/torch/", False),
+        ("https://down.example/whl", None, "", False),  # for whatever else it failed
+    ],
+)
+def test_a_plan_from_another_index_is_offered_where_it_helps(
+    page: SetupPage, own: str | None, other: str | None, address: str, *, offered: bool
+) -> None:
+    """Only one whose wheel was found there, where it is torch's own index that cannot be reached."""
+    wheel = Wheel(
+        filename="torch-2.13.0.whl", url="https://up.example/simple/torch/torch-2.13.0.whl", where="configured"
+    )
+    plans = (replace(PLAN, index_url=own), replace(PLAN, torch="2.12.0"), replace(PLAN, index_url=other, wheel=wheel))
+    planned = Planned(planning=Planning(choice=plans[0], plans=plans))
+    failure = JobFailed(step=Step.INSTALL, message="No.", unreachable=address)
+    state = reduce(after((Task.DETECT, FOUND), (Task.PLAN, planned)), failure)
+    ways = [one for one in page.footer(state).others if one.actions == (Choose(index=2),)]
+    assert [one.label for one in ways] == ["Use PyTorch 2.13.0 for CPU (cpu), Python 3.12 instead"] * offered
+
+
+@pytest.mark.process
+def test_an_index_that_is_down_leaves_the_plan_and_another_way(
+    tmp_path: Path, loopback_index: LoopbackIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A real resolver asks a closed port, in a notebook that forces colours: one sentence, and a button that helps."""
+    loopback_index.add("ipykernel", "7.0")
+    file = loopback_index.add("torch", "2.13.0")
+    for name in [name for name in os.environ if name.startswith(("PIP_", "UV_"))]:
+        monkeypatch.delenv(name)
+    variables = {"FORCE_COLOR": "1", "PIP_CONFIG_FILE": os.devnull, "PIP_INDEX_URL": loopback_index.url}
+    variables |= {"UV_DEFAULT_INDEX": loopback_index.url, "UV_HTTP_RETRIES": "0"}
+    for name, value in {**variables, "UV_CACHE_DIR": str(tmp_path / "cache")}.items():
+        monkeypatch.setenv(name, value)
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    down = replace(PLAN, python=python, index_url="http://127.0.0.1:9/simple", requirements=("torch==2.13.0",))
+    wheel = Wheel(filename=file.name, url=f"{loopback_index.url}/torch/{file.name}", where="configured")
+    works = replace(down, variant="pypi", index_url=None, wheel=wheel)
+    planned = Planned(planning=Planning(choice=down, plans=(down, works)))
+    state = replace(after((Task.DETECT, FOUND), (Task.PLAN, planned)), target=str(tmp_path / "env"))
+    shown = SetupWizard(Session(LiveHost(), InlineRunner(), state=state, guided=True))
+    shown.session.begin(Task.PREPARE)
+    state = shown.session.state
+    assert stage(state) is Stage.READY
+    why = "The package index cannot be reached: http://127.0.0.1:9/simple/torch/: Connection refused"
+    assert why in html_of(shown)
+    assert "Nothing was installed" not in html_of(shown)
+    assert shown.head.status.startswith(why)
+    assert "\x1b" not in to_json(state) + "".join(map(render, state.failures))
+    assert [label for _name, label, able in shown.foot.buttons if able] == [
+        "Try again",
+        f"Use PyTorch 2.13.0 for CPU (pypi), Python {python} instead",
+        "Find the cause",
+    ]
+    shown.press("other0")
+    assert shown.session.state.plan == works
+    assert shown.session.state.preview.resolution.versions["torch"] == "2.13.0"
+    assert shown.foot.buttons == [("main", "Install", True)]
+    assert "cannot be reached" not in html_of(shown)
+    shown.close()
 
 
 def test_nothing_is_installed_before_the_packages_are_resolved(page: SetupPage) -> None:

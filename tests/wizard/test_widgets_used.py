@@ -12,7 +12,6 @@ import pytest
 from assistant.markup import joined, tag
 from assistant.model.finding import Remedy, Severity
 from assistant.wizard import html
-from assistant.wizard.gallery import MachineCards
 from assistant.wizard.shared_widgets import Chips, Choices, Drawing, EnvironmentRows, Fold, Foot, Head, LogBox
 
 WIZARD = Path(__file__).parents[2] / "assistant" / "wizard"
@@ -96,7 +95,7 @@ def test_what_widgets_share_is_written_once() -> None:
     scripts = [path.read_text(encoding="utf-8") for path in (WIZARD / "static").glob("*.js")]
     written = Counter(found for script in scripts for found in functions.findall(script))
     assert [text.splitlines()[0] for text, count in written.items() if count > 1] == []
-    for widget in (Chips, Choices, EnvironmentRows, Fold, Foot, Head, LogBox, MachineCards):
+    for widget in (Chips, Choices, EnvironmentRows, Fold, Foot, Head, LogBox):
         text = str(widget._esm)
         declared = Counter(re.findall(r"^function (\w+)", text, re.MULTILINE))
         assert set(declared.values()) == {1}, widget

@@ -122,7 +122,7 @@ def strange(texts: set[str], state: State) -> set[str]:
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_no_word_of_a_simulation_escapes(name: str) -> None:
-    """Facts, cards, the ruler, the plan with its alternatives, the banner, and why nothing can be installed."""
+    """Facts, the plan with its alternatives, the banner, and why nothing can be installed."""
     shown = SetupWizard(Session(ReplayHost(load(name)), InlineRunner(), state=State(machine=name)))
     for task in (Task.DETECT, Task.PLAN, Task.DIAGNOSE):
         shown.session.begin(task)

@@ -12,7 +12,7 @@ from assistant.wizard.panels.export import PACK, PAGE, ExportPage
 from assistant.wizard.panels.install import draw_commands, draw_ready
 from assistant.wizard.panels.machine import draw_machine
 from assistant.wizard.panels.setup import SetupPage
-from assistant.wizard.panels.verify import draw_checks, plots
+from assistant.wizard.panels.verify import draw_checks
 
 __all__ = [
     "PACK",
@@ -28,7 +28,6 @@ __all__ = [
     "failure",
     "headline",
     "log_view",
-    "plots",
     "working",
 ]
 

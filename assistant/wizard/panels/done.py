@@ -18,7 +18,7 @@ from assistant.wizard import html
 from assistant.wizard.footer import Footer, OpenNotebook, Other
 from assistant.wizard.panels.base import Part
 from assistant.wizard.panels.install import draw_adding, draw_ready, draw_restart
-from assistant.wizard.panels.verify import draw_checks, plots
+from assistant.wizard.panels.verify import draw_checks
 from assistant.wizard.shared_widgets import Chips, Details, Drawing, Fold, make
 
 SAVE = "save"
@@ -68,7 +68,7 @@ class Done(Part):
         """Show what was verified, and what is being added."""
         if state.report:
             report = state.report
-            self.checks.draw(lambda: draw_checks(report) + plots(state))
+            self.checks.draw(lambda: draw_checks(report))
         self.where.draw(lambda: draw_ready(state))
         self.next.options = _next(state)
         self.adding.value = draw_adding(state.adding) if state.adding else html.NOTHING

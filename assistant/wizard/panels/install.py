@@ -11,12 +11,15 @@ from assistant.model.event import Step
 from assistant.model.finding import Severity
 from assistant.model.plan import Request
 from assistant.model.shell import command_line, shell_of
+from assistant.session.actions import Begin, Choose, Show
 from assistant.session.progress import rows
-from assistant.session.state import Adding, Phase, State, Task
-from assistant.views import change_rows
+from assistant.session.sources import from_another_index
+from assistant.session.state import Adding, Page, Phase, State, Task
+from assistant.views import change_rows, plan_title
 from assistant.wizard import html
+from assistant.wizard.footer import Footer, Other
 from assistant.wizard.panels.base import failure
-from assistant.wizard.stage import cancelled, failed_step
+from assistant.wizard.stage import cancelled, failed_step, repeated
 
 
 def draw_commands(state: State) -> Markup:
@@ -150,3 +153,15 @@ def draw_failed(state: State) -> Markup:
     }
     title = say("Cancelled") if cancelled(state) and step in {Step.DETECT, Step.PLAN} else titles[step]
     return html.heading(title) + failure(state, step)
+
+
+def offer_again(state: State) -> Footer:
+    """Offer to try again, beside it a plan whose index can be reached, and to look for the cause."""
+    place, others = from_another_index(state), []
+    if place is not None and state.planning:
+        name = say("Use {plan} instead", plan=plan_title(state.planning.plans[place]))
+        others.append(Other(label=name, actions=(Choose(index=place),)))
+    if not cancelled(state):
+        wrong = (Show(page=Page.WRONG), Begin(task=Task.DIAGNOSE))
+        others.append(Other(label=say("Find the cause"), actions=wrong))
+    return Footer(label=say("Try again"), actions=(Begin(task=repeated(state)),), others=tuple(others))

@@ -8,20 +8,20 @@ from functools import cached_property
 import ipywidgets as widgets
 
 from assistant.i18n import say
-from assistant.session.actions import Action, Begin, Show, Simulate
+from assistant.session.actions import Action, Begin, Simulate
 from assistant.session.reducer import blockers
 from assistant.session.session import Session
-from assistant.session.state import Page, State, Task
+from assistant.session.state import State, Task
 from assistant.wizard.footer import Footer, Other
 from assistant.wizard.panels.base import PageView, close_all, log_view
 from assistant.wizard.panels.change import Changes
 from assistant.wizard.panels.choice import draw_ready_to_install, draw_why
 from assistant.wizard.panels.done import Done, draw_done
-from assistant.wizard.panels.install import before, draw_commands, draw_failed, draw_working
+from assistant.wizard.panels.install import before, draw_commands, draw_failed, draw_working, offer_again
 from assistant.wizard.panels.offer import Offer
 from assistant.wizard.panels.purposes import Purposes
 from assistant.wizard.shared_widgets import Details, Drawing, Fold, make
-from assistant.wizard.stage import Stage, cancelled, repeated, stage, unplanned
+from assistant.wizard.stage import Stage, stage, unplanned, unresolved
 
 
 class SetupPage(PageView):
@@ -43,6 +43,7 @@ class SetupPage(PageView):
             Stage.FAILED: (self.lead, self.log, *changes),
         }
         self._unplanned = (self.lead, *self.purposes.parts, self.log, *changes)
+        self._unresolved = (self.lead, self.offer, *self.purposes.parts, self.why, self.log, *changes)
         self.parts = self._views[Stage.LOOKING]
 
     @cached_property
@@ -57,7 +58,7 @@ class SetupPage(PageView):
         now = stage(state)
         if now is Stage.DONE:
             self.done.update(state)
-        self.parts = self._unplanned if unplanned(state) else self._views[now]
+        self.parts = self._view(state)
         self.lead.value = draw_working(state) if now is Stage.WORKING else DRAWN[now](state)
         self.offer.draw(state)
         if state.planning and state.plan:
@@ -68,15 +69,18 @@ class SetupPage(PageView):
         self.purposes.update(state)
         self.changes.update(state)
 
+    def _view(self, state: State) -> tuple[widgets.Widget, ...]:
+        if unresolved(state):
+            return self._unresolved
+        return self._unplanned if unplanned(state) else self._views[stage(state)]
+
     def footer(self, state: State) -> Footer:
         """Offer to install, to try again, or to open a notebook."""
         now = stage(state)
         if now is Stage.DONE:
             return self.done.footer(state)
-        if now is Stage.FAILED:
-            wrong = Other(label=say("Find the cause"), actions=(Show(page=Page.WRONG), Begin(task=Task.DIAGNOSE)))
-            others = () if cancelled(state) else (wrong,)
-            return Footer(label=say("Try again"), actions=(Begin(task=repeated(state)),), others=others)
+        if now is Stage.FAILED or (unresolved(state) and not self.offer.installed):
+            return offer_again(state)
         if state.machine and state.plan:
             note = say("This is a simulation of another machine, so nothing can be installed.")
             back = Other(label=say("Back to this machine"), actions=(Simulate(machine=""),))

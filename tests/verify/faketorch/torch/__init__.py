@@ -14,6 +14,7 @@ import types
 import warnings
 
 FAULT = os.environ.get("FAKE_TORCH_FAULT", "")
+LARGE = 256  # rows of a matrix that only a measurement multiplies
 __version__ = "2.9.9+fake"
 version = types.SimpleNamespace(cuda="12.6", hip=None)
 _calls = {"matmul": 0}
@@ -97,12 +98,6 @@ class Tensor:
     def t(self):
         return self.made(self.array.T)
 
-    def copy_(self, other):
-        if FAULT == "slowcopy" and self.device.type == "cuda":
-            time.sleep(0.2)
-        self.array[:] = other.array
-        return self.cpu() if FAULT == "secretcopy" else self
-
     def contiguous(self):
         return self.made(np.ascontiguousarray(self.array))
 
@@ -127,7 +122,11 @@ class Tensor:
     def __matmul__(self, other):
         misbehave("matmul")
         _calls["matmul"] += 1
+        if FAULT == "slowmatmul" and self.device.type == "cuda":
+            time.sleep(0.2)
         product = self.array @ other.array
+        if FAULT == "secretlarge" and len(product) >= LARGE:
+            return Tensor(product, "cpu")
         if FAULT == "element" or (FAULT == "later" and _calls["matmul"] == 4):  # the last of the four runs
             product[-1, 3] *= 1.001
         if FAULT == "nan":
@@ -167,12 +166,8 @@ def from_numpy(array):
     return Tensor(array, "cpu")
 
 
-def ones(size, device):
+def ones(*size, device):
     return Tensor(np.ones(size, "float32"), device)
-
-
-def empty_like(tensor):
-    return Tensor(np.empty_like(tensor.array), tensor.device)
 
 
 def tanh(tensor):

@@ -1,4 +1,4 @@
-"""Checks of memory and measurements of speed of a full verification; `child.py` loads them as those of `checks.py`."""
+"""Checks of memory and speed of a full verification; `child.py` loads them as those of `checks.py`."""
 
 from __future__ import annotations
 
@@ -109,89 +109,30 @@ def check_small_kernels(target: Target) -> Result:
         return [result]
 
     right = target.measure(compute, [target.numpy.full(64, float(KERNELS))])
-    found = target.pace(compute)
-    found.update(rate=KERNELS / found["seconds"], unit="operators/s")
-    each = found["seconds"] / KERNELS
+    each = target.pace(compute) / KERNELS
     if right["status"] == "passed" and each > SLOW_KERNEL:
         right.update(status="slow", **target.explain("slow kernels", each=1e6 * each))
-    return {**right, "speed": found}
+    return right
 
 
-def speed_bandwidth(target: Target) -> Result:
-    """Copy a block that fits no cache from one place of the device's memory to another."""
-    size = (64 if target.kind == "cpu" else 256) * MEGABYTE
-
-    def make(where: Target) -> Compute:
-        source = where.torch.ones(size // 4, device=where.device)
-        goal = where.torch.empty_like(source)
-        return lambda: [goal.copy_(source)]
-
-    return target.speed(make, 2 * size / 1e9, "GB/s", bytes=2 * size, flops=0.0)
-
-
-def speed_matmul(target: Target, name: str) -> Result:
+def speed_matmul(target: Target) -> Result:
     """Multiply square matrices, as large as shows what the device can do."""
-    side, dtype = SMALLEST, getattr(target.torch, name)
+    side = SMALLEST
 
     def make(where: Target) -> Compute:
         own = side if where is target else min(side, CPU_LARGEST)
-        values = where.torch.ones(own, own, dtype=dtype, device=where.device)
+        values = where.torch.ones(own, own, device=where.device)
         return lambda: [values @ values]
 
-    while side < LARGEST and target.pace(make(target), budget=0.0)["best"] < LONG_ENOUGH:
+    while side < LARGEST and target.pace(make(target), budget=0.0) < LONG_ENOUGH:
         side *= 2
     flops, cpu_flops = 2.0 * side**3, 2.0 * min(side, CPU_LARGEST) ** 3
-    size = target.torch.empty(0, dtype=dtype).element_size()
-    work = {"flops": flops, "bytes": 3.0 * side**2 * size, "dtype": name}
-    return target.speed(make, flops / 1e9, "GFLOP/s", cpu_flops / 1e9, **work)
-
-
-def speed_conv2d(target: Target) -> Result:
-    """Convolve images as a network for pictures does."""
-    count = 2 if target.kind == "cpu" else 16
-
-    def make(where: Target) -> Compute:
-        images = where.torch.ones(count, 32, 64, 64, device=where.device)
-        kernels = where.torch.ones(32, 32, 3, 3, device=where.device)
-        return lambda: [where.torch.nn.functional.conv2d(images, kernels, padding=1)]
-
-    flops = 2.0 * count * 32 * 32 * 9 * 64 * 64
-    return target.speed(make, flops / 1e9, "GFLOP/s", flops=flops, bytes=8.0 * count * 32 * 64 * 64)
-
-
-def speed_attention(target: Target) -> Result:
-    """Attend over a sequence as a language model does."""
-    length = 256 if target.kind == "cpu" else 1024
-
-    def make(where: Target) -> Compute:
-        values = where.torch.ones(1, 8, length, 64, device=where.device)
-        attend = where.torch.nn.functional.scaled_dot_product_attention
-        return lambda: [attend(values, values, values)]
-
-    flops = 4.0 * 8 * length * length * 64
-    return target.speed(make, flops / 1e9, "GFLOP/s", flops=flops, bytes=16.0 * 8 * length * 64)
-
-
-def speed_softmax(target: Target) -> Result:
-    """Take the softmax of long rows, which memory holds up rather than arithmetic."""
-    rows = 4096 if target.kind == "cpu" else 8192  # more than a processor's caches hold
-
-    def make(where: Target) -> Compute:
-        values = where.torch.ones(rows, 2048, device=where.device)
-        return lambda: [where.torch.softmax(values, 1)]
-
-    return target.speed(make, 8.0 * rows * 2048 / 1e9, "GB/s", flops=5.0 * rows * 2048, bytes=8.0 * rows * 2048)
+    return target.speed(make, flops / 1e12, "TFLOP/s", cpu_flops / 1e12)
 
 
 CHECKS: Checks = {
     "out_of_memory": (check_out_of_memory, ("device",)),
     "memory": (check_memory, ("matmul",)),
     "small_kernels": (check_small_kernels, ("copy",)),
-    "speed.bandwidth": (speed_bandwidth, ("device",)),
-    "speed.matmul.float32": (lambda target: speed_matmul(target, "float32"), ("matmul",)),
-    "speed.matmul.float16": (lambda target: speed_matmul(target, "float16"), ("float16",)),
-    "speed.matmul.bfloat16": (lambda target: speed_matmul(target, "bfloat16"), ("bfloat16",)),
-    "speed.conv2d": (speed_conv2d, ("conv2d",)),
-    "speed.attention": (speed_attention, ("attention",)),
-    "speed.softmax": (speed_softmax, ("reductions",)),
+    "speed.matmul.float32": (speed_matmul, ("matmul",)),
 }
