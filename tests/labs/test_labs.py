@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from assistant.install import interpreter
-from assistant.labs import Lab, broken_labs, labs, new_lab, scene, try_lab
+from assistant.labs import Lab, broken_labs, lab_at, labs, new_lab, scene, try_lab
 from assistant.labs.notebook import names, notebook_of, text_of
 from assistant.model.errors import AssistantError, BadInput
 
@@ -23,6 +25,41 @@ def test_a_lab_is_what_its_author_promises(key, tmp_path, cpu_environment):
     """Broken at the start, diagnosed rightly, still broken after each wrong way, fixed by at least two right ones."""
     trial = try_lab(labs()[key], tmp_path, torch=cpu_environment.python)
     assert trial.faults == ()
+
+
+LEARNERS = range(150)
+
+
+def test_no_place_gives_the_right_cause_away():
+    """Over many learners it is in each place about as often, in each lab; a learner sees one order in both languages."""
+    overall = Counter()
+    for key, definition in labs().items():
+        orders = {name: list(definition.text(f"learner {name}", "en").causes) for name in LEARNERS}
+        places = Counter(order.index(definition.english.cause) for order in orders.values())
+        even = len(LEARNERS) / len(definition.english.causes)
+        assert all(0.6 * even < places[place] < 1.4 * even for place in range(len(definition.english.causes))), key
+        overall += places
+        again = {name: list(definition.text(f"learner {name}", "zh_CN").causes) for name in LEARNERS}
+        assert orders == again == {name: list(lab_at(key).text(f"learner {name}").causes) for name in LEARNERS}
+        assert list(definition.text().causes) == list(definition.text().causes)
+    assert all(0.3 < count / overall.total() < 0.37 for count in overall.values()), overall
+
+
+@pytest.mark.process
+def test_a_lab_shows_its_causes_in_the_learners_order(tmp_path):
+    """At each start, in the list to choose from and in the sentence about a wrong key; the key decides, not the place."""
+    shown = set()
+    for name in ("", "ann", "bob", "cem", "dan", "eve"):
+        lab = Lab("render-group", tmp_path / f"lab {name}", learner=name)
+        order = list(lab.text.causes)
+        assert re.findall(r"^- `([\w-]+)`: ", lab.start().text, re.MULTILINE) == order
+        assert re.findall(r"^- `([\w-]+)`: ", lab.reset().text, re.MULTILINE) == order
+        with pytest.raises(BadInput) as found:
+            lab.predict("bad-luck", "")
+        assert ", ".join(order) in str(found.value.hint)
+        assert "evidence proves it" in lab.predict("group-missing", "Permission denied").text
+        shown.add(order.index("group-missing"))
+    assert len(shown) > 1
 
 
 @pytest.mark.parametrize("name", names())
