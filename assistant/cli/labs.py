@@ -50,39 +50,16 @@ def _shown(key: str, text: LabText) -> dict[str, object]:
 
 @labs.command()
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option(
-    "--run", is_flag=True, help="Do again what each journal says, each command in a sandbox; else it is believed."
-)
-@click.option("--network", is_flag=True, help="Let the commands reach the network: some labs install packages.")
-@click.option("--index", metavar="URL|DIR", default="", help="Take packages from this index alone.")
-@click.option(
-    "--limit", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="How long one lab may take."
-)
-@click.option(
-    "--i-trust-these", "trusted", is_flag=True, help="Run them without a sandbox: they can do anything that you can."
-)
 @click.option("--csv", "as_csv", is_flag=True, help="Print a table with a row for each learner and lab.")
 @json_option
 @click.pass_context
-def check(  # noqa: PLR0913 - one for each option
-    context: click.Context,
-    folder: Path,
-    index: str,
-    limit: float | None,
-    *,
-    run: bool,
-    network: bool,
-    trusted: bool,
-    as_csv: bool,
-    as_json: bool,
-) -> None:
+def check(context: click.Context, folder: Path, *, as_csv: bool, as_json: bool) -> None:
     """Grade a folder of learners' notebooks."""
     from assistant.host.extras import require  # noqa: PLC0415 - the list of labs needs no extra
-    from assistant.labs import Rules, grade, prove  # noqa: PLC0415 - likewise
+    from assistant.labs import grade  # noqa: PLC0415 - likewise
 
     require("lab")
-    rules = Rules(trusted=trusted, network=network, source=index)
-    found = list(prove(folder, rules._replace(seconds=limit or rules.seconds))) if run else grade(folder)
+    found = grade(folder)
     if not found and not as_json:
         raise BadInput(
             _("There is no notebook in {folder}.", folder=folder),
@@ -94,12 +71,8 @@ def check(  # noqa: PLR0913 - one for each option
         echo(_table(found).rstrip())
     else:
         _draw(found)
-    solved = all(row.solved for row in found)
-    if run and not (network or index) and not solved:
-        echo(say("Labs that install packages cannot be solved without the network; allow it with --network."), err=True)
-    if not run:
-        echo(say("These points are claimed, not proved; prove them with --run."), err=True)
-    context.exit(0 if found and solved else 1)
+    echo(say("The points follow from the journals in the notebooks, which their owners can change."), err=True)
+    context.exit(0 if found and all(row.solved for row in found) else 1)
 
 
 @labs.command()
@@ -179,21 +152,8 @@ def course(folder: Path, keys: tuple[str, ...], roster: Path | None, exchange: P
     echo(say("The course is in {folder}; its README.md says how to go on.", folder=folder))
 
 
-@labs.command()
-@click.option(
-    "--shared", type=click.Path(path_type=Path), metavar="DIR", required=True, help="A new folder that all can read."
-)
-@click.option("--labs", "keys", multiple=True, metavar="KEY", help="A lab that will be played. Default: all.")
-def prepare(shared: Path, keys: tuple[str, ...]) -> None:
-    """Make one environment and one folder of wheels for all learners of a machine."""
-    from assistant.labs import prepare as make  # noqa: PLC0415 - `--help` needs no installer
-
-    made = make(shared, keys, lambda text: echo(render(text), err=True))
-    echo(say("Labs use it wherever this variable is set: {setting}", setting=made.setting))
-
-
 def _table(found: Sequence[Grade]) -> str:
-    columns = ("learner", "lab", "points", "solved", "proved", "hints", "misses", "aids", "minutes")
+    columns = ("learner", "lab", "points", "solved", "hints", "misses", "aids", "minutes")
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
     writer.writerow([*columns, "remarks", "notebook"])
@@ -210,14 +170,11 @@ def _remarks(row: Grade) -> str:
 def _draw(found: Sequence[Grade]) -> None:
     from assistant.cli.table import draw_rows  # noqa: PLC0415 - --json need not load the drawing library
 
-    words = {
-        (True, True): say("fixed"),
-        (True, False): say("claimed"),
-        (False, True): say("not fixed"),
-        (False, False): say("not fixed"),
-    }
     rows = [
-        (row.learner, row.lab, "\n".join(filter(None, [words[row.solved, row.proved], _remarks(row)])), str(row.points))
-        for row in found
+        (row.learner, row.lab, "\n".join(filter(None, [_result(row), _remarks(row)])), str(row.points)) for row in found
     ]
     draw_rows((say("Learner"), say("Lab"), say("Result"), say("Points")), rows)
+
+
+def _result(row: Grade) -> str:
+    return say("fixed") if row.solved else say("not fixed")

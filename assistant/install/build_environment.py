@@ -77,7 +77,7 @@ def variables(toolchain: Toolchain, compiler: Compiler, environment: Path, work:
         }
         settings |= {"TORCH_CUDA_ARCH_LIST": ";".join(toolchain.cards)} if toolchain.cards else {}
         settings |= {"CUDAHOSTCXX": compiler.cxx} if compiler.cxx else {}  # CMake's; PyTorch hands CC to nvcc
-    seen = clean_environment(work, network=False)
+    seen = clean_environment(work)
     own = () if os.name != "nt" else (seen.get("PATH", ""),)  # Windows keeps its programs in many places
     seen["PATH"] = os.pathsep.join(dict.fromkeys((*map(str, places), *(own or SYSTEM_PATH))))
     seen.pop("LD_LIBRARY_PATH", None)  # it may lead to another CUDA

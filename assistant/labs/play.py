@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
@@ -19,7 +19,7 @@ from assistant.host.recording import ReplayHost
 from assistant.i18n import _, say
 from assistant.install import is_environment, look_at
 from assistant.labs.definition import FILE_BYTES, Definition, LabText
-from assistant.labs.scene import Outcome, Runner, Scene, environment_with_torch, run_here
+from assistant.labs.scene import Outcome, Scene, package_sources
 from assistant.machines import load
 from assistant.model.errors import BadInput
 from assistant.model.finding import Diagnosis
@@ -33,7 +33,7 @@ TITLES = {"linux": "Linux", "windows": "Windows", "macos": "macOS"}
 
 
 class Play:
-    """A lab in a folder, in a learner's variant; `sources` are variables that say where packages come from."""
+    """A lab in a folder, in a learner's variant; `torch` is a Python that has torch."""
 
     def __init__(
         self,
@@ -42,22 +42,16 @@ class Play:
         learner: str = "",
         *,
         torch: str = "",
-        find_torch: Callable[[], str] = environment_with_torch,
-        runner: Runner = run_here,
-        sources: Mapping[str, str] | None = None,
     ) -> None:
         self.definition, self.learner = definition, learner
         self._program = definition.program
-        self._sources = sources or {}
-        self.scene = Scene(
-            folder, definition.folder, definition.values(learner), torch=torch, find_torch=find_torch, runner=runner
-        )
+        self.scene = Scene(folder, definition.folder, definition.values(learner), torch=torch)
         self.scene.pythons = definition.english.python
         self.scene.names = self._given("names")
         self._set_variables()
 
     def _set_variables(self) -> None:
-        self.scene.variables = {**self._sources, **self._given("variables")}
+        self.scene.variables = {**package_sources(), **self._given("variables")}
 
     def _given(self, name: str) -> Mapping[str, str]:
         function = getattr(self._program, name)

@@ -12,7 +12,6 @@ from assistant.i18n import Message, Text, _, render
 from assistant.labs.definition import FILE_BYTES, PROGRAM, Definition, LabText, Translation, Way
 from assistant.labs.journal import proves
 from assistant.labs.play import Play
-from assistant.labs.scene import package_sources
 from assistant.model.errors import AssistantError
 from assistant.model.record import Record
 
@@ -39,7 +38,7 @@ def try_lab(definition: Definition, folder: Path, *, torch: str = "") -> Trial:
     try:
         faults += [*_unwritten(definition)]
         for number, learner in enumerate(_learners(definition)):
-            play = Play(definition, folder / f"lab {number}", learner, torch=torch, sources=package_sources())
+            play = Play(definition, folder / f"lab {number}", learner, torch=torch)
             faults += _played(play)
     except AssistantError as error:
         faults.append(error.message)

@@ -31,7 +31,7 @@ LEARNERS = range(150)
 
 
 def test_no_place_gives_the_right_cause_away():
-    """Over many learners it is in each place about as often, in each lab; a learner sees one order in both languages."""
+    """Over many learners each place holds it about as often, in each lab; both languages show a learner one order."""
     overall = Counter()
     for key, definition in labs().items():
         orders = {name: list(definition.text(f"learner {name}", "en").causes) for name in LEARNERS}
@@ -47,7 +47,7 @@ def test_no_place_gives_the_right_cause_away():
 
 @pytest.mark.process
 def test_a_lab_shows_its_causes_in_the_learners_order(tmp_path):
-    """At each start, in the list to choose from and in the sentence about a wrong key; the key decides, not the place."""
+    """At each start, in the list to choose from and after a wrong key; the key decides, not the place."""
     shown = set()
     for name in ("", "ann", "bob", "cem", "dan", "eve"):
         lab = Lab("render-group", tmp_path / f"lab {name}", learner=name)
