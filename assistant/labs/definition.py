@@ -72,7 +72,7 @@ class LabText(Translation, frozen=True, kw_only=True):
     diagnosis: str = ""
     order: int = 1000
     files: tuple[str, ...] = ()
-    systems: tuple[Literal["linux", "windows", "macos", "browser"], ...] = ("linux", "windows", "macos")
+    systems: tuple[Literal["linux", "windows", "macos"], ...] = ("linux", "windows", "macos")
     python: str = ""
     needs: tuple[str, ...] = ()
     machine: str = ""

@@ -14,7 +14,7 @@ from assistant.detect import detect
 from assistant.diagnose import read_log
 from assistant.host.extras import lacking
 from assistant.host.files import read_plain
-from assistant.host.live import IN_BROWSER, LiveHost
+from assistant.host.live import LiveHost
 from assistant.host.recording import ReplayHost
 from assistant.i18n import _, say
 from assistant.install import is_environment, look_at
@@ -98,12 +98,12 @@ class Play:
 
 def needs_of(text: LabText) -> str:
     """Return where a lab can be played, where not everywhere, as a short text."""
-    systems = _titles(text) if len(_titles(text)) < len(TITLES) else []
+    systems = _titles(text) if len(text.systems) < len(TITLES) else []
     return ", ".join([*systems, *filter(None, [_pythons(text.python)])])
 
 
 def _titles(text: LabText) -> list[str]:
-    return [TITLES[one] for one in text.systems if one in TITLES]
+    return [TITLES[one] for one in text.systems]
 
 
 def _pythons(wanted: str) -> str:
@@ -116,12 +116,7 @@ def _pythons(wanted: str) -> str:
 
 def check_system(text: LabText) -> None:
     """Raise `BadInput` on a system where a lab cannot be played, `WorkFailed` where the assistant lacks a package."""
-    if IN_BROWSER and "browser" not in text.systems:
-        raise BadInput(
-            _("The lab “{title}” cannot be played in a browser.", title=text.title),
-            hint=_("Play it in JupyterLab on a computer."),
-        )
-    if not IN_BROWSER and SYSTEMS.get(sys.platform, "linux") not in text.systems:
+    if SYSTEMS.get(sys.platform, "linux") not in text.systems:
         raise BadInput(
             _(
                 "The lab “{title}” can be played on {systems} alone.",

@@ -17,14 +17,13 @@ from packaging.version import Version
 
 from assistant.host.files import discard_folder, read_plain, write_whole
 from assistant.host.folders import user_cache
-from assistant.host.live import IN_BROWSER, LiveHost
+from assistant.host.live import LiveHost
 from assistant.host.lock import Lock
 from assistant.host.process import Isolation, stream
 from assistant.host.sandbox import LONGEST_LINE
 from assistant.host.telemetry import for_child
 from assistant.i18n import STARTED_AS, _, say, verbatim
 from assistant.install import Sources, interpreter
-from assistant.labs.in_page import run_in_page
 from assistant.labs.installed import altered, consists_of
 from assistant.labs.variants import put_in
 from assistant.model.errors import BadInput, WorkFailed
@@ -59,9 +58,7 @@ class Outcome(NamedTuple):
 
 
 def run_here(argv: list[str], variables: Mapping[str, str], folder: Path, limit: float) -> Outcome:
-    """Run a command as this user; past its limit it ends with 124. In a browser it runs here, without a limit."""
-    if IN_BROWSER:
-        return Outcome(*run_in_page(argv, {**PLAIN, **variables}, folder))
+    """Run a command as this user; past its limit it ends with 124."""
     lines: list[str] = []
     known = {name: value for name, value in for_child({**PLAIN, **variables}).items() if name not in COLOURS}
     apart = Isolation(known, folder, LONGEST_LINE, lambda _pid: False)
@@ -107,7 +104,7 @@ def install_torch(own: Path, target: Path) -> None:
 @cache
 def package_sources() -> dict[str, str]:
     """Return the variables by which uv takes packages from where this user's pip does: mirror, proxy, certificates."""
-    found = {} if IN_BROWSER else Sources(LiveHost()).environment
+    found = Sources(LiveHost()).environment
     return {name: value for name, value in found.items() if name != "PYTHONSAFEPATH"}
 
 
