@@ -166,7 +166,6 @@ PRINTERS = (
     "install/programs/",
     "labs/library/",
     "labs/programs/",
-    "labs/template/",
     "onnx/child.py",
     "runtime/",
     "start.py",
@@ -267,7 +266,6 @@ WRITERS = {
     "verify/child.py": "it runs in another environment, and asks the kernel to count anew",
     "labs/library/": "they run in other environments",
     "labs/programs/": "they run in other environments",
-    "labs/template/": "it runs in another process",
 }
 
 
@@ -364,7 +362,7 @@ MODULES_OF = {"nvidia-ml-py": "pynvml", "protobuf": "google", "pyyaml": "yaml"}
 # What a person or an environment other than the assistant's own brings, and is imported only where it is found.
 ELSEWHERE = {"torch", "torch_directml", "onnxruntime", "babel"}
 # Programs for other environments, files that users copy, and what the translations are made with.
-NOT_OURS = ("install/programs/", "labs/library/", "labs/programs/", "labs/template/", "runtime/", "locale/")
+NOT_OURS = ("install/programs/", "labs/library/", "labs/programs/", "runtime/", "locale/")
 # Rooms whose modules only run where an extra is installed; a module of any other room may import the core alone.
 EXTRA_OF_ROOM = {"onnx/": "onnx", "wizard/": "lab", "labs/course/grading": "course", "labs/": "lab", "mcp/": "mcp"}
 # Where the core asks first whether the package is there, and does without it otherwise.

@@ -1,4 +1,4 @@
-"""`assistant labs`: the list of labs, the grades of a folder of learners' notebooks, and tools for authors."""
+"""`assistant labs`: the list of labs, their notebooks and courses, and the grades of learners' notebooks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import csv
 import io
 from collections.abc import Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
@@ -29,10 +28,8 @@ def labs() -> None:
 @json_option
 def list_labs(*, as_json: bool) -> None:
     """List the labs: how long each takes, and what it needs."""
-    from assistant.labs import broken_labs, labs, needs_of  # noqa: PLC0415 - `--help` needs no notebook library
+    from assistant.labs import labs, needs_of  # noqa: PLC0415 - `--help` needs no notebook library
 
-    for error in broken_labs():
-        echo(render(sentences([error.message, error.hint])), err=True)
     if as_json:
         echo_json([_shown(key, definition.text()) for key, definition in labs().items()])
         return
@@ -73,43 +70,6 @@ def check(context: click.Context, folder: Path, *, as_csv: bool, as_json: bool) 
         _draw(found)
     echo(say("The points follow from the journals in the notebooks, which their owners can change."), err=True)
     context.exit(0 if found and all(row.solved for row in found) else 1)
-
-
-@labs.command()
-@click.argument("key")
-@click.argument("folder", type=click.Path(path_type=Path), default=".")
-def new(key: str, folder: Path) -> None:
-    """Write a lab of your own that works, to be changed into another."""
-    from assistant.labs import new_lab  # noqa: PLC0415 - `--help` needs no notebook library
-
-    place = new_lab(key, folder)
-    command = f"assistant labs test {place}"
-    echo(say("The lab is in {folder}. Change its files, and try it: {command}", folder=place, command=command))
-
-
-@labs.command("test")
-@click.argument("places", metavar="FOLDER|KEY…", nargs=-1, required=True)
-@click.option("--torch", metavar="PYTHON", default="", help="A Python that has torch; else one is found or made.")
-@json_option
-@click.pass_context
-def test_labs(context: click.Context, places: tuple[str, ...], torch: str, *, as_json: bool) -> None:
-    """Try labs: each breaks, refuses its wrong ways, takes its right ones, in two languages."""
-    from assistant.labs import lab_at, try_lab  # noqa: PLC0415 - `--help` needs no notebook library
-
-    found = []
-    for place in places:
-        definition = lab_at(place)
-        with TemporaryDirectory(prefix="labs-", ignore_cleanup_errors=True) as folder:
-            trial = try_lab(definition, Path(folder), torch=torch)
-        found.append(trial)
-        if not as_json:
-            count = len(trial.faults)
-            echo(say("{key}: {count} faults, {seconds:.0f} s", key=trial.key, count=count, seconds=trial.seconds))
-            for fault in trial.faults:
-                echo(f"- {render(fault)}")
-    if as_json:
-        echo_json(tuple(found))
-    context.exit(1 if any(trial.faults for trial in found) else 0)
 
 
 @labs.command()

@@ -37,8 +37,8 @@ CAPTURED_BYTES = 1 << 20  # of a file that an editor has changed
 class Lab:
     """A lab by its key, in a folder of the user's cache, or in `folder`; `torch` is a Python that has torch.
 
-    `learner` draws the variant of the lab that is played. `language` is "en" or "zh_CN"; the system's by default.
-    Raises `BadInput` for an unknown key.
+    `learner` is whose score it is, and decides the order of the causes. `language` is "en" or "zh_CN"; the system's by
+    default. Raises `BadInput` for an unknown key.
     """
 
     def __init__(

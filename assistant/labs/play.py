@@ -33,7 +33,7 @@ TITLES = {"linux": "Linux", "windows": "Windows", "macos": "macOS"}
 
 
 class Play:
-    """A lab in a folder, in a learner's variant; `torch` is a Python that has torch."""
+    """A lab in a folder; `torch` is a Python that has torch."""
 
     def __init__(
         self,
@@ -45,7 +45,8 @@ class Play:
     ) -> None:
         self.definition, self.learner = definition, learner
         self._program = definition.program
-        self.scene = Scene(folder, definition.folder, definition.values(learner), torch=torch)
+        self.scene = Scene(folder, definition.folder, torch=torch)
+        self.scene.machine = definition.english.machine
         self.scene.pythons = definition.english.python
         self.scene.names = self._given("names")
         self._set_variables()

@@ -25,7 +25,6 @@ from assistant.host.telemetry import for_child
 from assistant.i18n import STARTED_AS, _, say, verbatim
 from assistant.install import Sources, interpreter
 from assistant.labs.installed import altered, consists_of
-from assistant.labs.variants import put_in
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.parsers.decode import without_colours
 from assistant.session.store import Store
@@ -109,23 +108,22 @@ def package_sources() -> dict[str, str]:
 
 
 class Scene:
-    """The folder of one lab: `library` is the lab's own folder, `values` are those of its variant.
+    """The folder of one lab: `library` is the lab's own folder.
 
-    `faults` are the lab's sentences, `variables` are there for all commands, `names` stand for what else a learner may
-    type, `pythons` limits the Python of the lab's environments. `torch` is the Python of an environment with torch,
-    made when needed.
+    `machine` is the recorded machine that is played, `faults` are the lab's sentences, `variables` are there for all
+    commands, `names` stand for what else a learner may type, `pythons` limits the Python of the lab's environments.
+    `torch` is the Python of an environment with torch, made when needed.
     """
 
     def __init__(
         self,
         folder: Path,
         library: Path,
-        values: Mapping[str, str] | None = None,
         *,
         torch: str = "",
     ) -> None:
         self.folder, self.library = folder.resolve(), library
-        self.values: Mapping[str, str] = values or {}
+        self.machine = ""
         self.faults: Mapping[str, str] = {}
         self.variables: Mapping[str, str] = {}
         self.names: Mapping[str, str] = {}
@@ -140,7 +138,7 @@ class Scene:
 
     def wrong(self, fault: str, **params: object) -> str:
         """Return one of the lab's own sentences about what is wrong, with its placeholders filled."""
-        return put_in(self.faults[fault], {**self.values, **{name: str(value) for name, value in params.items()}})
+        return self.faults[fault].format(**params)
 
     @staticmethod
     def fails(outcome: Outcome) -> str:

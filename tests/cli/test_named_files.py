@@ -122,10 +122,8 @@ NO_TEXT = {  # written, or no text
     ("contribute", "--to"),
     ("labs check", "folder"),
     ("labs course", "folder"),
-    ("labs new", "folder"),
     ("labs notebooks", "folder"),
     ("labs notebooks", "--answers"),
-    ("labs test", "places"),
     ("rules new", "file"),
 }
 PLAN = Plan(backend=Backend.CPU, variant="cpu", torch="2.15.0", python="3.12")

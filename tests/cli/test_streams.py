@@ -71,9 +71,7 @@ ARGUMENTS = {
     "labs list": "",
     "labs check": "{folder}",
     "labs course": "{new} --labs unknown",
-    "labs new": "No-Key {new}",
     "labs notebooks": "{new}",
-    "labs test": "unknown",
 }
 # Commands whose JSON is the same whenever it is asked for; others tell of this machine as it is now.
 LASTING = [

@@ -9,13 +9,13 @@ import nbformat
 import pytest
 from refused import refused
 
-from assistant.labs import Lab, grade, labs, new_lab
+from assistant.labs import Lab, grade, labs
 from assistant.labs.answer import MIME
 from assistant.model.errors import BadInput
 
 pytestmark = pytest.mark.process
-GENUINE = "pip install --no-cache-dir --index-url upstream/simple lab-demo"
-EVIDENCE = ("other-file", "Expected sha256")
+MENDS = "pip install --no-index --find-links wheels torchvision==0.27.0"
+EVIDENCE = ("companion-of-other-release", "torch==2.13.0")
 
 
 def entry(kind, content="", text="", time=0.0):
@@ -39,7 +39,7 @@ def notebook(path, *told, cell="lab.check()"):
     return path
 
 
-def submission(journal, lab="wrong-hash", learner="ann", **more):
+def submission(journal, lab="companion-pair", learner="ann", **more):
     """Make what a check leaves in a notebook."""
     return {"lab": lab, "learner": learner, "journal": journal, **more}
 
@@ -51,7 +51,7 @@ def rows(found):
 
 def test_points_follow_from_the_journal_within_bounds(tmp_path):
     """The last check of each lab counts; no number can be claimed; what no honest journal shows is marked."""
-    run = entry("run", GENUINE)
+    run = entry("run", MENDS)
     hints = [entry("hint", "-50")] * 9
     notebook(tmp_path / "ann.ipynb", submission(honest(run)[:-1]), submission(honest(run)))
     notebook(tmp_path / "bob.ipynb", submission(honest(*hints, run), learner="bob"))
@@ -74,12 +74,12 @@ def test_points_follow_from_the_journal_within_bounds(tmp_path):
 
 def test_an_honest_learner_gets_the_points_that_the_notebook_showed(tmp_path):
     """Handed in and graded, whatever the folder was named; a reset is not forgotten, and no cell runs."""
-    lab = Lab("wrong-hash", tmp_path / "somewhere" / "a lab", learner="ann")
+    lab = Lab("companion-pair", tmp_path / "somewhere" / "a lab", learner="ann")
     lab.start()
     lab.predict(*EVIDENCE)
     lab.hint()
     lab.reset()
-    lab.run(f"pip install --no-cache-dir --index-url '{lab.scene.folder}/upstream/simple' lab-demo")
+    lab.run(f"pip install --no-index --find-links '{lab.scene.folder}/wheels' torchvision==0.27.0")
     told = lab.check()
     assert told.text.startswith("**Fixed: 8 of 10 points.**")
     handed_in = tmp_path / "class" / "ann" / "lab.ipynb"
@@ -91,20 +91,20 @@ def test_an_honest_learner_gets_the_points_that_the_notebook_showed(tmp_path):
 
 def test_what_an_editor_changed_is_handed_in_too(tmp_path):
     """A lab's own file that was changed without `write` is taken into the journal by the check."""
-    lab = Lab(str(new_lab("ours", tmp_path)), tmp_path / "lab")
+    lab = Lab("render-group", tmp_path / "lab")
     lab.start()
-    (lab.scene.folder / "settings.json").write_text("{}")
+    (lab.scene.folder / "compose.yaml").write_text("{}")
     journal = lab.check()._repr_mimebundle_()[MIME]["journal"]
-    assert [(one["kind"], one.get("content", "")) for one in journal][1:-1] == [("write", "settings.json")]
+    assert [(one["kind"], one.get("content", "")) for one in journal][1:-1] == [("write", "compose.yaml")]
 
 
 def test_the_command_prints_tables(tmp_path):
     """A row for each learner and lab, with all columns; that journals can be changed is said."""
-    notebook(tmp_path / "=ann" / "x.ipynb", submission(honest(entry("run", GENUINE)), learner="=ann"))
+    notebook(tmp_path / "=ann" / "x.ipynb", submission(honest(entry("run", MENDS)), learner="=ann"))
     done = forked.run("labs", "check", tmp_path, "--csv")
     assert (done.returncode, "which their owners can change" in done.stderr) == (0, True)
     assert done.stdout.splitlines()[0] == "learner,lab,points,solved,hints,misses,aids,minutes,remarks,notebook"
-    assert done.stdout.splitlines()[1].startswith("'=ann,wrong-hash,10,True,0,0,0,3,")
+    assert done.stdout.splitlines()[1].startswith("'=ann,companion-pair,10,True,0,0,0,3,")
     (row,) = json.loads(forked.run("labs", "check", tmp_path, "--json").stdout)
     assert {"learner", "lab", "points", "solved", "hints", "misses", "minutes", "fault"} <= row.keys()
     refused(forked.run("labs", "check", tmp_path / "nowhere"), 2, "is not a folder")
