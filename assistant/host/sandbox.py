@@ -33,7 +33,6 @@ PASSED = {
     "PROGRAMW6432", "DRIVERDATA", "OS", "NUMBER_OF_PROCESSORS", "PROCESSOR_ARCHITECTURE", "PROCESSOR_IDENTIFIER",
 }  # fmt: skip
 GROUP_MEMORY = "/sys/fs/cgroup/memory.max"  # a container's share, where it has one
-THREADS = 16  # of a process: the system counts them, not processes
 THREAD_BYTES = 128 << 20  # an arena of glibc's malloc (64 MB), a stack, and buffers of a BLAS
 KEPT_LINES = 200
 LONGEST_LINE = 1 << 16

@@ -183,12 +183,9 @@ class Scene:
         """Return the interpreter of one of the scene's environments."""
         return interpreter(self.folder / name)
 
-    def venv(self, name: str = "env", *, version: str = "", beside_torch: bool = False, seed: bool = False) -> None:
-        """Make an environment, with another Python by `version`, and with a pip of its own by `seed`.
-
-        `beside_torch` lets it see the packages of torch's.
-        """
-        base = version or self._base(self.torch if beside_torch else "")
+    def venv(self, name: str = "env", *, beside_torch: bool = False, seed: bool = False) -> None:
+        """Make an environment, with a pip of its own by `seed`; `beside_torch` lets it see the packages of torch's."""
+        base = self._base(self.torch if beside_torch else "")
         target = str(self.folder / name)
         # The pip that comes with a Python needs no network; Debian's Python comes without.
         if not seed or self.call(base, "-m", "venv", target).status:

@@ -131,6 +131,3 @@ async def list_recipes(context: Here) -> CallToolResult:
 async def show_recipe(context: Here, name: Line) -> CallToolResult:
     """Tell everything that is known of a recipe, with the sources."""
     return await worked(context, lambda _job: recipe_of(name))
-
-
-QUESTIONS = (detect, plan, diagnose, doctor, list_recipes, show_recipe)

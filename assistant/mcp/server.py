@@ -66,8 +66,8 @@ def server(options: dict[str, Any]) -> MCPServer[Desk]:
     )
     for tool in READERS:
         made.add_tool(tool, annotations=ToolAnnotations(read_only_hint=True))
-    for tool in RUNNERS:
-        made.add_tool(tool, annotations=ToolAnnotations(read_only_hint=False, destructive_hint=False))
+    for runner in RUNNERS:
+        made.add_tool(runner, annotations=ToolAnnotations(read_only_hint=False, destructive_hint=False))
     made.add_tool(carry_out, annotations=ToolAnnotations(read_only_hint=False, destructive_hint=True))
     made.resource(SKILL_ADDRESS, name="SKILL.md", title="How to work with these tools", mime_type="text/markdown")(
         skill
