@@ -13,12 +13,12 @@ from datetime import date, datetime, timedelta
 from functools import cache
 from pathlib import Path
 
+from assistant.catalog.limits import limits_of
 from packaging.version import InvalidVersion, Version
 
 from assistant import __version__
 from assistant.catalog import load_catalog
 from assistant.catalog.identity import CardTables, identified, identify_name, name_key
-from assistant.catalog.limits import limits_of
 from assistant.catalog.tables import read_tables
 from assistant.detect import detect
 from assistant.host.files import read_plain

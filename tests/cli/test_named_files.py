@@ -108,10 +108,8 @@ NO_TEXT = {  # written, or no text
     ("contribute", "--to"),
     ("labs check", "folder"),
     ("labs course", "folder"),
-    ("labs new", "folder"),
     ("labs notebooks", "folder"),
     ("labs notebooks", "--answers"),
-    ("labs test", "places"),
 }
 PLAN = Plan(backend=Backend.CPU, variant="cpu", torch="2.15.0", python="3.12")
 ABOUT = {"title": "CPU", "lock": "pylock.toml", "python": "3.12", "platform": "linux-x86_64"}

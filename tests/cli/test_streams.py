@@ -63,10 +63,7 @@ ARGUMENTS = {
     "labs list": "",
     "labs check": "{folder}",
     "labs course": "{new} --labs unknown",
-    "labs new": "No-Key {new}",
     "labs notebooks": "{new}",
-    "labs prepare": "--shared {new} --labs unknown",
-    "labs test": "unknown",
 }
 # Commands whose JSON is the same whenever it is asked for; others tell of this machine as it is now.
 LASTING = [

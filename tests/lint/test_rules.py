@@ -86,7 +86,6 @@ PRINTERS = (
     "install/programs/",
     "labs/library/",
     "labs/programs/",
-    "labs/template/",
     "onnx/child.py",
     "runtime/",
     "start.py",
@@ -101,7 +100,6 @@ WRITERS = {
     "verify/child.py": "it runs in another environment, and asks the kernel to count anew",
     "labs/library/": "they run in other environments",
     "labs/programs/": "they run in other environments",
-    "labs/template/": "it runs in another process",
 }
 
 
