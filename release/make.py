@@ -1,14 +1,10 @@
 # /// script
 # requires-python = ">=3.11"
 # dependencies = [
-#   "torch-setup-assistant",  # reads the tables of the catalogue and brings them up to date
-#   "uv",                     # builds, checks and installs
+#   "uv",  # builds, checks and installs
 # ]
-#
-# [tool.uv.sources]
-# torch-setup-assistant = { path = "..", editable = true }
 # ///
-"""Build and try what a release publishes: `uv run release/make.py assistant|catalogue FOLDER [--tag v0.2.0]`.
+"""Build and try what a release publishes: `uv run release/make.py FOLDER [--tag v0.2.0]`.
 
 It builds from the commit that is checked out and from nothing else, so that the same commit gives the same bytes, and
 refuses what should not become a release. It publishes nothing: the workflows do, from a tag.
@@ -33,7 +29,6 @@ from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).resolve().parent.parent
 CONSTRAINTS = "release/constraints.txt"  # the releases of what builds: another hatchling may write other bytes
-TABLES = {"assistant": "pyproject.toml", "catalogue": "catalogue/pyproject.toml"}
 UV = (sys.executable, "-m", "uv")
 REPLAYED = "linux-ubuntu2404-rtx4090"  # the recorded machine that the built wheel must plan for
 NEWEST = r"^## (?P<version>\S+) - (?P<day>.+)$"  # the first heading of CHANGELOG.md: "## 0.2.0 - 2026-12-01"
@@ -42,21 +37,18 @@ NEWEST = r"^## (?P<version>\S+) - (?P<day>.+)$"  # the first heading of CHANGELO
 def main() -> None:
     """Check the commit, build, check what came of it, and list it."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("name", choices=["assistant", "catalogue"])
     parser.add_argument("folder", type=Path, help="where the wheel and the source archive are written")
     parser.add_argument("--tag", help="the tag that is released, such as v0.2.0; without one it is a rehearsal")
-    wanted, further = parser.parse_known_args()  # the catalogue's build has options of its own
-    if further and wanted.name == "assistant":
-        parser.error(f"unknown options: {' '.join(further)}")
-    if said := refusal(wanted.name, wanted.tag):
+    wanted = parser.parse_args()
+    if said := refusal(wanted.tag):
         sys.exit(f"Nothing was built: {said}")
     if wanted.folder.exists() and any(path.name != ".gitignore" for path in wanted.folder.iterdir()):
         sys.exit(f"Nothing was built: {wanted.folder} is not empty; all that lies there would be published.")
     target = wanted.folder.resolve()
     with TemporaryDirectory() as scratch:
-        files = build(wanted.name, Path(scratch), further)
-        check(wanted.name, files)
-        try_out(wanted.name, files, Path(scratch))
+        files = build(Path(scratch))
+        check(files)
+        try_out(files, Path(scratch))
         os.chdir(ROOT)  # Windows removes no folder in which a program works
         target.mkdir(parents=True, exist_ok=True)
         for path in files:
@@ -65,11 +57,11 @@ def main() -> None:
     sys.stdout.write("Would be published on PyPI; nothing was. The workflow in .github/workflows does that.\n")
 
 
-def refusal(name: str, tag: str | None) -> str:
+def refusal(tag: str | None) -> str:
     """Return why this commit should not be released, in a sentence; "" where nothing speaks against it."""
     if changed := git("status", "--porcelain").splitlines():
         return f"{len(changed)} files differ from the commit, such as {changed[0][3:]}; commit or remove them."
-    return of_version(tag) if name == "assistant" else ""
+    return of_version(tag)
 
 
 def of_version(tag: str | None) -> str:
@@ -121,7 +113,7 @@ def run(words: Sequence[object], **variables: str) -> str:
     return done.stdout
 
 
-def build(name: str, scratch: Path, options: Sequence[str]) -> list[Path]:
+def build(scratch: Path) -> list[Path]:
     """Build a source archive, and a wheel from it, from the files of the commit; return both."""
     tree, folder = scratch / "tree", scratch / "dist"
     packed = subprocess.run(["git", "-C", ROOT, "archive", "HEAD"], stdout=subprocess.PIPE, check=True).stdout
@@ -129,29 +121,24 @@ def build(name: str, scratch: Path, options: Sequence[str]) -> list[Path]:
         files.extractall(tree, filter="data")
     os.chdir(tree)  # the path of the constraints may hold no spaces
     fixed = {"SOURCE_DATE_EPOCH": git("log", "-1", "--format=%ct").strip(), "UV_BUILD_CONSTRAINT": CONSTRAINTS}
-    if name == "assistant":
-        run([*UV, "build", "--out-dir", folder], **fixed)
-    else:
-        command = [sys.executable, "catalogue/build.py", folder, *options]
-        sys.stdout.write(run(command, **fixed, PYTHONPATH=str(tree)))
+    run([*UV, "build", "--out-dir", folder], **fixed)
     return sorted(path for path in folder.iterdir() if path.suffix in {".gz", ".whl"})
 
 
-def check(name: str, files: Sequence[Path]) -> None:
+def check(files: Sequence[Path]) -> None:
     """Let two linters look for what PyPI would refuse, and for what does not belong into a wheel."""
     wheels = [path for path in files if path.suffix == ".whl"]
     run([*UV, "tool", "run", "--from", "twine>=6", "twine", "check", "--strict", *files])
     linter = "check-wheel-contents"
-    run([*UV, "tool", "run", "--from", f"{linter}>=0.6", linter, "--config", TABLES[name], *wheels])
+    run([*UV, "tool", "run", "--from", f"{linter}>=0.6", linter, "--config", "pyproject.toml", *wheels])
 
 
-def try_out(name: str, files: Sequence[Path], scratch: Path) -> None:
-    """Install the wheel into an empty environment, the catalogue's beside the assistant of the commit, and plan."""
+def try_out(files: Sequence[Path], scratch: Path) -> None:
+    """Install the wheel into an empty environment, and plan."""
     wheel = next(path for path in files if path.suffix == ".whl")
     place = scratch / "env"
     run([*UV, "venv", "--python", sys.executable, place])
-    wanted = [wheel, scratch / "tree"] if name == "catalogue" else [wheel]
-    run([*UV, "pip", "install", "--python", place, *wanted])
+    run([*UV, "pip", "install", "--python", place, wheel])
     homes = dict.fromkeys(("XDG_DATA_HOME", "XDG_STATE_HOME", "LOCALAPPDATA"), str(scratch / "home"))
     program = place / ("Scripts" if sys.platform == "win32" else "bin") / "torch-setup-assistant"
     sys.stdout.write(run([program, "plan", "--replay", REPLAYED], **homes))

@@ -151,7 +151,7 @@ def test_no_file_names_this_checkout():
 
 def _tracked() -> Iterator[Path]:
     """Name the project's own text files."""
-    folders = (".github", "ansible", "assistant", "binder", "catalogue", "installer", "notebooks", "release", "tests")
+    folders = (".github", "ansible", "assistant", "binder", "installer", "notebooks", "release", "tests")
     files = [path for folder in folders for path in (ROOT / folder).rglob("*")] + list(ROOT.glob("*.*"))
     kept = {".py", ".sh", ".ps1", ".js", ".css", ".md", ".txt", ".j2", ".po"}
     kept |= {".ipynb", ".json", ".toml", ".yml", ".yaml"}

@@ -44,7 +44,6 @@ COMMANDS = {
     "catalog": "catalog",
     "labs": "labs",
     "fleet": "fleet",
-    "contribute": "contribute",
     "rules": "authoring",
     "machines": "authoring",
     "schema": "authoring",

@@ -20,7 +20,7 @@ from assistant.model.errors import BadInput
 INSTALLERS = {"uv", "pip", "venv"}
 # Commands of the assistant's that install something, look at what is installed, or start another program.
 FOR_COMPUTERS = {
-    "apply", "bundle", "check", "contribute", "envs", "install", "lab", "mcp", "recover", "setup", "verify",
+    "apply", "bundle", "check", "envs", "install", "lab", "mcp", "recover", "setup", "verify",
 }  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from assistant.plan.availability import Lookup, PlanInputs, brings_cuda, settle, with_sizes
 from assistant.plan.companions import companions_to_find, with_companions
 from assistant.plan.explain import explain, nothing_fits
-from assistant.plan.gpus import architecture, card_name
+from assistant.plan.gpus import card_name
 from assistant.plan.kinds import kind_of
 from assistant.plan.ladder import Band, Ladder, bands, for_other_cuda, ladder, pairs, question, requested, satisfied
 from assistant.plan.memory import Estimate, Verdict, estimate, judge, largest_card
@@ -41,7 +41,6 @@ __all__ = [
     "VariantChoice",
     "VariantFile",
     "Verdict",
-    "architecture",
     "bands",
     "brings_cuda",
     "card_name",

@@ -10,12 +10,11 @@ import msgspec
 
 from assistant.catalog import load_catalog
 from assistant.detect import detect
-from assistant.host.base import Host
 from assistant.host.recording import RecordingHost, ReplayHost, read_recording, write_recording
 from assistant.i18n import Message, _
 from assistant.machines import label, shipped
 from assistant.model.finding import Severity
-from assistant.model.machine import Exchange, Expected, Machine, Recording
+from assistant.model.machine import Expected, Recording
 from assistant.model.record import replace, to_json
 from assistant.plan import make_plans
 from assistant.privacy import redact
@@ -35,26 +34,6 @@ def with_expected(text: str, what: str) -> str:
     return text.replace('"expect":{}', f'"expect":{expect}', 1)
 
 
-def public_recording(host: Host) -> tuple[Recording, Machine]:
-    """Record what detection asks, and return it with the machine that a replay gives.
-
-    What users name themselves is left out: kernels, and packages that no plan of the tables asks for.
-    """
-    recorder = RecordingHost(host)
-    detect(recorder)
-    whole = read_recording(write_recording(recorder, ""), "")
-    recording = replace(whole, said=tuple(_public(one) for one in whole.said if one.ask != ("kernels",)))
-    return recording, detect(ReplayHost(recording)).machine
-
-
-def _public(said: Exchange) -> Exchange:
-    """Leave the packages that nobody knows out of their list."""
-    if said.ask != ("packages",) or not said.answer:
-        return said
-    listed = {name: version for name, version in _read(said.answer.text).items() if name in load_catalog().packages}
-    return replace(said, answer=replace(said.answer, text=to_json(listed)))
-
-
 def _found(recording: Recording) -> Expected:
     """Return all that a replay gives."""
     found = detect(ReplayHost(recording))
@@ -69,11 +48,7 @@ def _found(recording: Recording) -> Expected:
 
 
 def _plain(record: msgspec.Struct) -> dict[str, Any]:
-    return _read(to_json(record))
-
-
-def _read(text: str) -> dict[str, Any]:
-    plain: dict[str, Any] = msgspec.json.decode(text)
+    plain: dict[str, Any] = msgspec.json.decode(to_json(record))
     return plain
 
 

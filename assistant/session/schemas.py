@@ -11,7 +11,6 @@ from assistant.catalog.tables import Table
 from assistant.diagnose import RuleFile
 from assistant.model.machine import Machine, Recording
 from assistant.model.record import Record
-from assistant.session.contribution import Contribution
 
 
 class Switch(Record, frozen=True):
@@ -32,7 +31,6 @@ WRITTEN: dict[str, type[Record]] = {
     "machine": Machine,
     "recording": Recording,
     "rules": RuleFile,
-    "contribution": Contribution,
 }
 # Named by their modules, of which a command needs one at most.
 TABLES = {
@@ -56,7 +54,6 @@ TABLES = {
     "places": "catalog.places:PlaceTables",
     "recipes": "catalog.recipes:RecipeTables",
     "rocm": "catalog.rows:RocmTables",
-    "seen": "session.seen:SeenTables",
     "support": "session.support:SupportTables",
     "systems": "catalog.rows:SystemTables",
     "toolchains": "catalog.toolchains:ToolchainTables",

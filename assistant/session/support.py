@@ -16,9 +16,9 @@ from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Plan, Request
 from assistant.model.record import Record, replace
 from assistant.plan import make_plans
-from assistant.session.seen import Seen, System, seen
 from assistant.views import rejection_reason
 
+System = Literal["linux", "wsl", "windows", "macos"]
 SYSTEMS: dict[System, Machine] = {
     "linux": Machine(os="linux", arch="x86_64", glibc="2.39", python="3.12"),
     "wsl": Machine(os="linux", arch="x86_64", glibc="2.39", python="3.12", wsl=True),
@@ -74,15 +74,11 @@ class SupportTables(Record, frozen=True):
 
 
 class Cell(Record, frozen=True):
-    """The best plan for a family on a system with a current driver; None where that system never has such a card.
-
-    `seen` says on how many machines that was seen to work.
-    """
+    """The best plan for a family on a system with a current driver; None where that system never has such a card."""
 
     family: Family
     system: System
     plan: Plan | None = None
-    seen: Seen | None = None
 
 
 Standing = Literal["works", "gaps", "none"]
@@ -112,8 +108,7 @@ def _cell(family: Family, system: System) -> Cell:
         return Cell(family=family, system=system)
     driver = "999.0" if family.vendor == Vendor.NVIDIA.value else None  # newer than any floor of the catalogue
     machine = replace(SYSTEMS[system], gpus=family.gpus, nvidia_driver=driver)
-    plan = make_plans(machine, load_catalog()).choice
-    return Cell(family=family, system=system, plan=plan, seen=seen(machine, plan) if plan else None)
+    return Cell(family=family, system=system, plan=make_plans(machine, load_catalog()).choice)
 
 
 class Outcome(Record, frozen=True):

@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from itertools import groupby
 from typing import NamedTuple
 
-from assistant.i18n import LANGUAGES, Text, as_typed, in_language, language, say, use_language
+from assistant.i18n import LANGUAGES, Text, in_language, language, say, use_language
 from assistant.markup import Markup, tag
 from assistant.model.plan import Backend
-from assistant.session.seen import Seen
 from assistant.session.support import SYSTEMS, WORKLOADS, Cell, Known, Standing, matrix, standing, state_word, workloads
 from assistant.wizard.html import NOTHING
 
@@ -102,14 +101,7 @@ def _best(cell: Cell) -> Markup:
         return NOTHING
     key, plan = standing(cell), cell.plan
     text = f" {plan.backend.title}, torch {plan.torch} ({plan.variant})"
-    return _badge(BADGES[key], _words()[key]) + text + (tag("div", _seen(cell.seen)) if cell.seen else "")
-
-
-def _seen(found: Seen) -> str:
-    """Say in short on how many machines a plan was seen to work."""
-    if not found.machines:
-        return say("not yet seen")
-    return say("seen on {count}, {month}", count=found.machines, month=found.last)
+    return _badge(BADGES[key], _words()[key]) + text
 
 
 def _words() -> dict[Standing, str]:
@@ -137,12 +129,7 @@ def _support_legend() -> Markup:
         "none": say("no build of PyTorch uses this GPU; everything runs on the CPU"),
     }
     items = [(_badge(BADGES[key], word), meaning[key]) for key, word in _words().items()]
-    lines = [
-        say("An empty cell means that this system has no such card."),
-        say("“Seen” counts machines on which users have shown that this build computes right, with the last month."),
-        as_typed(say("If yours is not yet seen, tell us with `assistant contribute`.")),
-    ]
-    return _legend(items, lines)
+    return _legend(items, [say("An empty cell means that this system has no such card.")])
 
 
 def _workload_legend() -> Markup:

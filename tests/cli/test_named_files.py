@@ -119,7 +119,6 @@ NO_TEXT = {  # written, or no text
     ("onnx try", "--inputs"),
     ("fleet record", "--to"),
     ("fleet report", "--to"),
-    ("contribute", "--to"),
     ("labs check", "folder"),
     ("labs course", "folder"),
     ("labs new", "folder"),

@@ -67,7 +67,6 @@ ARGUMENTS = {
     "schema": "rules",
     "fleet record": "--no-verify --name 实验室-07 --replay windows11-two-nvidia",
     "fleet report": "{records}",
-    "contribute": "--target {new}",
     "labs list": "",
     "labs check": "{folder}",
     "labs course": "{new} --labs unknown",

@@ -188,7 +188,6 @@ def test_the_tables_name_what_they_show(language):
         assert all(contrast_with_white(badge.get("style")) >= 4.5 for badge in badges)
     cells = ["".join(cell.itertext()) for cell in ET.fromstring(draw_support(language)._repr_html_()).iter("td")]  # noqa: S314
     assert any("ROCM" in cell.upper() for cell in cells)
-    assert any(("not yet seen" if language == "en" else "尚未验证") in cell for cell in cells)
     use_language("en")
 
 

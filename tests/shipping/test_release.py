@@ -18,8 +18,7 @@ pytestmark = pytest.mark.process
 
 ROOT = Path(__file__).parents[2]
 MADE = (".git", ".assistant", "__pycache__", ".*_cache", ".hypothesis", "dist", "node_modules")
-NAMES = {"assistant": f"torch_setup_assistant-{__version__}", "catalogue": "torch_setup_catalogue-2030.1.2"}
-OPTIONS = {"assistant": (), "catalogue": ("--as-they-are", "--version", "2030.1.2")}
+NAME = f"torch_setup_assistant-{__version__}"
 
 
 def git(clone: Path, *words: str) -> None:
@@ -53,18 +52,17 @@ def release(clone: Path, *words: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(map(str, command), cwd=clone, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_clone_gives_the_same_bytes_as_another(clone: Path, committed: Path, tmp_path: Path, name: str):
-    """Both distributions are tried in an empty environment and told with their sums; file modes do not matter."""
+def test_a_clone_gives_the_same_bytes_as_another(clone: Path, committed: Path, tmp_path: Path):
+    """The wheel is tried in an empty environment and told with its sum; file modes do not matter."""
     dist = tmp_path / "dist"
     (clone / "README.md").chmod(0o600)
-    done = release(clone, name, dist, *OPTIONS[name])
+    done = release(clone, dist)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "PyTorch" in done.stdout  # the plan of the wheel that was installed
-    again = release(committed, name, tmp_path / "again", *OPTIONS[name])
+    again = release(committed, tmp_path / "again")
     assert again.returncode == 0, again.stdout + again.stderr
     files = sorted(path.name for path in dist.iterdir())
-    assert files == [f"{NAMES[name]}-py3-none-any.whl", f"{NAMES[name]}.tar.gz"]
+    assert files == [f"{NAME}-py3-none-any.whl", f"{NAME}.tar.gz"]
     for file in files:
         assert (dist / file).read_bytes() == (tmp_path / "again" / file).read_bytes()
         assert f"{file} {(dist / file).stat().st_size} bytes sha256:" in done.stdout
@@ -78,7 +76,7 @@ def test_what_no_commit_holds_is_not_released(clone, tmp_path):
     """A file of one's own beside the project, and one that was changed."""
     for path in (clone / "assistant" / "mine.py", clone / "README.md"):
         path.write_text("mine\n")
-        done = release(clone, "assistant", tmp_path / "dist")
+        done = release(clone, tmp_path / "dist")
         assert (done.returncode, "Traceback" in done.stderr) == (1, False)
         assert done.stderr.startswith("Nothing was built: ")
         assert path.name in done.stderr
@@ -91,7 +89,7 @@ def test_version_changelog_and_tag_must_agree(clone, tmp_path):
     """What does not fit is named in one sentence with what to do, and nothing is built."""
 
     def refused(*words: str) -> str:
-        done = release(clone, "assistant", tmp_path / "dist", *words)
+        done = release(clone, tmp_path / "dist", *words)
         assert (done.returncode, len(done.stderr.splitlines())) == (1, 1), done.stderr
         return done.stderr.removeprefix("Nothing was built: ")
 
@@ -118,7 +116,7 @@ def test_what_is_unpacked_without_git_is_refused(clone, tmp_path):
     """A release is made from a commit, and the sentence says so."""
     shutil.rmtree(clone / ".git")
     done = subprocess.run(
-        [sys.executable, clone / "release" / "make.py", "assistant", tmp_path / "dist"],
+        [sys.executable, clone / "release" / "make.py", tmp_path / "dist"],
         env={**os.environ, "GIT_CEILING_DIRECTORIES": str(tmp_path)},
         capture_output=True,
         text=True,
