@@ -12,7 +12,7 @@ import forked
 import pytest
 from refused import refused
 
-from assistant.catalog.editions import data_files
+from assistant.catalog.tables import data_files
 
 pytestmark = pytest.mark.process
 Run = Callable[..., CompletedProcess[str]]

@@ -18,7 +18,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from assistant.catalog.editions import data_files, shipped_text
+from assistant.catalog.tables import data_files, shipped_text
 from assistant.detect import detect
 from assistant.diagnose.rules import load_rules
 from assistant.host.recording import ReplayHost
