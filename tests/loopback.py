@@ -12,7 +12,6 @@ import zipfile
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 
 def make_wheel(folder: Path, name: str, version: str, tag: str, requires: tuple[str, ...] = ()) -> Path:
@@ -31,17 +30,6 @@ def make_wheel(folder: Path, name: str, version: str, tag: str, requires: tuple[
             wheel.writestr(file, content)
         wheel.writestr(f"{info}/RECORD", "".join(f"{file},,\n" for file in [*files, f"{info}/RECORD"]))
     return path
-
-
-def make_variant(wheel: Path, label: str, about: dict[str, Any]) -> Path:
-    """Turn a wheel into a variant (PEP 825): with the label in its name, what that means within, and `label.txt`."""
-    package = wheel.name.partition("-")[0]
-    with zipfile.ZipFile(wheel, "a") as archive:
-        info = archive.namelist()[-1].partition("/")[0]
-        own = {**about, "variants": {label: about["variants"][label]}}
-        archive.writestr(f"{info}/variant.json", json.dumps(own))
-        archive.writestr(f"{package}/label.txt", label)
-    return wheel.rename(wheel.with_name(f"{wheel.stem}-{label}.whl"))
 
 
 def with_code(wheel: Path, package: str, code: str, module: str = "__init__") -> None:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Literal
-
-from packaging.requirements import Requirement
 
 from assistant.catalog import load_catalog
 from assistant.catalog.indexes import known_index
@@ -23,7 +21,6 @@ from assistant.host.pip_settings import (
     uv_environment,
     uv_indexes,
 )
-from assistant.host.variants import Published, find_variants
 from assistant.model.machine import Machine
 from assistant.model.plan import Plan, Planning
 from assistant.model.record import Record
@@ -220,22 +217,6 @@ class Sources:
         """List all wheels of a project in one index, or in pip's own indexes (None)."""
         wanted = filter(self.may_ask, self.indexes(index_url))
         return list_wheels(project, index_urls=wanted, timeout=self._seconds, network=self.settings.network)
-
-    def variants(
-        self, wanted: Requirement, machine: Machine, python: str, taken: Callable[[Published], bool]
-    ) -> Published | None:
-        """Find the wheels and variants of a package in pip's own sources, as `find_variants` does."""
-        first = self.index_url or None
-        return find_variants(
-            wanted,
-            machine,
-            python,
-            taken,
-            index_urls=filter(self.may_ask, self.indexes(first)),
-            find_links=filter(self.may_ask, self.settings.find_links),
-            timeout=self._seconds,
-            network=self.settings.network,
-        )
 
     def sizes(self, planning: Planning) -> dict[str, int]:
         """Ask for the sizes of the wheels that were found, in bytes by address."""

@@ -58,7 +58,6 @@ TABLES = {
     "systems": "catalog.rows:SystemTables",
     "toolchains": "catalog.toolchains:ToolchainTables",
     "torch": "catalog.rows:TorchTables",
-    "variants": "catalog.variants:VariantTables",
     "vocabulary": "catalog.vocabulary:VocabularyTables",
     "telemetry": "session.schemas:Switches",
 }
