@@ -86,9 +86,7 @@ def user_tables() -> Refreshed:
         )
         return Refreshed({}, remark)
     found = {name: tables for name in read.__struct_fields__ if (tables := getattr(read, name)) is not None}
-    return Refreshed(
-        {name: tables for name, tables in found.items() if _day(tables) >= _day(_shipped(name, type(tables)))}
-    )
+    return Refreshed({name: tables for name, tables in found.items() if _is_current(name, tables)})
 
 
 def _kind_of_refreshed() -> type[msgspec.Struct]:
@@ -99,6 +97,11 @@ def _kind_of_refreshed() -> type[msgspec.Struct]:
     kinds = {"torch": TorchTables, "cuda": CudaTables, "rocm": RocmTables, "companions": CompanionTables}
     fields = [(name, kind | None, None) for name, kind in kinds.items()]
     return msgspec.defstruct("Refreshed", fields, bases=(Record,), frozen=True)
+
+
+def _is_current(name: str, tables: msgspec.Struct) -> bool:
+    """Return whether refreshed tables are no older than the package's."""
+    return _day(tables) >= _day(_shipped(name, type(tables)))
 
 
 def _day(tables: msgspec.Struct) -> str:

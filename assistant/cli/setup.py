@@ -128,7 +128,7 @@ def _prepared(
         request = agree_project(request, project, asks=asks and not dry_run, all_taken=dry_run, quiet=quiet)
     request = with_own_python(request, target, host)
     built, indexes = options.pop("build_from_source"), options.pop("trust_index")
-    consent = Consent(built=built, builds=not dry_run, indexes=indexes, asks=not dry_run)
+    consent = Consent(built=built, builds=not dry_run, indexes=indexes)
     kernels, keep = options.pop("prefix_kernel", ""), options.pop("keep")
     state = State(target=target, kernels=kernels, folder=folder, request=request, keep=keep)
     with_cuda = options.pop("with_cuda")
