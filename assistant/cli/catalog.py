@@ -96,7 +96,7 @@ def check(context: click.Context, index_url: str, *, as_json: bool) -> None:
 @yes_option(help="Write without asking.")
 @json_option
 def refresh(index_url: str, *, yes: bool, as_json: bool) -> None:
-    """Update the tables from the package indexes, and from what the wheels there tell of themselves."""
+    """Update the tables from the package indexes."""
     known, host = load_catalog(), LiveHost()
     renewal = renewed(Sources(host, index_url=index_url), known, _today(host))
     found, listing, read = renewal
@@ -116,7 +116,7 @@ def refresh(index_url: str, *, yes: bool, as_json: bool) -> None:
         path = str(write_tables(found.changed))
     if as_json:
         answer = {"changes": found.changes, "not_checked": listing.unchecked, "not_read": read.unread}
-        echo_json({**answer, "sources": listing.answers, "read": read.sizes, "written": path})
+        echo_json({**answer, "sources": listing.answers, "written": path})
     elif path:
         echo(say("Written to {path}; plans are based on it from now on.", path=path))
 
