@@ -11,7 +11,7 @@ from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult
 
 from assistant.host.process import CancelToken
-from assistant.i18n import render
+from assistant.i18n import Text, render
 from assistant.mcp.answers import answered, cleaned, refused
 from assistant.model.errors import AssistantError, BadInput
 from assistant.model.event import Event, Progress

@@ -59,7 +59,6 @@ ARGUMENTS = {
     "catalog show": "support.workloads",
     "catalog check": f"--index-url {NOWHERE}",
     "catalog refresh": f"--yes --index-url {NOWHERE}",
-    "contribute": "--target {new}",
     "labs list": "",
     "labs check": "{folder}",
     "labs course": "{new} --labs unknown",
