@@ -44,6 +44,19 @@ WATCH = """() => {
 }"""
 
 
+TABS = 40  # more than any step has places to go
+FOCUSED = """() => {
+    const focused = document.activeElement;
+    const style = getComputedStyle(focused);
+    return {
+        inside: focused.closest(".ptsa-wizard") !== null,
+        ring: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 1 || style.boxShadow !== "none",
+        html: focused.outerHTML.slice(0, 200),
+        heading: focused.matches(".ptsa-heading") ? focused.textContent : "",
+    };
+}"""
+
+
 def write_long_log(file: Path) -> Path:
     """Write a log of 25 MB with one error near its end."""
     lines = (LINE.format(number=number) for number in range(25 * 10**6 // len(LINE.format(number=0)) + 1))
@@ -194,3 +207,27 @@ def jupyter_environment(state: Path) -> dict[str, str]:
     }
     own = {name: str(state / folder) for name, folder in folders.items()}
     return {**os.environ, **own, "JUPYTER_PREFER_ENV_PATH": "1", "LANGUAGE": "en"}
+
+
+def tab_to(wizard: Locator, role: str, name: str, *, key: str = "Tab") -> Locator:
+    """Move the focus to a control of the wizard by a key; each one passed by must show that it has the focus."""
+    wanted = wizard.get_by_role(role, name=name, exact=True)
+    expect(wanted).to_be_enabled(timeout=TASK_MS)
+    for _step in range(TABS):
+        wizard.page.keyboard.press(key)
+        focused = wizard.page.evaluate(FOCUSED)
+        assert focused["ring"] or not focused["inside"], f"nothing shows the focus on {focused['html']}"
+        if wanted.evaluate("node => node === document.activeElement"):
+            return wanted
+    pytest.fail(f"{key} never reaches the {role} {name!r}")
+
+
+def press(wizard: Locator, name: str, key: str = "Enter") -> None:
+    """Press a button by keyboard."""
+    tab_to(wizard, "button", name)
+    wizard.page.keyboard.press(key)
+
+
+def expect_focus_on(page: Page, heading: str) -> None:
+    """Wait until a heading has the focus: reading goes on from there."""
+    page.wait_for_function(f"heading => ({FOCUSED})().heading === heading", arg=heading)

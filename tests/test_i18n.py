@@ -11,6 +11,7 @@ from pathlib import Path
 import forked
 import pytest
 from made_up import LATIN_WORD, escaped, without_filled, write_made_up
+from tables import each
 
 from assistant.catalog import load_catalog
 from assistant.cli.draw import draw_detection, draw_planning
@@ -63,7 +64,7 @@ def assistant(tmp_path: Path) -> Assistant:
     return run
 
 
-@pytest.mark.parametrize(
+@each(
     ("variables", "system", "language"),
     [
         ({"LANG": "zh_CN.UTF-8"}, "C", "zh"),
@@ -115,7 +116,7 @@ def test_messages_are_put_together() -> None:
     assert render(row) == "重启电脑。您已停止该命令。"
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     ["{a:g}", "{0} {a}", "{b}", "{a.nothing}", "{a!x}", "{a", "{a:>1000000000}", "{a:>{wide}}", "{a:.1000000000f}"],
 )
@@ -141,7 +142,7 @@ def test_a_message_survives_json() -> None:
     assert hash(message) == hash(from_json(to_json(message), Message, "it"))
 
 
-@pytest.mark.parametrize("name", shipped())
+@each("name", shipped())
 def test_answers_differ_in_their_text_alone(name: str) -> None:
     """Keys and values of findings, reasons and rejections are the same in every language; a sentence is never one."""
     answers = []

@@ -15,6 +15,7 @@ from re import _constants, _parser
 from typing import NamedTuple
 
 import pytest
+from tables import each
 
 from assistant.catalog import names
 from assistant.diagnose.rules import compiled, load_rules
@@ -269,7 +270,7 @@ def test_a_pattern_that_runs_away_is_seen():
     assert not too_fast([Used("x", re.compile(r"a{1,20}b"), "search")])
 
 
-@pytest.mark.parametrize("place", NAMED)
+@each("place", NAMED)
 def test_those_that_once_grew_are_mended(place: str):
     """Every pattern of the files in which one had grown faster than its text."""
     assert too_fast(used for used in every() if used.where.startswith(place)) == []

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from secrets_corpus import CONTEXTS, HOST, KEPT, KINDS, USER, VARIABLES, every
+from tables import each
 
 import assistant.start
 from assistant.bundle.report import MachineReport, cleaned
@@ -380,7 +381,7 @@ def _name(call: ast.Call) -> str:
     return ast.unparse(call.func).rpartition(".")[2]
 
 
-@pytest.mark.parametrize("text", KEPT)
+@each("text", KEPT)
 def test_what_is_no_secret_stays(text: str):
     """Requirements, hashes, addresses, versions, paths without a user, names of GPUs and places to fill in."""
     assert redact(text, Policy.FREE, KNOWN) == text
@@ -409,7 +410,7 @@ def test_twice_is_once():
             assert redact(once, policy, KNOWN) == once
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+@each("rule", RULES, ids=lambda rule: rule.name)
 def test_each_rule_takes_its_sample_out(rule):
     """A rule's own sample, and the words without which it is not tried, belong to it."""
     assert rule.reason

@@ -13,6 +13,7 @@ import onnx
 import pytest
 from loopback import LoopbackIndex
 from onnx import TensorProto, helper, numpy_helper
+from tables import each
 
 from assistant import start
 from assistant.session.support import SYSTEMS, Cell, matrix
@@ -41,7 +42,7 @@ def builds(text: str) -> list[list[str]]:
     return [row for row in rows if len(row) == len(SYSTEMS) + 1][2:]
 
 
-@pytest.mark.parametrize("text", [ENGLISH, CHINESE], ids=["English", "Chinese"])
+@each("text", [ENGLISH, CHINESE], ids=["English", "Chinese"])
 def test_it_is_short_and_begins_with_a_picture(text: str) -> None:
     """At most 120 lines, and a picture among the first 20."""
     lines = text.splitlines()

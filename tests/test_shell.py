@@ -9,6 +9,7 @@ import sys
 import pytest
 import tree_sitter
 import tree_sitter_powershell
+from tables import each
 
 from assistant.model.shell import Shell, command_line, quoted, settings, shell_of, taken_by_both
 
@@ -36,8 +37,8 @@ def test_a_shell_hands_on_the_very_words() -> None:
     assert json.loads(subprocess.run(["sh", "-c", line], capture_output=True, check=True).stdout) == WORDS
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
-@pytest.mark.parametrize("shell", [Shell.POWERSHELL, Shell.WINDOWS])
+@each("program", PROGRAMS)
+@each("shell", [Shell.POWERSHELL, Shell.WINDOWS])
 def test_powershell_runs_the_program_and_does_not_print_it(program: str, shell: Shell) -> None:
     """By its grammar the line is one command, whether a program's path has blanks in it or not."""
     parsed = POWERSHELL.parse(command_line([program, *WORDS], shell).encode()).root_node
@@ -55,7 +56,7 @@ def test_each_shell_of_windows_has_its_form_of_a_program_with_blanks() -> None:
     assert command_line(plain, Shell.WINDOWS) == r'C:\环境\uv.exe pip install "torch>=2"'
 
 
-@pytest.mark.parametrize("word", ['say "hi"', "C:\\a b\\", 'a back\\"', "a b\\\\"])
+@each("word", ['say "hi"', "C:\\a b\\", 'a back\\"', "a b\\\\"])
 def test_an_argument_for_cmd_is_quoted_as_python_does_it(word: str) -> None:
     """Quotation marks, and backslashes in front of them, reach the program as they are."""
     assert quoted(word, Shell.CMD) == subprocess.list2cmdline([word])

@@ -20,6 +20,7 @@ from onnx import TensorProto, helper
 from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
+from tables import each
 
 from assistant.cli.console import Terminal
 from assistant.export import Config, Setup, read_config, texts
@@ -58,7 +59,7 @@ def hidden(text: str) -> set[str]:
     return {sign for sign in text if unicodedata.category(sign) in {"Cc", "Cf", "Cs", "Zl", "Zp"}} - kept
 
 
-@pytest.mark.parametrize("sign", CASES.values(), ids=CASES)
+@each("sign", CASES.values(), ids=CASES)
 def test_what_steers_or_hides_becomes_a_mark(sign: str):
     """Its place can be seen, so that nobody takes the text for whole; in one line it is a space."""
     assert visible(f"GPU {sign}{sign} 1") == "GPU \ufffd 1"
@@ -76,7 +77,7 @@ def test_nothing_of_unicode_is_forgotten():
     assert hidden(visible(every)) <= drawn  # an older Unicode knows fewer of them
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     ["显卡：英伟达 RTX 4090（24 GB）", "👩‍💻 🏳️‍🌈 ❤️", "می‌خواهم", "क्‍ष", "a\tb\nc\r\nd", "Straße − 5 µs", "", "عربى"],
 )

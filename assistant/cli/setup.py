@@ -33,7 +33,7 @@ from assistant.session.resume import last_setup, setup_of
 from assistant.session.state import State, Task
 
 agreement_options = together(
-    yes_option(help="Answer yes to every question, except about names that several indexes hold."),
+    yes_option(help="Answer yes to every question."),
     click.option(
         "--with-cuda-libraries",
         "with_cuda",

@@ -6,18 +6,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from accessibility import STRICT, THEMES, wear
-from axe_playwright_python.sync_playwright import Axe
+from accessibility import THEMES, complaints, wear
 from guided import TASK_MS, aim_at, choose_machine, main_button, run_first_cell, unfold
 from playwright.sync_api import Locator, Page, expect
 
 from assistant.model.report import Environment
 
-SEEN = {"color-contrast": 9, "target-size": 4}  # sentences and controls that every step has at least
-UNDECIDED = (
-    "contains only non-text characters",  # the stepper's marks, which a word stands beside
-    "due to a background image",  # the arrow in a drop-down list of ipywidgets
-)
+pytestmark = pytest.mark.full
+
 
 # Colours of VS Code's own themes; one that a theme does not set is not there.
 DARK = {"editor-background": "#1f1f1f", "editor-foreground": "#cccccc", "editorWidget-background": "#202020"}
@@ -87,21 +83,6 @@ def look(wizard: Locator) -> Iterator[Callable[[str], None]]:
 
     yield looked
     assert found == []
-
-
-def complaints(wizard: Locator) -> list[str]:
-    """List what axe has against the wizard, and what it could not decide."""
-    answer = Axe().run(wizard.page, ".ptsa-wizard", STRICT).response
-    lines = [
-        f"{rule['id']}: {node['html'][:160]}: {node['failureSummary']}"
-        for kind in ("violations", "incomplete")
-        for rule in answer[kind]
-        for node in rule["nodes"]
-        if not any(known in node["failureSummary"] for known in UNDECIDED)
-    ]
-    judged = {rule["id"]: len(rule["nodes"]) for rule in answer["passes"]}
-    blind = [f"axe saw too little of {rule}" for rule, least in SEEN.items() if judged.get(rule, 0) < least]
-    return lines + blind
 
 
 FOLDS = ("Why this one", "The exact commands", "Change something")

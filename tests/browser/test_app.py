@@ -11,6 +11,8 @@ import pytest
 from guided import jupyter_environment, main_button, printed_address, stop
 from playwright.sync_api import Browser, Locator, Page, expect
 
+pytestmark = pytest.mark.full
+
 AROUND = "#jp-top-panel, #jp-menu-panel, #jp-bottom-panel, .jp-SideBar, .jp-InputArea, .jp-MarkdownOutput"
 FIRST = {
     "nbformat": 4,

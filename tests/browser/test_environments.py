@@ -14,6 +14,8 @@ from install.broken import BrokenEnvironment
 from loopback import LoopbackIndex
 from playwright.sync_api import Locator, Page, expect
 
+pytestmark = pytest.mark.full
+
 TASK_MS = 90_000
 
 

@@ -18,6 +18,8 @@ from served import KERNEL_IS_READY
 
 from assistant.host.folders import is_own_environment
 
+pytestmark = pytest.mark.full
+
 # What NumPy 2 prints, and then raises, where a module was compiled for NumPy 1: numpy/core/_internal and
 # numpy/_core/src/multiarray, 2.1.
 BUILT_FOR_NUMPY_1 = """import sys

@@ -13,6 +13,8 @@ from guided import make_kernel, notebook_for, unfold
 from loopback import make_wheel
 from playwright.sync_api import Locator, Page, expect
 
+pytestmark = pytest.mark.full
+
 ROOT = Path(__file__).parents[2]
 READY = "() => window.jupyterapp.shell.currentWidget.sessionContext.session?.kernel?.status === 'idle'"
 

@@ -17,6 +17,8 @@ from playwright.sync_api import Page, expect
 
 import assistant
 
+pytestmark = pytest.mark.full
+
 ROOT = Path(__file__).parents[2]
 NOTEBOOK = "set-up-pytorch.ipynb"
 

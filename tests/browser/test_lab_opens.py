@@ -16,6 +16,8 @@ from playwright.sync_api import Locator, Page, expect
 
 from assistant.host.uv import find_uv
 
+pytestmark = pytest.mark.full
+
 # Points all over the wizard at which something else is seen.
 COVERED = """root => {
     const { left, top, width, height } = root.getBoundingClientRect();

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+pytestmark = pytest.mark.full
+
 COMMAND = "python -m pip install ipywidgets anywidget"
 
 

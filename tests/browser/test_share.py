@@ -9,7 +9,7 @@ import forked
 import pytest
 from playwright.sync_api import Browser
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.full]
 
 LOG = """Traceback (most recent call last):
   File "/home/jane/ComfyUI/main.py", line 4, in <module>

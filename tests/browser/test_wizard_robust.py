@@ -13,6 +13,8 @@ from made_up import write_made_up
 from playwright.sync_api import Locator, expect
 from playwright.sync_api import TimeoutError as Late
 
+pytestmark = pytest.mark.full
+
 SHIPPED = "linux-mint22-laptop-780m-rtx4070"
 # A machine that answers only once a file is there: a task that lasts as long as a test wants.
 HELD = """
@@ -129,22 +131,6 @@ def test_a_kernel_that_dies_is_told_and_the_cell_brings_the_wizard_back(
     run_first_cell(page)
     main_button(wizard, "Install")
     expect(wizard.get_by_role("alert")).to_be_hidden()
-
-
-def test_the_language_is_switched_in_the_page(open_notebook, notebook) -> None:
-    """Every word changes at once, the page says which language it is in, and the plan is still there."""
-    page = open_notebook(notebook("speak.ipynb", f"from assistant.wizard import open_wizard\nopen_wizard('{SHIPPED}')"))
-    wizard = run_first_cell(page)
-    language = wizard.locator(".ptsa-language select")
-    expect(wizard.get_by_role("heading", name="for your GeForce")).to_be_visible()
-    language.select_option("简体中文")
-    expect(wizard.get_by_role("heading", name="适用于")).to_be_visible()
-    unfold(wizard, "为什么选它")
-    expect(wizard.get_by_text("包含适用于").first).to_be_visible()
-    expect(wizard).to_have_attribute("lang", "zh-CN")
-    language.select_option("English")
-    expect(wizard.get_by_role("heading", name="for your GeForce")).to_be_visible()
-    expect(wizard).to_have_attribute("lang", "en")
 
 
 @pytest.mark.parametrize("width", [1280, 480])

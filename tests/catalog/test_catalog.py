@@ -11,6 +11,7 @@ from importlib import import_module
 from importlib.resources import files
 
 import pytest
+from tables import each
 
 from assistant.catalog import load_catalog, number
 from assistant.catalog.tables import Table, data_files, read_tables, shipped_text
@@ -81,7 +82,7 @@ def test_every_data_file_has_a_kind_and_decodes():
         read_tables(name, kind(name))
 
 
-@pytest.mark.parametrize("name", [*TABLES, TELEMETRY])
+@each("name", [*TABLES, TELEMETRY])
 def test_every_table_names_its_source_and_date(name):
     """A table without a source or a date cannot be trusted or refreshed."""
     tables = json.loads((files("assistant.catalog") / "data" / f"{name}.json").read_bytes())

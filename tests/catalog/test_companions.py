@@ -10,6 +10,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
+from tables import each
 
 from assistant.catalog import load_catalog
 from assistant.catalog.companions import (
@@ -106,7 +107,7 @@ def test_what_the_table_alone_knows_is_written_as_ranges():
         assert re.fullmatch(r">=[\w.]+(,<[\w.]+)?", one.versions), (row.name, one.versions)
 
 
-@pytest.mark.parametrize("torch", RELEASES)
+@each("torch", RELEASES)
 def test_constraints_let_in_what_goes_with_torch_and_nothing_else(torch):
     """Of what the table alone knows, for every release: each range that fits stays whole, each other one is out."""
     allowed = limits(torch, "cpu")
@@ -129,7 +130,7 @@ def test_the_file_stays_small():
 # Pairs, as the makers publish them.
 
 
-@pytest.mark.parametrize(
+@each(
     ("requirement", "torch"),
     [
         ("torchvision==0.18.0", "==2.3.0"),
@@ -218,7 +219,7 @@ TRITON_WINDOWS = "3.8.0.post29 3.7.1.post27 3.6.0.post26 3.5.1.post24 3.4.0.post
 UNSLOTH = "2026.10.9 2026.9.13 2026.7.4 2026.3.18 2026.3.10 2025.11.1 2025.7.1 2025.5.9"
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "versions", "torch", "expected"),
     [
         ("torchcodec", TORCHCODEC, "2.5.1", "0.1.1"),
@@ -265,7 +266,7 @@ def test_what_has_no_known_pair_is_said():
 # CUDA majors of the wheels on PyPI.
 
 
-@pytest.mark.parametrize(
+@each(
     ("torch", "variant", "platform", "major"),
     [
         ("2.14.1", "cu126", LINUX, 12),
@@ -298,9 +299,7 @@ def test_wheels_for_another_cuda_are_left_out_where_there_are_some_for_this_one(
     assert not {"onnxruntime-gpu", "vllm", "bitsandbytes"} & {*limits("2.11.0", "cpu"), *limits("2.11.0", "rocm7.2")}
 
 
-@pytest.mark.parametrize(
-    ("major", "torch", "variant"), [(11, "2.6.0", "cu118"), (12, "2.8.0", "cu128"), (13, "2.13.0", "cu130")]
-)
+@each(("major", "torch", "variant"), [(11, "2.6.0", "cu118"), (12, "2.8.0", "cu128"), (13, "2.13.0", "cu130")])
 def test_what_a_plan_asks_for_by_default_lies_within_these_bounds(major, torch, variant):
     """The range of onnxruntime-gpu that each plan takes stands in another table, with the Pythons of its wheels."""
     wanted = Requirement(CATALOG.basics["onnxruntime-gpu", major].requirement).specifier
@@ -345,7 +344,7 @@ def test_an_extra_with_the_libraries_of_another_cuda_is_warned_of():
 # What torch's indexes carry.
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "variant", "carried"),
     [
         ("torch", "cu132", True),
@@ -417,7 +416,7 @@ def test_trials():
     assert trial("numpy") is trial("flash-attn-3") is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("versions", "keys"),
     [
         ({"onnxruntime": "1.30.0", "onnxruntime-gpu": "1.31.1"}, ["onnxruntime-packages-conflict"]),
@@ -444,7 +443,7 @@ def test_a_clash_that_is_none_is_refused():
         sharing("no-such-clash", {})
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "torch", "variant", "platform", "by"),
     [
         ("flash-attn", "2.8.0", "cu128", LINUX, ["its makers", "others"]),
@@ -464,7 +463,7 @@ def test_where_wheels_lie(line, torch, variant, platform, by):
     assert [one.by for one in wheel_sources(Requirement(line), torch, variant, platform)] == by
 
 
-@pytest.mark.parametrize("variant", ["cu130", "pypi"])
+@each("variant", ["cu130", "pypi"])
 def test_the_address_of_wheels_is_whole(variant):
     """PyPI's own torch is a build like any other."""
     pyg = wheel_sources(Requirement("torch-scatter"), "2.12.1", variant, LINUX)[0]

@@ -1,12 +1,12 @@
 """How fast a card is in half precision: what a data sheet says of its name, else its generation's weakest card."""
 
-import pytest
+from tables import each
 
 from assistant.catalog.generations import Rate, rate_of
 from assistant.model.machine import Vendor
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "code", "memory", "rate"),
     [
         ("NVIDIA GeForce RTX 4090", "8.9", 24.0, Rate(165.2, exact=True)),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+from tables import each
 
 from assistant.catalog import identified, identify, identify_name, vendor_of
 from assistant.model.machine import Gpu, Vendor
 
 
-@pytest.mark.parametrize(
+@each(
     ("pci_id", "capability", "gfx"),
     [
         ("10de:2684", "8.9", None),
@@ -29,7 +29,7 @@ def test_a_revision_tells_cards_apart_that_share_an_id():
     assert "/" in identify("1002:73bf").name
 
 
-@pytest.mark.parametrize(
+@each(
     ("vendor", "name", "answer"),
     [
         (Vendor.NVIDIA, "NVIDIA GeForce RTX 3060", "8.6"),
@@ -51,9 +51,7 @@ def test_exact_names_are_known_as_drivers_and_lspci_spell_them(vendor, name, ans
     assert answer in {card.compute_capability, card.gfx}
 
 
-@pytest.mark.parametrize(
-    "name", ["AMD Radeon(TM) Graphics", "AMD Radeon RX 7700 Ultra", "Radeon", "compATIble controller"]
-)
+@each("name", ["AMD Radeon(TM) Graphics", "AMD Radeon RX 7700 Ultra", "Radeon", "compATIble controller"])
 def test_part_of_a_name_is_never_enough(name):
     """Generic names and unlisted products stay unknown."""
     assert identify_name(Vendor.AMD, name) is None
@@ -81,7 +79,7 @@ def test_vendor_and_unknown_ids():
     assert identified(Gpu(vendor=Vendor.INTEL, name="Intel(R) Arc(TM) A770 Graphics")).xpu == "supported"
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "known"),
     [
         ("NVIDIA Corporation GA104 [GeForce RTX 3070] (rev a1)", "8.6"),
@@ -99,7 +97,7 @@ def test_what_tools_write_around_a_name_is_let_by(name, known):
     assert (identity.compute_capability or identity.gfx) == known
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "known"),
     [
         ("RTX 4090", "8.9"),

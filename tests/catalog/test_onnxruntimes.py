@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
+from tables import each
 
 from assistant.catalog import load_catalog
 from assistant.catalog.companions import companion
@@ -46,7 +46,7 @@ def test_every_build_is_part_of_the_clash_and_no_plug_in_is():
     assert sharing(CLASH, dict.fromkeys((*runtime_plugins(), "windowsml"), "9.0")) == ()
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "build"),
     [
         ("onnxruntime", True),

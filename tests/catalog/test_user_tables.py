@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tables import each
 
 from assistant.catalog import load_catalog
 from assistant.catalog.companions import load_companions
@@ -91,7 +92,7 @@ def test_tables_refreshed_on_the_day_of_the_shipped_ones_count():
     assert load_catalog().newest_torch == "9.1.0"
 
 
-@pytest.mark.parametrize(
+@each(
     ("spoil", "culprit"),
     [
         (lambda _text: "", "truncated"),

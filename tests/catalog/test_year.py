@@ -14,6 +14,7 @@ from urllib.parse import quote, unquote
 import msgspec
 import pytest
 from loopback import LoopbackIndex
+from tables import each
 
 from assistant.catalog import Catalog, load_catalog
 from assistant.catalog.metadata import Metadata
@@ -152,13 +153,13 @@ def untrue(step: int, catalog: Catalog) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("step", STEPS)
+@each("step", STEPS)
 def test_every_machine_gets_what_the_table_gives(step):
     """No code is changed from one step to the next: what is new comes from pages and metadata alone."""
     assert missed(step, catalog_at(step)) == []
 
 
-@pytest.mark.parametrize("step", STEPS)
+@each("step", STEPS)
 def test_nothing_false_is_said(step):
     """No end of support without a row, no newest release that is not, no driver that nobody knows."""
     assert untrue(step, catalog_at(step)) == []

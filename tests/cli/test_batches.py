@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import pytest
+from tables import each
 
 from assistant.model.errors import BadInput
 from assistant.parsers import decode
@@ -35,8 +36,8 @@ class Trickle(io.RawIOBase):
         return len(piece)
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "gbk"])
-@pytest.mark.parametrize("step", [5, 7, 1000])
+@each("encoding", ["utf-8", "utf-8-sig", "utf-16", "gbk"])
+@each("step", [5, 7, 1000])
 def test_lines_come_whole(encoding: str, step: int) -> None:
     """However the bytes are cut, and whichever program wrote them; only line feeds end a line."""
     text = TEXT if encoding != "gbk" else TEXT.replace("\u2028", "——")

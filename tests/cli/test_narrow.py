@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each
 
 from assistant.cli.fold import columns, folded, folded_command, layout
 
@@ -31,7 +32,7 @@ def test_nothing_is_lost_or_too_long(text: str, width: int) -> None:
         assert columns(line.rstrip()) <= width or re.fullmatch(r"\s*([✓·] +|1\. )?[^\s/=,]*[/=,.。，：]*", line), line
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "width", "shown"),
     [
         ("! its program /tmp/env/bin/python is gone", 30, ["! its program", "  /tmp/env/bin/python is gone"]),

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tables import each
 
 from assistant.labs import labs as all_labs
 from assistant.model.report import Environment
@@ -45,7 +46,7 @@ def test_what_python_prints_in_the_lessons_it_prints(cpu_environment: Environmen
     assert asked > 5
 
 
-@pytest.mark.parametrize("page", BOTH, ids=lambda path: path.stem)
+@each("page", BOTH, ids=lambda path: path.stem)
 def test_a_page_in_chinese_shows_the_code_of_the_english_one(page: Path) -> None:
     """Whoever changes a lesson changes it in both languages: what is typed and printed is the same."""
     english = DOCS / page.relative_to(DOCS / "zh_CN")

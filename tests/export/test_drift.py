@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 from export.setups import DETECTION, ENVIRONMENT, GPU, PLAN, REPORT
+from tables import each
 
 from assistant.catalog import load_catalog
 from assistant.detect import detect
@@ -27,7 +28,7 @@ def texts(found):
     return [drift.text for drift in found]
 
 
-@pytest.mark.parametrize(
+@each(
     ("now", "said"),
     [
         ({"nvidia_driver": "570.1"}, ["driver NVIDIA: was 580.95.05, is 570.1"]),
@@ -95,7 +96,7 @@ def config(name: str, backend: Backend | None = None) -> Config:
     )
 
 
-@pytest.mark.parametrize("name", shipped())
+@each("name", shipped())
 def test_on_the_same_machine_a_configuration_is_applied_to_the_letter(name):
     """Every shipped machine that has a plan keeps it."""
     machine = detect(ReplayHost(load(name))).machine
@@ -107,7 +108,7 @@ def test_on_the_same_machine_a_configuration_is_applied_to_the_letter(name):
     assert (way.plan.variant, way.plan.torch, way.differs) == (exported.plan.variant, exported.plan.torch, ())
 
 
-@pytest.mark.parametrize(
+@each(
     ("there", "here", "backend"),
     [
         ("linux-ubuntu2404-rtx4090", "linux-arch-rx9070xt", Backend.ROCM),

@@ -15,6 +15,7 @@ import nbclient
 import nbformat
 import pytest
 from export.setups import ENVIRONMENT, PLAN
+from tables import each
 
 from assistant.export import first_notebook, uses, write_first_notebook
 from assistant.i18n import use_language
@@ -33,8 +34,8 @@ def _english() -> Iterator[None]:
     use_language("en")
 
 
-@pytest.mark.parametrize("language", ["en", "zh_CN"])
-@pytest.mark.parametrize("backend", Backend)
+@each("language", ["en", "zh_CN"])
+@each("backend", Backend)
 def test_the_notebook_is_whole_for_every_backend(backend: Backend, language: str) -> None:
     """It follows the format, asks for the new kernel, and each cell is Python that names the backend's own device."""
     use_language(language)

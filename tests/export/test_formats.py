@@ -19,6 +19,7 @@ from export.setups import ENVIRONMENT, PLAN, SETUP
 from hypothesis import given
 from hypothesis import strategies as st
 from loopback import LoopbackIndex
+from tables import each
 
 from assistant.export import read_config
 from assistant.export.collect_env import collect_env_text
@@ -45,7 +46,7 @@ def test_the_configuration_reads_back_into_the_same_records():
     assert config.versions["torch"] == "2.6.0"
 
 
-@pytest.mark.parametrize(
+@each(
     ("old", "new", "said"),
     [
         ("schema = 1", "schema = 2", "schema 2; this version reads schema 1"),
@@ -255,7 +256,7 @@ def test_powershell_and_fish_can_read_every_value_as_one_literal(values):
     assert {found[1]: re.sub(r"\\(['\\])", r"\1", found[2]) for found in shells[1]} == expected
 
 
-@pytest.mark.parametrize(
+@each(
     ("system", "arch", "backend", "runner"),
     [
         ("linux", "x86_64", Backend.CPU, "ubuntu-24.04"),
@@ -273,7 +274,7 @@ def test_the_job_runs_on_the_kind_of_machine_that_the_packages_are_for(system, a
     assert job["runs-on"] == runner
 
 
-@pytest.mark.parametrize(
+@each(
     ("facts", "platform"),
     [
         ({"os_version": "Windows 11 10.0.26100", "os": "windows"}, "Windows-11-10.0.26100-SP0"),

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 import tomli_w
 from export.setups import SETUP
+from tables import each
 
 from assistant.catalog import load_catalog
 from assistant.catalog.indexes import known_index
@@ -51,7 +52,7 @@ def test_what_a_project_adds_to_a_plan_is_exported_and_accepted():
     assert read_config(config_text(change(SETUP, plan=own))).plan == plan
 
 
-@pytest.mark.parametrize(
+@each(
     ("place", "value"),
     [
         ("asked", ["../x"]),
@@ -77,18 +78,14 @@ def test_every_field_of_a_plan_is_judged():
     assert not judged & by_type
 
 
-@pytest.mark.parametrize(
-    "path", ["../up", "..", ".", "/etc", "a/b", "C:\\x", "C:x", "\\\\server\\share", "nul", "a\u0000", ""]
-)
+@each("path", ["../up", "..", ".", "/etc", "a/b", "C:\\x", "C:x", "\\\\server\\share", "nul", "a\u0000", ""])
 def test_a_path_that_could_lead_out_is_refused(path):
     """The environment's folder is one plain name: nothing absolute, no parent, no drive, no device of Windows."""
     with pytest.raises(BadInput, match=r"environment\.path"):
         read_config(TEXT.replace(PATH, "path = " + msgspec.json.encode(path).decode()))
 
 
-@pytest.mark.parametrize(
-    "path", ["/bin/sh", "../../bin/sh", "bin/../../sh", "a/b/c", "C:/python.exe", "\\\\\\\\s\\\\x"]
-)
+@each("path", ["/bin/sh", "../../bin/sh", "bin/../../sh", "a/b/c", "C:/python.exe", "\\\\\\\\s\\\\x"])
 def test_an_interpreter_outside_of_the_environment_is_refused(path):
     """The interpreter lies inside of the folder."""
     with pytest.raises(BadInput, match=r"environment\.python"):
@@ -111,7 +108,7 @@ def test_a_name_for_the_launcher_is_left_out_and_refused():
         read_config(TEXT.replace(PYTHON, f'{PYTHON}\ndisplay_name = "Click here"'))
 
 
-@pytest.mark.parametrize(
+@each(
     "line",
     [
         "numpy; rm -rf /",
@@ -129,14 +126,14 @@ def test_a_name_for_the_launcher_is_left_out_and_refused():
         "numpy; platform_version == '\\n--index-url https://evil.example/simple'",
     ],
 )
-@pytest.mark.parametrize("place", ["requirements", "constraints", "overrides"])
+@each("place", ["requirements", "constraints", "overrides"])
 def test_a_requirement_with_options_addresses_or_a_shell_is_refused(place, line):
     """A requirement is a name, versions, and a condition that shows what it says, wherever it stands."""
     with pytest.raises(BadInput, match=rf"plan\.{place}"):
         read_config(with_plan(**{place: (line,)}))
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "value"),
     [
         ("LD_PRELOAD", "x.so"),
@@ -152,14 +149,14 @@ def test_a_variable_that_no_plan_sets_is_refused(name, value):
         read_config(TEXT.replace('CUDA_MODULE_LOADING = "LAZY"', f'{name} = "{value}"'))
 
 
-@pytest.mark.parametrize("value", ["/lib/x.so", "$(id)", "a b", "${HOME}", "%PATH%", "'; id"])
+@each("value", ["/lib/x.so", "$(id)", "a b", "${HOME}", "%PATH%", "'; id"])
 def test_a_variable_with_a_path_or_a_shells_signs_is_refused(value):
     """Nothing is expanded, because nothing that could be is accepted."""
     with pytest.raises(BadInput, match=r"plan\.env\.CUDA_MODULE_LOADING"):
         read_config(TEXT.replace('"LAZY"', f'"{value}"'))
 
 
-@pytest.mark.parametrize(
+@each(
     "url",
     [
         "ftp://x/y",
@@ -175,14 +172,14 @@ def test_a_variable_with_a_path_or_a_shells_signs_is_refused(value):
         "file:///%5C%5Cserver%5Cshare",
     ],
 )
-@pytest.mark.parametrize("place", ["index_url", "indexes", "links"])
+@each("place", ["index_url", "indexes", "links"])
 def test_an_index_of_another_form_is_refused(place, url):
     """An index is the plain address of a server or a local folder, and so is a page of wheels."""
     with pytest.raises(BadInput, match=rf"plan\.{place}"):
         read_config(with_plan(**{place: url if place == "index_url" else [url]}))
 
 
-@pytest.mark.parametrize(
+@each(
     ("old", "new", "said"),
     [
         ('variant = "cu126"', 'variant = "../../x"', r"plan\.variant"),
@@ -203,7 +200,7 @@ def test_each_other_value_has_its_form(old, new, said):
     assert "\n" not in str(caught.value.message)
 
 
-@pytest.mark.parametrize(
+@each(
     ("row", "said"),
     [
         ('numpy = "abc"', r"hashes\.numpy"),
@@ -217,7 +214,7 @@ def test_each_hash_is_one_of_a_package_and_none_is_missing(row, said):
         read_config(TEXT.replace("locked = 0", "locked = 1").replace("[hashes]", f"[hashes]\n{row}"))
 
 
-@pytest.mark.parametrize("text", ["\x00\x01\x02", "", "[" * 10**5])
+@each("text", ["\x00\x01\x02", "", "[" * 10**5])
 def test_other_texts_are_refused_in_one_line(text):
     """Control characters, nothing at all and deep nesting end in one sentence."""
     with pytest.raises(BadInput) as caught:
@@ -233,7 +230,7 @@ def test_a_refusal_cannot_steer_the_terminal():
     assert "\x1b" not in str(caught.value.message)
 
 
-@pytest.mark.parametrize(
+@each(
     ("url", "known"),
     [
         ("https://download.pytorch.org/whl/cu126", True),

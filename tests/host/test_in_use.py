@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tables import each
 
 from assistant.host import files
 from assistant.host.files import discard, discard_folder, patiently, put_in_place, write_whole
@@ -31,7 +32,7 @@ def refused(code: int, times: int) -> Callable[[], str]:
     return change
 
 
-@pytest.mark.parametrize("code", [5, 32, 33, 145])
+@each("code", [5, 32, 33, 145])
 def test_a_scanner_is_waited_for(code):
     """A change that is refused three times because a file is in use is made at the fourth try."""
     assert patiently(refused(code, 3)) == "done"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from tables import each
 
 from assistant.detect import detect
 from assistant.host.base import Host
@@ -66,7 +67,7 @@ def test_nothing_planted_is_found_in_a_recording():
     assert [secret for secret in SECRETS if secret in written] == []
 
 
-@pytest.mark.parametrize(
+@each(
     "question",
     [
         ("run", "env"),
@@ -104,9 +105,7 @@ def test_of_a_known_kind_only_what_is_read_is_written():
     assert all(kept in written for kept in ("/usr/bin/python3", "ID=debian", "render"))
 
 
-@pytest.mark.parametrize(
-    "name", ["linux-arch-rx6700xt-directml", "wsl-ubuntu2404-rx7900xtx", "windows11-rtx3060", "macos14-m1"]
-)
+@each("name", ["linux-arch-rx6700xt-directml", "wsl-ubuntu2404-rx7900xtx", "windows11-rtx3060", "macos14-m1"])
 def test_what_was_redacted_replays_to_the_same_machine(name):
     """A recording made of a machine with private names gives that machine's JSON, byte for byte."""
     answers = {said.ask: said.answer for said in load(name).said}
@@ -147,7 +146,7 @@ def test_default_account_names_are_left_alone():
     assert "nvidia driver on ubuntu, /home/user/x" in write_recording(host, "board")
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         '"DriverVersion":"31.0.112.0"',
@@ -163,7 +162,7 @@ def test_technical_text_is_left_alone(text):
     assert redact(text) == text
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "reason"),
     [
         ("", "truncated"),

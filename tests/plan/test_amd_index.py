@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from loopback import LoopbackIndex
+from tables import each
 from uv import find_uv_bin
 
 from assistant.catalog import Catalog, load_catalog
@@ -35,7 +36,7 @@ def said(plan: Plan) -> str:
     return "\n".join(map(str, (*plan.reasons, *plan.warnings)))
 
 
-@pytest.mark.parametrize(
+@each(
     ("os", "pins", "torch", "host", "adrenalin"),
     [
         ("windows", (), "2.14.0", "stable.repo.amd.com", "26.10.41.05"),
@@ -59,7 +60,7 @@ def test_a_rocm_that_amd_has_no_windows_build_for_is_not_planned_there():
     assert planning.rejected[0].key == "pins-exclude-build"
 
 
-@pytest.mark.parametrize("gfx", ["gfx900", "gfx906", "gfx90c"])
+@each("gfx", ["gfx900", "gfx906", "gfx90c"])
 def test_what_amd_builds_each_night_alone_is_told_and_planned_on_request(gfx):
     """Nobody is given an untested build unasked, and nobody is told that there is none."""
     planning = planned(card(gfx))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from tables import each
 
 from assistant.catalog import load_catalog
 from assistant.model.machine import Gpu, Machine, Vendor
@@ -29,7 +29,7 @@ def intel(device, **facts):
     return Gpu(vendor=Vendor.INTEL, pci_id=f"8086:{device}", **facts)
 
 
-@pytest.mark.parametrize(
+@each(
     ("gfx", "variant", "override"),
     [
         ("gfx1100", "rocm7.2", None),
@@ -124,7 +124,7 @@ def test_intel_only_where_it_is_listed():
     assert planned(intel("e20b"), wsl=True, python="3.9").choice.backend is not Backend.XPU
 
 
-@pytest.mark.parametrize(
+@each(
     ("macos", "torch", "backend"),
     [
         ("15.1", "2.15.0", Backend.MPS),
@@ -147,7 +147,7 @@ def test_rosetta_is_an_intel_mac_until_a_native_python_is_there():
     assert any("arm64" in str(rejection.would_help) for rejection in planning.rejected)
 
 
-@pytest.mark.parametrize(
+@each(
     "facts",
     [
         {"libc": "musl 1.2.5"},
@@ -211,7 +211,7 @@ def test_the_reasoning_names_what_was_seen_chosen_and_turned_down():
     assert "Not CUDA cu130" in text
 
 
-@pytest.mark.parametrize(
+@each(
     ("facts", "pins", "key"),
     [
         ({}, (), "rocm-wsl-unsupported-gpu"),

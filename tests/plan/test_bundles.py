@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from packaging.requirements import Requirement
+from tables import each
 
 from assistant.catalog import load_catalog
 from assistant.catalog.bundles import bundle_within, bundles, load_bundles
@@ -52,7 +53,7 @@ def test_the_tables_name_each_package_once() -> None:
     assert all(bundle.mb for bundle in bundles()[1:])
 
 
-@pytest.mark.parametrize("key", KEYS)
+@each("key", KEYS)
 def test_a_bundle_goes_beside_the_plan_and_changes_nothing_else(key: str) -> None:
     """The same torch for the same reasons; the packages and the download are more."""
     bare, full, bundle = planned("").choice, planned(key).choice, bundle_of(key)
@@ -63,7 +64,7 @@ def test_a_bundle_goes_beside_the_plan_and_changes_nothing_else(key: str) -> Non
     assert bundle_within(names(planned(key))) == (key if bundle.requirements else "")
 
 
-@pytest.mark.parametrize(
+@each(
     ("machine", "backend", "lines"),
     [
         (PC, Backend.CPU, {"torch==2.15.0", "torchvision==0.29.2"}),
@@ -89,7 +90,7 @@ def test_torchvision_is_the_one_that_goes_with_torch(
     assert sum(line.startswith("torchvision") for line in plan.requirements) == 1
 
 
-@pytest.mark.parametrize(
+@each(
     ("bundle", "machine", "pins", "lacks"),
     [
         ("audio", replace(PC, python="3.15.0"), (), "torchaudio"),
@@ -130,7 +131,7 @@ def test_a_nightly_plan_says_what_it_leaves_out() -> None:
     assert "Without torchvision" in said(planning)
 
 
-@pytest.mark.parametrize("name", shipped())
+@each("name", shipped())
 def test_every_shipped_machine_gets_every_bundle(name: str) -> None:
     """Whatever the machine: a plan as without it, with the packages or the sentence that says which are lacking."""
     machine = detect(ReplayHost(load(name))).machine

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from tables import each
 
 from assistant.catalog import load_catalog
 from assistant.model.machine import Gpu, Machine, Vendor
@@ -24,7 +24,7 @@ def choice(*capabilities, request=None, **facts):
     return make_plans(machine(*capabilities, **facts), CATALOG, request or Request()).choice
 
 
-@pytest.mark.parametrize(
+@each(
     ("capabilities", "driver", "variant", "torch"),
     [
         (["8.6"], "580.95.05", "cu130", "2.15.0"),
@@ -72,7 +72,7 @@ def test_a_newer_driver_is_named_as_the_way_to_a_newer_torch():
     assert "2.15.0" in str(rejection.would_help)
 
 
-@pytest.mark.parametrize(
+@each(
     "facts",
     [
         {"nvidia_driver": None, "nvidia_driver_state": "nouveau"},

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 import msgspec
-import pytest
 from packaging.specifiers import SpecifierSet
+from tables import each
 
 from assistant.catalog import load_catalog
 from assistant.model.machine import Machine
@@ -29,7 +29,7 @@ def answer_for(told):
     return make_plans(msgspec.convert(told, Machine), load_catalog(), wish)
 
 
-@pytest.mark.parametrize("name", CASES)
+@each("name", CASES)
 def test_the_choice_works_on_the_machine(name):
     """Backend, index, release, environment and what is said are as judged; where no wheel fits, there is no choice."""
     wanted = CASES[name]["wanted"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
+from tables import each
 
 from assistant.catalog import load_catalog
 from assistant.model.errors import BadInput
@@ -31,7 +32,7 @@ RADEON = Machine(
 MAC = Machine(os="macos", os_version="15.1", arch="arm64", python="3.12", gpus=(Gpu(vendor=Vendor.APPLE, name="M3"),))
 
 
-@pytest.mark.parametrize("machine", [nvidia("8.9"), nvidia("12.0"), nvidia("6.1"), RADEON, MAC, Machine(os="windows")])
+@each("machine", [nvidia("8.9"), nvidia("12.0"), nvidia("6.1"), RADEON, MAC, Machine(os="windows")])
 def test_a_ladder_begins_with_the_planners_choice_and_ends_with_the_cpu(machine):
     """Each plan is what the planner chooses for its release; newest first, the CPU's last."""
     plans = ladder(machine, CATALOG, Request())
@@ -106,7 +107,7 @@ def test_lines_for_another_machine_are_not_wished_for():
     assert [str(need) for need in requested(windows, CATALOG, Request(pins=pins))] == ["a", "c[x]>1"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("pins", "pythons", "machine", "python", "torch"),
     [
         (("torch==2.1.2",), "", nvidia("8.9"), "3.11", "2.1.2"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from tables import each
 
 from assistant.catalog.memory import format_of
 from assistant.model.errors import BadInput
@@ -62,7 +63,7 @@ def test_llama_31_in_4_bit_keeps_its_embeddings() -> None:
     assert need.most - need.cache_most == pytest.approx(6.72, rel=0.03)
 
 
-@pytest.mark.parametrize(("kind", "measured"), [("bf16", 16.99), ("gptq", 8.21)])
+@each(("kind", "measured"), [("bf16", 16.99), ("gptq", 8.21)])
 def test_qwen_7b_in_transformers(kind: str, measured: float) -> None:
     """Qwen's own table for 2048 tokens on an A100, in GB of 10**9 bytes: within 8 % of it, and never below."""
     need = estimate(7_721_324_544, format_of(kind), 2048, QWEN_7B)
@@ -107,7 +108,7 @@ def test_windows_and_compressed_caches_are_smaller() -> None:
     assert estimate(8 * 10**9, format_of("16"), 8192, unused).cache_least == 1.0
 
 
-@pytest.mark.parametrize(
+@each(
     ("kinds", "layers"),
     [
         (["mamba"] * 28 + ["attention"] * 4, 4),  # Granite 4
@@ -122,7 +123,7 @@ def test_a_layer_of_an_unknown_kind_has_a_cache(kinds: list[str], layers: int) -
     assert estimate(8 * 10**9, format_of("16"), 8192, shape).cache_most == layers / 32
 
 
-@pytest.mark.parametrize(
+@each(
     ("quantization", "gib"),
     [
         ({"quant_method": "gptq", "bits": 4}, 5.42),
@@ -139,7 +140,7 @@ def test_the_bits_of_quantized_weights_are_counted(quantization: dict[str, objec
     assert estimate(shape.parameters, format_of(shape.format), 512, shape).weights == pytest.approx(gib, abs=0.01)
 
 
-@pytest.mark.parametrize("method", ["compressed-tensors", "hqq"])
+@each("method", ["compressed-tensors", "hqq"])
 def test_a_format_that_is_not_known_names_the_option(method: str) -> None:
     """The bits can be given in its place."""
     with pytest.raises(BadInput) as refused:
@@ -147,9 +148,7 @@ def test_a_format_that_is_not_known_names_the_option(method: str) -> None:
     assert refused.value.hint.params["option"] == "--bits"
 
 
-@pytest.mark.parametrize(
-    "text", ["", "[]", "{", '{"num_hidden_layers": "x"}', '{"num_hidden_layers": -1, "hidden_size": 1}']
-)
+@each("text", ["", "[]", "{", '{"num_hidden_layers": "x"}', '{"num_hidden_layers": -1, "hidden_size": 1}'])
 def test_what_is_no_config_is_refused(text: str) -> None:
     """With a sentence that names the file."""
     with pytest.raises(BadInput, match=r"m\.json is not the config\.json of a language model"):

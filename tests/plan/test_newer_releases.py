@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import msgspec
-import pytest
+from tables import each
 
 from assistant.catalog import Catalog, load_catalog
 from assistant.model.machine import Gpu, Machine, Vendor
@@ -47,7 +47,7 @@ def test_every_shipped_build_is_described():
     assert not [wheel for platform in platforms for wheel in KNOWN.wheels(platform, None) if wheel.assumed]
 
 
-@pytest.mark.parametrize(
+@each(
     ("capability", "driver", "variant"),
     [("8.6", "580.95.05", "cu130"), ("8.6", "595.58.03", "cu132"), ("12.0", "580.95.05", "cu130")],
 )
@@ -92,7 +92,7 @@ def test_a_patch_of_an_old_line_is_planned():
     assert "assumed" not in str(answer.choice.reasons[0])
 
 
-@pytest.mark.parametrize(
+@each(
     ("variants", "unconfirmed", "python", "text"),
     [
         (("cpu",), (), "3.12", "no CUDA build of it is known for this system"),

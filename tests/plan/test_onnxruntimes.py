@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from tables import each
 
 from assistant.catalog import load_catalog
 from assistant.i18n import render
@@ -38,7 +38,7 @@ def said(plan):
     return " ".join(map(render, plan.warnings))
 
 
-@pytest.mark.parametrize(
+@each(
     ("facts", "wanted", "word"),
     [
         ({}, "onnxruntime-windowsml", "onnxruntime-windowsml is current and computes on AMD Radeon RX 580"),
@@ -93,7 +93,7 @@ def test_on_a_snapdragon_the_cpu_plan_names_the_plug_in_for_its_npu():
         assert "onnxruntime-qnn" not in said(other)
 
 
-@pytest.mark.parametrize(
+@each(
     ("cards", "pin", "facts", "wanted"),
     [
         ((ADRENO,), "onnxruntime-qnn", {"arch": "arm64"}, ["onnxruntime", "onnxruntime-qnn"]),

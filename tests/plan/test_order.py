@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import msgspec
-import pytest
+from tables import each
 
 from assistant.catalog import load_catalog
 from assistant.model.machine import Gpu, Machine, Vendor
@@ -31,7 +31,7 @@ def machine(*cards: Gpu) -> Machine:
     return Machine(os="linux", arch="x86_64", python="3.12", gpus=cards, nvidia_driver="580.95.05")
 
 
-@pytest.mark.parametrize("name", sorted(CASES.keys() - set(SLIGHT)))
+@each("name", sorted(CASES.keys() - set(SLIGHT)))
 def test_the_stronger_card_goes_first(name):
     """Where the figures are clear the one judged card is taken, where they are not, one of those that would do."""
     wanted = CASES[name]["wanted"]["backends"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tables import each
 
 from assistant.catalog import load_catalog
 from assistant.model.errors import BadInput
@@ -26,7 +27,7 @@ def planned(*pins, **wishes):
     return make_plans(RTX_3060, CATALOG, Request(pins=pins, **wishes))
 
 
-@pytest.mark.parametrize(
+@each(
     ("pin", "torch"),
     [
         ("torch==2.6.0", "2.6.0"),
@@ -73,7 +74,7 @@ def test_a_pin_that_the_driver_cannot_serve_is_told_from_both_sides():
     assert "Relax the pin" in helps
 
 
-@pytest.mark.parametrize(
+@each(
     ("pins", "culprit"),
     [
         (("torch==2.6.0", "torchvision==0.20.0"), "torchvision==0.20.0"),
@@ -88,7 +89,7 @@ def test_impossible_pins_are_refused_by_name(pins, culprit):
     assert culprit in str(planning.rejected[0].why)
 
 
-@pytest.mark.parametrize("pin", ["torch=>2", "torch @ https://example.org/torch.whl"])
+@each("pin", ["torch=>2", "torch @ https://example.org/torch.whl"])
 def test_a_pin_that_cannot_be_read_is_bad_input(pin):
     """The error names the pin and the way to write it."""
     with pytest.raises(BadInput, match="torch") as caught:
@@ -96,7 +97,7 @@ def test_a_pin_that_cannot_be_read_is_bad_input(pin):
     assert caught.value.hint
 
 
-@pytest.mark.parametrize("backend", [Backend.MPS, Backend.DIRECTML, Backend.ROCM, Backend.XPU])
+@each("backend", [Backend.MPS, Backend.DIRECTML, Backend.ROCM, Backend.XPU])
 def test_a_backend_that_cannot_be_had_is_never_a_silent_cpu(backend):
     """A request for another vendor's backend is refused by name."""
     planning = planned(backend=backend)
@@ -117,7 +118,7 @@ def test_another_python_can_be_asked_for():
         planned(python="three")
 
 
-@pytest.mark.parametrize(
+@each(
     ("version", "tag"),
     [
         ("3.12", "312"),

@@ -9,6 +9,7 @@ from functools import cache
 import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
+from tables import each
 
 from assistant.catalog import load_catalog
 from assistant.catalog.bundles import bundles
@@ -68,7 +69,7 @@ def said(texts: object) -> str:
     return " ".join(map(str, texts))
 
 
-@pytest.mark.parametrize("key", KEYS)
+@each("key", KEYS)
 def test_a_recipe_is_whole(key: str) -> None:
     """Requirements, bounds and addresses can be read, what it names is there, and each source has a date."""
     recipe = recipe_of(key)
@@ -95,7 +96,7 @@ def test_a_recipe_is_whole(key: str) -> None:
     assert all(str(value) for _label, value in recipe_rows(recipe))
 
 
-@pytest.mark.parametrize("key", ["vllm", "whisperx", "unsloth", "ultralytics", "diffusers"])
+@each("key", ["vllm", "whisperx", "unsloth", "ultralytics", "diffusers"])
 def test_a_recipe_for_one_package_has_that_packages_bounds(key: str) -> None:
     """They stand in two tables, as a recipe is planned before an index is asked, and must not part."""
     recipe = recipe_of(key)
@@ -118,7 +119,7 @@ def test_keys_are_those_of_bundles_and_recipes() -> None:
     assert sorted(recipe.key for _title, group in groups() for recipe in group) == sorted(KEYS)
 
 
-@pytest.mark.parametrize("key", KEYS)
+@each("key", KEYS)
 def test_every_recorded_machine_gets_a_plan_or_a_reason(key: str) -> None:
     """What is planned keeps to the recipe's bounds."""
     recipe = recipe_of(key)
@@ -172,7 +173,7 @@ def test_markers_are_those_of_the_target() -> None:
     assert "onnxruntime-gpu" in chosen("gpt-sovits", nvidia()).requirements
 
 
-@pytest.mark.parametrize(
+@each(
     ("key", "machine", "refusal", "words"),
     [
         ("vllm", replace(PC, os="windows", glibc=None), "recipe-not-for-system", "vLLM runs only on Linux."),
@@ -255,7 +256,7 @@ def test_what_nobody_knows_is_a_warning() -> None:
     assert "with ROCm is not known" in said(chosen("forge-neo", radeon()).warnings)
 
 
-@pytest.mark.parametrize("key", ["invokeai", "reforge", "course", ""])
+@each("key", ["invokeai", "reforge", "course", ""])
 def test_a_recipe_is_written_into_a_request_once(key: str) -> None:
     """A recipe's lines and bounds are in the request that a resolver is asked for; a second time nothing is added."""
     asked = Request(bundle=key, pins=("einops<1",), pythons=">=3.11")

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tables import each
 
 from assistant import start
 
@@ -33,13 +34,13 @@ def results(cpu_environment):
     return done
 
 
-@pytest.mark.parametrize(("name", "case"), [(name, case) for name in FILES for case in cases_of(name)])
+@each(("name", "case"), [(name, case) for name in FILES for case in cases_of(name)])
 def test_the_case_holds(results, name, case):
     """Each case of the files under in_torch/ holds; its name says what that is."""
     assert not results[name][case], results[name][case]
 
 
-@pytest.mark.parametrize("path", sorted(RUNTIME.glob("*.py")), ids=lambda path: path.name)
+@each("path", sorted(RUNTIME.glob("*.py")), ids=lambda path: path.name)
 def test_a_file_to_take_along_stands_alone(path):
     """Syntax of Python 3.9; imports of the standard library, torch and, to plot, matplotlib only."""
     tree = ast.parse(path.read_text("utf-8"), feature_version=(3, 9))

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import session.test_installing as grounds
 from loopback import LoopbackIndex, with_code
+from tables import each
 
 from assistant.host.live import LiveHost
 from assistant.install import Sources, look_at, read_marker
@@ -30,7 +31,7 @@ from assistant.session.state import Adding, Phase, State, Task
 make = grounds.make
 
 
-@pytest.mark.parametrize(
+@each(
     ("typed", "meant"),
     [
         ("seaborn", ("seaborn",)),

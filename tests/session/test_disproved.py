@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from tables import each
 
 from assistant.detect import detect
 from assistant.host.live import LiveHost
@@ -19,7 +19,7 @@ PLAN = Plan(backend=Backend.CPU, variant="cpu", torch="2.13.0", python="3.11")
 TORCH = Package(name="torch", version="2.13.0", url="file:///torch.whl", size=1)
 
 
-@pytest.mark.parametrize("status", [Status.PASSED, Status.FAILED])
+@each("status", [Status.PASSED, Status.FAILED])
 def test_torch_that_was_imported_has_its_runtime(status):
     """Where the checks pass, the Visual C++ runtime is not missing, whatever the registry says; else it still is."""
     found = detect(ReplayHost(load("windows10-32bit-python-no-vcruntime")))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import forked
 import pytest
+from tables import each
 
 from assistant.catalog import load_catalog
 from assistant.detect import detect
@@ -49,7 +50,7 @@ def in_order(**facts: object) -> Machine:
     return Machine(**{**usual, **facts})
 
 
-@pytest.mark.parametrize("name", shipped())
+@each("name", shipped())
 def test_nothing_is_said_twice(name: str) -> None:
     """Over all recorded machines, no fault and no sentence comes twice."""
     found = examine(ReplayHost(load(name)))
@@ -57,7 +58,7 @@ def test_nothing_is_said_twice(name: str) -> None:
     assert [text for text, count in Counter(render(finding.text) for finding in found).items() if count > 1] == []
 
 
-@pytest.mark.parametrize("name", shipped())
+@each("name", shipped())
 def test_the_doctor_never_advises_what_does_not_change_the_plan(name: str) -> None:
     """Where it speaks of the driver's age, a newer driver leads to another build or release."""
     machine = detect(ReplayHost(load(name))).machine
@@ -74,7 +75,7 @@ def test_the_doctor_never_advises_what_does_not_change_the_plan(name: str) -> No
         assert (then.variant, then.torch) != (now.variant, now.torch)
 
 
-@pytest.mark.parametrize("name", shipped())
+@each("name", shipped())
 def test_the_doctor_and_the_planner_agree(name: str) -> None:
     """What keeps the best backend away in the plan is what the doctor names, by the same key and sentence."""
     machine = detect(ReplayHost(load(name))).machine
@@ -91,7 +92,7 @@ def test_the_doctor_and_the_planner_agree(name: str) -> None:
             assert row.key in said
 
 
-@pytest.mark.parametrize(
+@each(
     ("variable", "value", "gpu", "hides"),
     [
         ("HIP_VISIBLE_DEVICES", "-1", NVIDIA, False),
@@ -116,7 +117,7 @@ def test_a_variable_hides_its_own_vendors_gpus_only(variable: str, value: str, g
     assert (f"{variable}={value}" in render(told.text)) is hides
 
 
-@pytest.mark.parametrize(
+@each(
     ("facts", "key"),
     [
         ({"python_bits": 32}, "python-32bit"),
@@ -143,7 +144,7 @@ def test_trouble_is_seen_before_it_strikes(facts: dict[str, object], key: str) -
     assert wrong[0].remedies
 
 
-@pytest.mark.parametrize(
+@each(
     ("here", "coming", "key"),
     [
         ({"onnxruntime": "1.20"}, {"onnxruntime-gpu": "1.20"}, "onnxruntime-packages-conflict"),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-import pytest
+from tables import each
 
 from assistant.host.recording import ReplayHost
 from assistant.install import Sources
@@ -58,7 +58,7 @@ def test_a_second_installation_is_proved_like_the_first() -> None:
     assert following(ended(again, Task.INSTALL, MADE)) is Task.VERIFY
 
 
-@pytest.mark.parametrize("step", [Step.DETECT, Step.PLAN, Step.INSTALL, Step.VERIFY])
+@each("step", [Step.DETECT, Step.PLAN, Step.INSTALL, Step.VERIFY])
 def test_nothing_goes_on_after_a_failure(step: Step) -> None:
     """It would fail again and again: the user decides."""
     state = ended(ended(ended(State(), Task.DETECT, FOUND), Task.PLAN, PLANNED), Task.INSTALL, MADE)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as ET
 
-import pytest
+from tables import each
 
 from assistant.i18n import render, use_language
 from assistant.machines import label, shipped
 from assistant.wizard.gallery import draw_gallery
 
 
-@pytest.mark.parametrize("language", ["en", "zh_CN"])
+@each("language", ["en", "zh_CN"])
 def test_every_recorded_machine_stands_in_the_table_with_its_plan(language):
     """One row each, sorted by the words that people choose by, with the name that opens it."""
     page = ET.fromstring(draw_gallery(language)._repr_html_())  # noqa: S314 - our own text

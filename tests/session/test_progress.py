@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tables import each
 
 from assistant.i18n import render
 from assistant.model.event import Part, Progress, Step
@@ -10,7 +11,7 @@ from assistant.session.progress import rows
 from assistant.session.state import Phase, State, StepStatus, Task
 
 
-@pytest.mark.parametrize("at", list(Part))
+@each("at", list(Part))
 def test_the_parts_are_ticked_off_in_order(at: Part) -> None:
     """What comes before the one at work is done, what comes after it waits, and it alone has figures."""
     progress = Progress(step=Step.INSTALL, text="", part=at, done=3, total=44, unit="packages")
@@ -27,7 +28,7 @@ def test_an_installation_begins_with_its_download_and_no_other_task_has_parts() 
     assert rows(State(running=Task.VERIFY)) == rows(State()) == ()
 
 
-@pytest.mark.parametrize(
+@each(
     ("done", "total", "rate", "share", "figures"),
     [
         (12.3e6, 46e6, 5.1e6, 12.3 / 46, "12.3 / 46.0 MB, 5.1 MB/s"),

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tables import each
 
 from assistant import __version__
 from assistant.model.event import Step
@@ -44,7 +45,7 @@ def test_free_disk_and_other_small_change_do_not_matter() -> None:
     assert obstacle(SAVED, replace(MACHINE, disk_free_gb=1.0)) == ""
 
 
-@pytest.mark.parametrize(
+@each(
     ("changed", "told"),
     [
         ({"gpus": (Gpu(name="New card"),)}, "New card"),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from loopback import LoopbackIndex
+from tables import each
 
 from assistant.catalog import load_catalog
 from assistant.host.recording import ReplayHost
@@ -195,7 +196,7 @@ def project_plan(*indexes: str) -> Plan:
     return Plan(backend=Backend.CPU, variant="cpu", torch="2.15.0", python="3.12", indexes=indexes)
 
 
-@pytest.mark.parametrize("installer", ["uv", "pip"])
+@each("installer", ["uv", "pip"])
 def test_a_projects_index_that_the_settings_name_is_asked_once_with_its_password(installer):
     """It is the user's own; a second one without the password would only refuse to answer."""
     sources = Sources(host_with(f"global.extra-index-url='{SECRET}'"), installer=installer)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from tables import each
 
 from assistant.i18n import Message
 from assistant.install import Prepared, Resolution
@@ -111,7 +111,7 @@ def test_another_plan_makes_the_later_steps_stale_and_loses_nothing() -> None:
     assert state.preview is None
 
 
-@pytest.mark.parametrize("answer", [Wish(request=Request(backend=Backend.CUDA)), SetFact(fact="glibc", value="2.17")])
+@each("answer", [Wish(request=Request(backend=Backend.CUDA)), SetFact(fact="glibc", value="2.17")])
 def test_another_wish_makes_the_plan_itself_stale(answer: object) -> None:
     """A wish or a fact set by hand asks for a new plan, keeps the old one in sight, and lets nothing rest on it."""
     state = after(*INSTALLED, answer)
@@ -145,7 +145,7 @@ def test_the_plan_that_is_chosen_already_is_not_chosen_again() -> None:
     assert reduce(state, Choose(index=0)) is state
 
 
-@pytest.mark.parametrize(
+@each(
     ("answer", "step"),
     [
         ({"level": "full"}, Step.VERIFY),
@@ -282,8 +282,8 @@ def told(task: Task, *findings: Finding) -> tuple[Begin, Told]:
     return Begin(task=task), Told(events=tuple(FindingRaised(step=task.step, finding=finding) for finding in findings))
 
 
-@pytest.mark.parametrize("task", [Task.PREPARE, Task.INSTALL, Task.VERIFY])
-@pytest.mark.parametrize("end", ["running", "failed", "found again", "gone"])
+@each("task", [Task.PREPARE, Task.INSTALL, Task.VERIFY])
+@each("end", ["running", "failed", "found again", "gone"])
 def test_a_problem_vanishes_only_once_it_was_looked_for_and_not_found(task: Task, end: str) -> None:
     """Whichever task looks at the environment: while it works, and where it fails, nothing counts as mended."""
     results = {Task.PREPARE: PREVIEW, Task.INSTALL: Installed(environment=MADE), Task.VERIFY: VERIFIED}
@@ -298,7 +298,7 @@ def test_a_problem_vanishes_only_once_it_was_looked_for_and_not_found(task: Task
     assert state.findings == (() if end == "gone" else (CONFLICT,))
 
 
-@pytest.mark.parametrize("task", [Task.INSTALL, Task.VERIFY, Task.MEND])
+@each("task", [Task.INSTALL, Task.VERIFY, Task.MEND])
 def test_what_a_task_has_mended_on_the_machine_is_said_no_more(task: Task) -> None:
     """What detection had found goes with its cause, also from what is exported; what was not found by it stays."""
     broken = Finding(key="kernel-broken", severity=Severity.WARNING, text="It cannot start.")

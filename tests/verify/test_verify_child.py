@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
-import pytest
+from tables import each
 
 from assistant.i18n import render, verbatim
 from assistant.model.checks import ESSENTIAL, FULL, QUICK, SPARE, check_title
@@ -20,7 +20,7 @@ from assistant.verify.messages import SENTENCES, sentence
 FOLDER = Path(run.__file__).parent
 
 
-@pytest.mark.parametrize("name", ["child.py", IMPORTS, *FILES])
+@each("name", ["child.py", IMPORTS, *FILES])
 def test_the_file_reads_in_python_3_8_and_needs_nothing_of_ours(name):
     """Syntax of Python 3.8; imports at run time from the standard library only."""
     tree = ast.parse((FOLDER / name).read_text("utf-8"), feature_version=(3, 8))
@@ -69,7 +69,7 @@ class Gpu:
         self.parts.append((part, place))
 
 
-@pytest.mark.parametrize(("index", "place"), [(None, 1), (0, 0)])
+@each(("index", "place"), [(None, 1), (0, 0)])
 def test_memory_is_limited_and_work_awaited_on_the_gpu_that_was_asked_for(index, place):
     """A little more than is held, then all of it again, by the GPU's number."""
     gpu, target = Gpu(), Target("cuda")
@@ -108,7 +108,7 @@ def spoken():
                 )
 
 
-@pytest.mark.parametrize(("reason", "names"), sorted(spoken(), key=str))
+@each(("reason", "names"), sorted(spoken(), key=str))
 def test_what_the_child_says_is_a_sentence(reason, names):
     """Each key has a sentence, and the values that it names are sent, as far as they are written out."""
     values = dict.fromkeys(re.findall(r"\{(\w+)", SENTENCES[reason].id), 1.0)

@@ -7,6 +7,7 @@ import time
 import venv
 
 import pytest
+from tables import each
 
 from assistant.host.process import CancelToken
 from assistant.model.checks import QUICK
@@ -163,7 +164,7 @@ def test_an_interpreter_that_is_none_fails_in_one_sentence(tmp_path):
     assert caught.value.hint
 
 
-@pytest.mark.parametrize("device", ["banana", "", "cuda:", "cuda:x", "cpu;rm"])
+@each("device", ["banana", "", "cuda:", "cuda:x", "cpu;rm"])
 def test_an_unknown_device_is_refused(device):
     """A device that no backend has is bad input."""
     with pytest.raises(BadInput, match="no device called"):

@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tables import each
 
 from assistant.i18n import render
 from assistant.model.checks import FULL
@@ -78,7 +79,7 @@ TOGETHER = [  # faults that leave one another alone share a child: importing tor
 ]
 
 
-@pytest.mark.parametrize("faults", TOGETHER, ids=", ".join)
+@each("faults", TOGETHER, ids=", ".join)
 def test_faults_planted_in_the_real_torch_are_caught(planted_python, faults):
     """The check that meets one says so, a finding carries it, and the check after it runs."""
     events = []
@@ -106,7 +107,7 @@ def test_faults_planted_in_the_real_torch_are_caught(planted_python, faults):
     assert report.checks[-1].status is Status.PASSED
 
 
-@pytest.mark.parametrize(
+@each(
     ("fault", "status", "detail"),
     [
         ("silent", Status.FAILED, "ran MatMul, Relu on CPUExecutionProvider instead of CUDAExecutionProvider"),

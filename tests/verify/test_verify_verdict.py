@@ -1,6 +1,6 @@
 """What comes out of a verification: right, usable though something is missing, or not."""
 
-import pytest
+from tables import each
 
 from assistant.i18n import render
 from assistant.model.report import Check, Report, Status, verdict
@@ -52,7 +52,7 @@ def test_a_library_of_the_system_that_lacks_is_the_first_remedy():
     ]
 
 
-@pytest.mark.parametrize(("found", "passed", "usable", "words"), CASES, ids=[case[3] for case in CASES])
+@each(("found", "passed", "usable", "words"), CASES, ids=[case[3] for case in CASES])
 def test_missing_wrong_and_slow_are_told_apart(found, passed, usable, words):
     """A missing type fails nothing, a missing operator leaves the device usable, a wrong one does not."""
     assert (found.passed, found.usable) == (passed, usable)

@@ -13,6 +13,7 @@ from pathlib import Path
 import ipywidgets as widgets
 import pytest
 from ipywidgets.widgets.widget import _instances
+from tables import each
 
 from assistant.host.base import Answer, Host
 from assistant.host.recording import ReplayHost
@@ -349,7 +350,7 @@ def test_exported_files_are_offered_as_downloads(tmp_path: Path) -> None:
     shown.close()
 
 
-@pytest.mark.parametrize("name", ["linux-ubuntu2404-rtx4090", "windows11-rx7800xt", "macos14-m1"])
+@each("name", ["linux-ubuntu2404-rtx4090", "windows11-rx7800xt", "macos14-m1"])
 def test_no_recorded_machine_can_be_installed_for(name: str) -> None:
     """Whatever is pressed, in whatever order, a simulation neither prepares nor installs; its banner says so."""
     shown = SetupWizard(Session(NoHost(), InlineRunner(), state=State(machine=name)))

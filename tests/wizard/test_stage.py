@@ -10,6 +10,7 @@ from pathlib import Path
 import ipywidgets as widgets
 import pytest
 from loopback import LoopbackIndex
+from tables import each
 
 from assistant.host.live import LiveHost
 from assistant.host.recording import ReplayHost
@@ -211,7 +212,7 @@ def test_a_question_of_a_running_task_is_answered_by_the_main_button() -> None:
     assert str(reduce(state, Answer(yes=True)).question) == ""
 
 
-@pytest.mark.parametrize("step", [Step.DETECT, Step.PLAN])
+@each("step", [Step.DETECT, Step.PLAN])
 def test_what_was_cancelled_is_not_called_impossible(step: Step) -> None:
     """Nobody is told that there is no PyTorch, nor sent to look for a cause, because he pressed Cancel."""
     end = JobFailed(step=step, message="Cancelled.", exit_code=Cancelled.exit_code)

@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from tables import each
 
 from assistant.markup import joined, tag
 from assistant.model.finding import Remedy, Severity
@@ -27,7 +28,7 @@ def test_no_control_that_some_cannot_use() -> None:
     assert {name: UNFIT.findall(source) for name, source in text.items() if UNFIT.search(source)} == {}
 
 
-@pytest.mark.parametrize("severity", Severity)
+@each("severity", Severity)
 def test_severity_is_a_word_a_sign_and_a_border(severity: Severity) -> None:
     """Each severity is told three ways, and colour is only a fourth."""
     note = html.note(severity, "It is so.")

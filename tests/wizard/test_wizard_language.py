@@ -9,6 +9,7 @@ from pathlib import Path
 import ipywidgets as widgets
 import pytest
 from made_up import ENGLISH_WORDS, LATIN_WORD, without_filled, write_made_up
+from tables import each
 
 from assistant.catalog.bundles import bundles
 from assistant.export import FORMATS
@@ -120,7 +121,7 @@ def strange(texts: set[str], state: State) -> set[str]:
     return words | {text for text in outside.values() if ENGLISH_WORDS.search(text) and text not in to_json(state)}
 
 
-@pytest.mark.parametrize("name", MACHINES)
+@each("name", MACHINES)
 def test_no_word_of_a_simulation_escapes(name: str) -> None:
     """Facts, the plan with its alternatives, the banner, and why nothing can be installed."""
     shown = SetupWizard(Session(ReplayHost(load(name)), InlineRunner(), state=State(machine=name)))

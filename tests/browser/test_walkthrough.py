@@ -1,0 +1,235 @@
+"""What must work in a browser, walked through on one JupyterLab: from opening it to files on disk."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from accessibility import complaints
+from guided import (
+    ERROR,
+    TASK_MS,
+    aim_at,
+    choose_machine,
+    expect_focus_on,
+    main_button,
+    press,
+    run_first_cell,
+    tab_to,
+    unfold,
+)
+from playwright.sync_api import Locator, Page, expect
+from served import Server
+
+from assistant.model.report import Environment
+
+INSTALL_MS = 300_000
+OTHER_ERROR = "The operator 'aten::_linalg_solve_ex.result' is not currently implemented for the MPS device."
+SHIPPED = "linux-mint22-laptop-780m-rtx4070"
+RADEON = "Arch Linux, Radeon RX 6700 XT, torch-directml installed"
+IMAGES = Path(__file__).parents[2] / "notebooks" / "images"
+# Pictures tell nothing of the machine that they were taken on: of each path they keep the last part.
+HIDE_PATHS = r"""root => {
+    const path = /(?<![\w:/.…])(?:file:\/\/)?(?!\/(?:proc|sys)\/)(?:\/[\w.+%@-]+)+(?=\/[\w.+%@-]+)/g;
+    const shorter = text => text.replace(path, "/home/ada");
+    const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) walker.currentNode.data = shorter(walker.currentNode.data);
+    for (const field of root.querySelectorAll("input")) field.value = shorter(field.value);
+}"""
+
+
+@pytest.fixture
+def wizard(open_notebook) -> Locator:
+    """Open the guided notebook and wait for the wizard."""
+    return run_first_cell(open_notebook("setup.ipynb"))
+
+
+@pytest.fixture
+def picture(wizard: Locator, request: pytest.FixtureRequest) -> Callable[..., None]:
+    """Give a function that renews the README's pictures of one view, in both languages, when the run was asked to.
+
+    `at` is a selector of what shall stand at the top.
+    """
+    language = wizard.locator(".ptsa-language select")
+
+    def take(name: str, *, at: str = "") -> None:
+        if not request.config.getoption("--screenshots"):
+            return
+        found = subprocess.run(["fc-list", ":lang=zh-cn"], capture_output=True, check=True).stdout
+        assert found, "There is no Chinese font for the pictures: install one, such as Debian's fonts-noto-cjk."
+        wizard.page.mouse.move(0, 0)  # nothing is shown as pointed at
+        for code, words, suffix in (("zh-CN", "简体中文", "-zh"), ("en", "English", "")):
+            language.select_option(words)
+            expect(wizard).to_have_attribute("lang", code)
+            wizard.page.wait_for_timeout(1000)  # all of it is drawn again
+            wizard.evaluate(HIDE_PATHS)
+            if at:
+                wizard.locator(at).first.evaluate("element => element.scrollIntoView()")
+            wizard.screenshot(path=IMAGES / f"wizard-{name}{suffix}.png", animations="disabled")
+
+    return take
+
+
+def test_it_opens_by_itself(page: Page, jupyter_server: Server) -> None:
+    """The address that `assistant lab` prints is all that is needed: the wizard fills the window and has looked."""
+    printed = re.search(
+        r"http://127\S+token=\w+", (jupyter_server.state_dir / "server.log").read_text(errors="replace")
+    )
+    page.goto(printed[0])
+    wizard = page.locator(".ptsa-wizard")
+    expect(wizard.get_by_role("button", name="Install", exact=True)).to_be_enabled(timeout=TASK_MS)
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    for part in (".jp-InputArea", ".jp-MarkdownOutput", ".jp-NotebookPanel-toolbar", ".jp-FileBrowser"):
+        expect(page.locator(f"{part}:visible")).to_have_count(0)
+
+
+def test_a_recorded_machine_can_be_looked_at_and_never_installed(wizard: Locator, picture: Callable[..., None]) -> None:
+    """Choosing a recorded machine replays it, says so, and stops before the installation."""
+    choose_machine(wizard, RADEON)
+    expect(wizard.get_by_role("heading", name="for your Radeon RX 6700 XT")).to_be_visible()
+    unfold(wizard, "Why this one")
+    facts = wizard.locator("section").filter(has=wizard.page.get_by_role("heading", name="The machine", exact=True))
+    expect(facts.get_by_role("row", name="GPU")).to_contain_text("gfx1031")
+    expect(wizard.get_by_role("button", name="Install", exact=True)).to_be_disabled()
+
+    wizard.get_by_label("Machine", exact=True).select_option("Linux Mint 22 laptop, Radeon 780M and RTX 4070 Laptop")
+    expect(facts.get_by_role("row", name="GPU")).to_have_count(2)
+    expect(wizard.get_by_role("heading", name="The alternatives")).to_be_visible()
+    picture("why", at="button[aria-expanded=true]")
+
+
+def test_two_clicks_lead_to_a_notebook_that_computes(
+    wizard: Locator, page: Page, tmp_path: Path, jupyter_server, picture: Callable[..., None]
+) -> None:
+    """Looking, choosing and resolving go by themselves; one press installs, one opens a notebook that runs."""
+    target = tmp_path / "pytorch"
+    main_button(wizard, "Install")
+    picture("ready")
+    aim_at(wizard, target)
+    expect(wizard.locator("pre").filter(has_text="uv venv")).to_contain_text(str(target))
+    expect(wizard.get_by_role("row").filter(has_text="Download")).to_contain_text("MB")
+
+    main_button(wizard, "Install").click()
+    expect(wizard.get_by_role("progressbar")).to_be_visible()
+    expect(wizard.get_by_role("heading", name="PyTorch works on your processor")).to_be_visible(timeout=INSTALL_MS)
+    expect(wizard.get_by_text("All checks passed on the device cpu.").first).to_be_visible()
+    picture("done")
+    unfold(wizard, "The checks, one by one")
+    expect(wizard.locator(".ptsa-matrix").first).to_be_visible()
+    python = target / "bin" / "python"
+    said = subprocess.run([python, "-c", "import torch; print(torch.__version__)"], capture_output=True, check=True)
+    assert b"+cpu" in said.stdout
+    kernels = json.loads(json.dumps(jupyter_server.ask("kernelspecs")))["kernelspecs"]
+    assert any(spec["spec"]["argv"][0] == str(python) for spec in kernels.values())
+
+    wizard.get_by_role("button", name="Save the configuration").click()
+    main_button(wizard, "Write the files").click()
+    expect(wizard.get_by_role("link", name="Download configuration.zip")).to_be_visible()
+    picture("export")
+    folder = jupyter_server.root_dir / "pytorch-configuration"
+    assert {path.name for path in folder.iterdir()} >= {".env", "requirements.txt", "assistant.toml", "report.md"}
+    assert "INFERENCE_DEVICE=cpu" in (folder / ".env").read_text()
+    with page.expect_download() as download:
+        wizard.get_by_role("link", name="Download configuration.zip").click()
+    with zipfile.ZipFile(download.value.path()) as pack:
+        assert pack.read("report.md") == (folder / "report.md").read_bytes()
+    unfold(wizard, "The individual files")
+    shown = wizard.get_by_role("listitem").filter(has=page.get_by_role("link", name="Download report.md"))
+    shown.get_by_text("Read it here").click()
+    expect(shown.locator("pre")).to_have_text((folder / "report.md").read_text())
+
+    main_button(wizard, "Back").click()
+    main_button(wizard, "Open a notebook with it").click()
+    page.locator(".jp-Notebook:not(.lm-mod-hidden) .jp-OutputArea-output").nth(1).wait_for(timeout=120_000)
+
+
+def test_the_language_is_switched_in_the_page(open_notebook, notebook) -> None:
+    """Every word changes at once, the page says which language it is in, and the plan is still there."""
+    page = open_notebook(notebook("speak.ipynb", f"from assistant.wizard import open_wizard\nopen_wizard('{SHIPPED}')"))
+    wizard = run_first_cell(page)
+    language = wizard.locator(".ptsa-language select")
+    expect(wizard.get_by_role("heading", name="for your GeForce")).to_be_visible()
+    language.select_option("简体中文")
+    expect(wizard.get_by_role("heading", name="适用于")).to_be_visible()
+    unfold(wizard, "为什么选它")
+    expect(wizard.get_by_text("包含适用于").first).to_be_visible()
+    expect(wizard).to_have_attribute("lang", "zh-CN")
+    language.select_option("English")
+    expect(wizard.get_by_role("heading", name="for your GeForce")).to_be_visible()
+    expect(wizard).to_have_attribute("lang", "en")
+
+
+def test_the_whole_journey_by_keyboard_alone(page: Page, open_notebook, cpu_environment: Environment) -> None:
+    """From the first sight to the written files by Tab, Enter, Space and typing; each view's heading gets the focus."""
+    wizard = run_first_cell(open_notebook("setup.ipynb"))
+    main_button(wizard, "Install")
+    press(wizard, "Change something: machine, version, Python, folder, nightly builds", "Space")
+    tab_to(wizard, "textbox", "Folder")
+    page.keyboard.type(cpu_environment.path)
+    page.keyboard.press("Enter")
+    expect(wizard.get_by_text("It is installed here already.")).to_be_visible(timeout=TASK_MS)
+    press(wizard, "Install")
+    expect_focus_on(page, "PyTorch works on your processor")
+    expect(wizard.get_by_text("All checks passed on the device cpu.").first).to_be_visible(timeout=TASK_MS)
+    press(wizard, "Save the configuration colleague, project, container, bug report")
+    expect_focus_on(page, "Save the configuration")
+    tab_to(wizard, "radio", "Everything all the files that suit this setup")
+    page.keyboard.press("ArrowRight")
+    expect(wizard.get_by_role("radio", name="A colleague")).to_be_checked()
+    press(wizard, "Write the files")
+    tab_to(wizard, "link", "Download configuration.zip")
+    tab_to(wizard, "button", "Something is wrong?", key="Shift+Tab")
+    page.keyboard.press("Enter")
+    expect_focus_on(page, "Is anything wrong?")
+
+
+def test_axe_finds_nothing_in_a_plan_and_a_cause(wizard: Locator) -> None:
+    """A simulated machine with trouble, and a log with its cause and fixes, are as accessible as WCAG 2.2 AA asks."""
+    page = wizard.page
+    page.set_viewport_size({"width": 1280, "height": 3000})  # axe passes over what is scrolled out of sight
+    page.add_style_tag(content="body { height: 100vh }")  # axe takes a body of no height, as JupyterLab's, for hidden
+    choose_machine(wizard, RADEON)
+    unfold(wizard, "Why this one")
+    assert complaints(wizard) == []
+    wizard.get_by_role("button", name="Something is wrong?").click()
+    wizard.get_by_label("Paste an error message").fill(ERROR)
+    main_button(wizard, "Find the cause").click()
+    expect(wizard.locator(".ptsa-answer-title")).to_be_visible()
+    assert complaints(wizard) == []
+
+
+def test_a_failing_cell_is_explained_at_its_side(open_notebook, notebook) -> None:
+    """The button below its traceback opens the cause beside the notebook."""
+    page = open_notebook(notebook("failing.ipynb", f"raise ImportError({ERROR.partition(': ')[2]!r})"))
+    cell = page.locator(".jp-Notebook .jp-CodeCell").first
+    cell.locator(".cm-content").click()
+    page.keyboard.press("Control+Enter")
+    cell.get_by_role("button", name="Something is wrong?").click()
+    wizard = page.locator(".ptsa-side .ptsa-wizard")
+    expect(wizard.locator(".ptsa-answer-title")).to_contain_text("DirectML", timeout=TASK_MS)
+
+
+def test_what_is_seen_is_what_is_diagnosed(wizard: Locator) -> None:
+    """The one blue button answers for the text in the box: another text asks for another look, and none is cleared."""
+    choose_machine(wizard, RADEON)
+    wizard.get_by_role("button", name="Something is wrong?").click()
+    box = wizard.get_by_label("Paste an error message")
+    box.fill(ERROR)
+    main_button(wizard, "Find the cause").click()
+    expect(wizard.get_by_role("heading", name="which only Windows and WSL have")).to_be_visible()
+    main_button(wizard, "Mend it")
+    wizard.get_by_role("button", name=re.compile("Other fixes")).click()
+    expect(wizard.get_by_text("python -m pip uninstall -y torch-directml")).to_be_visible()
+    box.fill(OTHER_ERROR)
+    expect(wizard.get_by_role("heading", name="which only Windows and WSL have")).to_have_count(0)
+    main_button(wizard, "Find the cause").click()
+    expect(wizard.get_by_role("heading", name="An operator has no Metal kernel")).to_be_visible()
+    box.fill("something odd that nobody knows")
+    main_button(wizard, "Find the cause").click()
+    expect(wizard.get_by_text("No known problem matches this text.")).to_be_visible()
+    expect(wizard.get_by_text("No problem was found")).to_have_count(0)
