@@ -226,7 +226,7 @@ LOCAL: dict[str, Producer] = {
 NAMELESS = frozenset({"own user", "own host", "own variable", "own proxy"})  # that only a machine knows
 # Who else writes, and why nothing private goes out with it.
 EXEMPT = {
-    "catalog/user.py:_write": "versions and tags of wheels, strictly decoded",
+    "catalog/user.py:write_tables": "versions and tags of wheels, strictly decoded",
     "cli/inputs.py:write_file": "it writes what the commands above give it",
     "cli/notebooks.py:_put": "a notebook of the project",
     "cli/notebooks.py:put_copies": "private: names of notebooks and their hashes",

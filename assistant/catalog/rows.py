@@ -79,7 +79,7 @@ class Driver(Record, frozen=True):
     full_windows: str | None = None
 
 
-class CudaCode(DatedRow, frozen=True, kw_only=True):
+class CudaCode(Record, frozen=True):
     """Machine code in a variant's wheels from torch `first` to `last` (minor versions); `ptx` can be compiled on."""
 
     variant: str
@@ -148,7 +148,7 @@ class CudaTables(Record, frozen=True):
     states: Table[DriverState]
 
 
-class RocmCode(DatedRow, frozen=True, kw_only=True):
+class RocmCode(Record, frozen=True):
     """GPU targets that work with a variant's Linux wheels from torch `first` to `last` (minor versions)."""
 
     variant: str
@@ -157,7 +157,7 @@ class RocmCode(DatedRow, frozen=True, kw_only=True):
     gfx: tuple[str, ...]
 
 
-class AmdTarget(DatedRow, frozen=True, kw_only=True):
+class AmdTarget(Record, frozen=True):
     """A GPU target of AMD's own indexes, per operating system; `tested` where AMD runs tests on it."""
 
     gfx: str

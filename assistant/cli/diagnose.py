@@ -83,7 +83,11 @@ def diagnose(
     if as_json:
         echo_json(of_log(read, known, diagnoses))
         return
-    from assistant.cli.draw import draw_diagnoses, draw_findings, draw_unknown  # noqa: PLC0415 - --json needs no drawing
+    from assistant.cli.draw import (  # noqa: PLC0415 - --json needs no drawing
+        draw_diagnoses,
+        draw_findings,
+        draw_unknown,
+    )
 
     if causes:
         draw_diagnoses(causes, read, known.os)

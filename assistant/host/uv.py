@@ -27,7 +27,9 @@ def find_uv() -> str:
     places = [os.environ.get("UV"), shutil.which("uv")]
     found = next((place for place in places if place and Path(place).is_absolute() and Path(place).is_file()), None)
     if found is None:
-        from assistant.host.extras import lacking  # noqa: PLC0415 - `by_uvx` is for every command, which need not load this
+        from assistant.host.extras import (
+            lacking,
+        )
 
         raise lacking("uv", "uv")
     from assistant.host.extras import allows  # noqa: PLC0415 - likewise
