@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from assistant.catalog.toolchains import compiler_command
 from assistant.diagnose.causes import Cause
 from assistant.diagnose.computed import computed_causes, supposed_causes
+from assistant.diagnose.distributions import sure_names
 from assistant.diagnose.log import Log, read_log
 from assistant.diagnose.named import named
 from assistant.diagnose.outcome import ended_well
@@ -110,7 +111,7 @@ def matches(log: Log, machine: Machine, *, supposing: bool = True) -> tuple[Matc
         fitting = _fitting(search, supposed_causes(log, machine), machine)
     case = Surroundings(log, machine)
     return tuple(
-        _explained(rule, match._replace(names=named(case, rule, match.names)), search, machine)
+        _explained(rule, match._replace(names=sure_names(case, rule, named(case, rule, match.names))), search, machine)
         for rule, match in fitting
     )
 
