@@ -9,7 +9,6 @@ from assistant.diagnose.kits import supposed_cuda
 from assistant.diagnose.launch import launched, relaunched
 from assistant.diagnose.log import Log, read_log
 from assistant.diagnose.own_rules import lacking, new_rules
-from assistant.diagnose.phrasings import resembled
 from assistant.diagnose.rules import PlanRequest, Rule, RuleFile, RuleRemedy, load_rules, rules_folder, use_rules
 from assistant.diagnose.symptoms import symptoms
 
@@ -39,7 +38,6 @@ __all__ = [
     "read_log",
     "relaunched",
     "remedies_for",
-    "resembled",
     "rules_folder",
     "supposed_cuda",
     "symptoms",
