@@ -57,7 +57,7 @@ class WindowsName(Record, frozen=True):
 
 
 class NameTables(Record, frozen=True):
-    """What reports call things."""
+    """What reports call things; `products` are patterns of what begins a GPU's name, `others` of what is no GPU."""
 
     vendors: Table[VendorRow]
     idle_adapters: Table[IdleAdapter]
@@ -65,6 +65,8 @@ class NameTables(Record, frozen=True):
     systems: Table[Named]
     architectures: Table[Named]
     windows: Table[WindowsName]
+    products: Table[str]
+    others: Table[str]
 
 
 def _tables() -> NameTables:
@@ -143,3 +145,20 @@ def idle_adapter(pci_id: str) -> IdleAdapter | None:
 def windows_release(build: int) -> str | None:
     """Return the name of the Windows that a build belongs to; None before Windows 10."""
     return next((row.name for row in _tables().windows.rows if build >= row.build), None)
+
+
+@cache
+def products() -> re.Pattern[str]:
+    """Return what finds the name of a GPU within a text, from its maker or its line on; the last words may be more."""
+    lines = "|".join(_tables().products.rows)
+    return re.compile(
+        r"(?:(?<![\w-])(?:NVIDIA|AMD|ATI|Intel|Apple)(?:\(R\)|®)?(?: Corporation)? )?"
+        rf"(?<![\w.+/-])(?:{lines})(?![a-z])(?:\(R\)|\(TM\)|\(tm\)|®|™)?(?:[ -]{{1,2}}[\w()+™®/.-]{{1,20}}){{0,8}}",
+        re.IGNORECASE | re.ASCII,  # Chinese stands before and behind a name without a blank
+    )
+
+
+@cache
+def other_devices() -> re.Pattern[str]:
+    """Return what tells that a device is none of the GPUs: a processor, a sound card, a bridge."""
+    return re.compile("|".join(_tables().others.rows), re.IGNORECASE)

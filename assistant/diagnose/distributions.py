@@ -77,7 +77,7 @@ def sure_names(case: Surroundings, rule: Rule, names: Mapping[str, str]) -> Mapp
                 filled = PLACEHOLDER.sub(lambda found: names.get(found[1], ""), text)
                 command = filled if text in (*remedy.commands, *remedy.check) else f"assistant plan {filled}"
                 unsure = {one for one in distributions_in(command) if not _is_sure(one, case)}
-                if any(one in map(canonicalize_name, _words(names[name])) for one in unsure):
+                if unsure & _words(names[name]):
                     bad.add(name)
     return {name: value for name, value in names.items() if name not in bad}
 
@@ -152,5 +152,5 @@ def _split(text: str) -> Iterable[str]:
         return text.split()
 
 
-def _words(text: str) -> list[str]:
-    return re.findall(r"[A-Za-z0-9][\w.-]*", text)
+def _words(text: str) -> set[str]:
+    return {str(canonicalize_name(word)) for word in re.findall(r"[A-Za-z0-9][\w.-]*", text)}

@@ -62,7 +62,6 @@ TABLES = {
     "toolchains": "catalog.toolchains:ToolchainTables",
     "torch": "catalog.rows:TorchTables",
     "variants": "catalog.variants:VariantTables",
-    "vocabulary": "catalog.vocabulary:VocabularyTables",
     "telemetry": "session.schemas:Switches",
 }
 NAMES = (*WRITTEN, *TABLES)
