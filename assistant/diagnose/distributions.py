@@ -47,6 +47,8 @@ _FORMS = (
     rf"(?:versions? of|candidates? (?:is found )?for|you require|- ) ?[`'\"]?NAME{_END}",
     r"[`'\"]NAME[`'\"] (?:was found on|\(v\d|for \(|can't be installed)",
     r"nothing provides requested NAME ",
+    # what `pip show` prints
+    r"(?:\A|\n)name:[ ]NAME\nversion:",
 )
 # pip install foo bar     Installing collected packages: foo, bar     Successfully installed foo-1.0 bar-2.0
 _LISTS = re.compile(
