@@ -15,15 +15,13 @@ from assistant.model.record import Record
 class VendorRow(Record, frozen=True):
     """A maker of GPUs: its PCI id, whole words of its products' names, system_profiler's word for it.
 
-    `wddm` is the form of the numbers that Windows gives its drivers; `mentions` are lower-case patterns of product
-    names as they stand in the midst of a log.
+    `mentions` are lower-case patterns of product names as they stand in the midst of a log.
     """
 
     vendor: Vendor
     pci: str | None = None
     words: tuple[str, ...] = ()
     profiler: str | None = None
-    wddm: str | None = None
     mentions: tuple[str, ...] = ()
 
 
@@ -84,7 +82,6 @@ def patterns(table: str) -> dict[str, re.Pattern[str]]:
     rows = {
         "vendors": {row.vendor.value: _words(row.words) for row in makers},
         "mentions": {row.vendor.value: "|".join(row.mentions) for row in makers if row.mentions},
-        "wddm": {row.vendor.value: rf"(?<![\w.])(?:{row.wddm})(?![\w.])" for row in makers if row.wddm},
         "systems": {row.name: "|".join([*row.patterns, _words(row.words)]) for row in systems},
         "hints": {row.name: "|".join(row.hints) for row in systems},
         "spoken": {row.name: "|".join(row.spoken) for row in systems},
