@@ -173,6 +173,22 @@ class Catalog:
         return next((row for row in self.releases if number(row.version) == number(version)), None)
 
     @cache  # noqa: B019 - a process has one catalogue, which lives as long as it does
+    def has_companion(self, name: str, version: str, torch: str, build: tuple[str, str, str]) -> bool:
+        """Return whether a torchvision or torchaudio has a build (variant, platform, Python's tag) beside a torch.
+
+        One that came out with an earlier torch has the builds and the Pythons of that release.
+        """
+        variant, platform, tag = build
+        later = next((row for row in self.torch.later.rows if (row.package, row.version) == (name, version)), None)
+        own = next((row for row in reversed(self.releases) if version in getattr(row, name)), None)
+        if later:
+            variants, pythons = later.variants.get(platform, ()), later.pythons
+        elif own is None or own.version == torch:
+            return True
+        else:
+            variants, pythons = own.variants.get(platform, ()), own.pythons.get(platform, own.pythons["any"])
+        return variant in variants and (not tag or not pythons or tag in pythons)
+
     def wheels(self, platform: str, python: str | None, family: str = "") -> tuple[TorchWheel, ...]:
         """List the builds of a variant family for a platform and Python tag, newest first.
 

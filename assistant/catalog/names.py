@@ -15,15 +15,13 @@ from assistant.model.record import Record
 class VendorRow(Record, frozen=True):
     """A maker of GPUs: its PCI id, whole words of its products' names, system_profiler's word for it.
 
-    `wddm` is the form of the numbers that Windows gives its drivers; `mentions` are lower-case patterns of product
-    names as they stand in the midst of a log.
+    `mentions` are lower-case patterns of product names as they stand in the midst of a log.
     """
 
     vendor: Vendor
     pci: str | None = None
     words: tuple[str, ...] = ()
     profiler: str | None = None
-    wddm: str | None = None
     mentions: tuple[str, ...] = ()
 
 
@@ -57,7 +55,7 @@ class WindowsName(Record, frozen=True):
 
 
 class NameTables(Record, frozen=True):
-    """What reports call things."""
+    """What reports call things; `products` are patterns of what begins a GPU's name, `others` of what is no GPU."""
 
     vendors: Table[VendorRow]
     idle_adapters: Table[IdleAdapter]
@@ -65,6 +63,8 @@ class NameTables(Record, frozen=True):
     systems: Table[Named]
     architectures: Table[Named]
     windows: Table[WindowsName]
+    products: Table[str]
+    others: Table[str]
 
 
 def _tables() -> NameTables:
@@ -82,7 +82,6 @@ def patterns(table: str) -> dict[str, re.Pattern[str]]:
     rows = {
         "vendors": {row.vendor.value: _words(row.words) for row in makers},
         "mentions": {row.vendor.value: "|".join(row.mentions) for row in makers if row.mentions},
-        "wddm": {row.vendor.value: rf"(?<![\w.])(?:{row.wddm})(?![\w.])" for row in makers if row.wddm},
         "systems": {row.name: "|".join([*row.patterns, _words(row.words)]) for row in systems},
         "hints": {row.name: "|".join(row.hints) for row in systems},
         "spoken": {row.name: "|".join(row.spoken) for row in systems},
@@ -143,3 +142,20 @@ def idle_adapter(pci_id: str) -> IdleAdapter | None:
 def windows_release(build: int) -> str | None:
     """Return the name of the Windows that a build belongs to; None before Windows 10."""
     return next((row.name for row in _tables().windows.rows if build >= row.build), None)
+
+
+@cache
+def products() -> re.Pattern[str]:
+    """Return what finds the name of a GPU within a text, from its maker or its line on; the last words may be more."""
+    lines = "|".join(_tables().products.rows)
+    return re.compile(
+        r"(?:(?<![\w-])(?:NVIDIA|AMD|ATI|Intel|Apple)(?:\(R\)|®)?(?: Corporation)? )?"
+        rf"(?<![\w.+/-])(?:{lines})(?![a-z])(?:\(R\)|\(TM\)|\(tm\)|®|™)?(?:[ -]{{1,2}}[\w()+™®/.-]{{1,20}}){{0,8}}",
+        re.IGNORECASE | re.ASCII,  # Chinese stands before and behind a name without a blank
+    )
+
+
+@cache
+def other_devices() -> re.Pattern[str]:
+    """Return what tells that a device is none of the GPUs: a processor, a sound card, a bridge."""
+    return re.compile("|".join(_tables().others.rows), re.IGNORECASE)

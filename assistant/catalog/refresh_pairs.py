@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import pairwise
 
 from packaging.requirements import Requirement
@@ -13,7 +13,7 @@ from packaging.version import Version
 from assistant.catalog.catalog import number
 from assistant.catalog.companions import Companion, CompanionTables, VersionRange
 from assistant.catalog.refresh_files import Facts, File
-from assistant.catalog.rows import FAMILY, TorchRelease, TorchTables
+from assistant.catalog.rows import FAMILY, LaterCompanion, TorchRelease, TorchTables
 from assistant.catalog.tables import with_rows
 from assistant.i18n import Message, _
 from assistant.model.record import replace
@@ -26,12 +26,13 @@ def exact(bounds: str | None) -> str:
 
 
 def with_family(
-    tables: TorchTables, files: Iterable[File], facts: Facts, today: str
+    tables: TorchTables, files: Collection[File], facts: Facts, today: str
 ) -> tuple[TorchTables, tuple[Message, ...]]:
     """Return the tables with the pairs of torchvision and torchaudio that their wheels' metadata name.
 
     A version that names one torch belongs to it. Where no such version is seen, the newest one whose bounds let a new
-    release in does, if the release before had one, too.
+    release in does, if the release before had one, too; and so does one that is newer than all that are known, with the
+    builds that it has (`LaterCompanion`).
     """
     held = [file for file in files if file.package in FAMILY and file.seen.filename in facts]
     bounds = {(file.package, file.version): facts[file.seen.filename].bounds("torch") for file in held}
@@ -49,16 +50,40 @@ def with_family(
     for (name, version), bound in sorted(bounds.items(), key=lambda item: number(item[0][1])):
         if (torch := exact(bound)) in rows:
             pair(rows[torch], name, version)
-    order = sorted(rows, key=number)
+    order, later = sorted(rows, key=number), {(row.package, row.version): row for row in tables.later.rows}
     for name in FAMILY:
         open_ones = [version for (of, version), bound in bounds.items() if of == name and bound and not exact(bound)]
+        newest = max((number(one) for row in tables.releases.rows for one in getattr(row, name)), default=())
         for before, torch in pairwise(order):
             fitting = [one for one in open_ones if SpecifierSet(bounds[name, one] or "").contains(torch)]
-            if fitting and getattr(rows[before], name) and not getattr(rows[torch], name):
-                pair(rows[torch], name, max(fitting, key=number))
+            best = max(fitting, key=number, default="")
+            if best and getattr(rows[before], name) and (not getattr(rows[torch], name) or number(best) > newest):
+                pair(rows[torch], name, best)
+                if number(best) > newest:
+                    later[name, best] = _later(name, best, files, rows[order[-1]])
     if not changes:
         return tables, ()
-    return replace(tables, releases=with_rows(tables.releases, rows.values(), today)), tuple(changes)
+    after = replace(tables.later, rows=tuple(later.values()), as_of=today)
+    return replace(
+        tables,
+        releases=with_rows(tables.releases, rows.values(), today),
+        later=after if after.rows != tables.later.rows else tables.later,
+    ), tuple(changes)
+
+
+def _later(name: str, version: str, files: Iterable[File], torch: TorchRelease) -> LaterCompanion:
+    """Tell the builds of a companion that came out for no one torch: PyPI's is that of the newest torch there."""
+    variants: dict[str, set[str]] = {}
+    pythons: set[str] = set()
+    for file in files:
+        if (file.package, file.version) == (name, version):
+            own = torch.pypi.get(file.platform) if file.variant == "pypi" else None
+            variants.setdefault(file.platform, set()).update(filter(None, (file.variant, own)))
+            pythons.add(file.python)
+    tags = () if "3" in pythons else tuple(sorted(pythons))
+    return LaterCompanion(
+        package=name, version=version, variants={key: tuple(sorted(one)) for key, one in variants.items()}, pythons=tags
+    )
 
 
 def with_companions(

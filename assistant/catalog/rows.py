@@ -61,12 +61,25 @@ class Download(Record, frozen=True):
     note: str = ""
 
 
+class LaterCompanion(DatedRow, frozen=True, kw_only=True):
+    """A torchvision or torchaudio that came out for no one release of torch: the builds and Pythons that it has.
+
+    `pythons` is empty where its wheels take any Python; `pypi` is the variant that plain PyPI serves.
+    """
+
+    package: str
+    version: str
+    variants: dict[str, tuple[str, ...]]
+    pythons: tuple[str, ...] = ()
+
+
 class TorchTables(Record, frozen=True):
     """Releases of torch and what goes with them."""
 
     releases: Table[TorchRelease]
     basics: Table[Basic]
     downloads: Table[Download]
+    later: Table[LaterCompanion] = Table(source="", as_of="", rows=())
 
 
 class Driver(Record, frozen=True):

@@ -199,10 +199,6 @@ def draw_unknown(answer: Unexplained) -> None:
     console.print(Text(say("No known problem matches this log.")))
     for symptom in answer.symptoms:
         console.print(Text(say("  What it tells: {symptom}", symptom=symptom.text)))
-    if answer.alike:
-        console.print(Text("  " + say("People who described it in similar words had one of these causes:")))
-        for cause in answer.alike:
-            console.print(Text(f"    {render(cause.text)}"))
     draw_findings(answer.findings)
     if answer.question:
         draw_remedy(answer.question, "  ?", style="cyan")

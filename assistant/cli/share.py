@@ -100,6 +100,6 @@ def _remedy(remedy: Remedy, machine: Machine) -> Markup:
 def _unknown(log: Log, machine: Machine) -> Markup:
     """Write what can be said of a log whose cause is not known."""
     answer = redact(unexplained(log, machine), known=known_here())
-    told = [finding.text for finding in (*answer.symptoms, *answer.alike, *answer.findings)]
+    told = [finding.text for finding in (*answer.symptoms, *answer.findings)]
     asked = _remedy(answer.question, machine) if answer.question else ""
     return tag("ul", *(tag("li", text) for text in told), asked) if told or asked else Markup()

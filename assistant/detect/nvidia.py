@@ -86,9 +86,14 @@ _WDDM = re.compile(r" (?:WDDM|MCDM|TCC/WDDM) |: (?:WDDM|MCDM|TCC)$", re.MULTILIN
 
 def note_smi_table(text: str, notes: Notes) -> bool:
     """Note what a text holds of nvidia-smi's table, or else its complaint; return whether it holds either."""
-    if report := nvidia.smi_table(text):
+    if report := nvidia.smi_table(text) or (None if notes.gpus else nvidia.smi_list(text)):
         note_report(report, "nvidia-smi", notes)
         notes.fact("os", "windows" if _WDDM.search(text) else None, "nvidia-smi")
+        return True
+    if line := nvidia.smi_absence(text):
+        notes.looked("gpus", "nvidia-smi", line)
+        notes.fact("os", "windows" if re.search(r"recogni[sz]ed|不是内部|项识别为", line) else None, "nvidia-smi")
+        notes.fact("nvidia_driver_state", nvidia.smi_complaint(line), "nvidia-smi")
         return True
     at = max(text.find("NVIDIA-SMI"), text.find("NVML"))
     state = nvidia.smi_complaint(text[max(at - 200, 0) : at + 300]) if at >= 0 else None

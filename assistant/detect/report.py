@@ -8,102 +8,98 @@ from textwrap import dedent
 
 import msgspec
 
-from assistant.catalog.vocabulary import tool_names
 from assistant.detect.adapters import note_adapter
-from assistant.detect.beside import note_drivers, note_memory, note_pci_ids
-from assistant.detect.listed import note_complaints, note_listed, note_lspci, note_mentioned, note_program, note_said
+from assistant.detect.mentions import note_mentioned, note_said
 from assistant.detect.nvidia import note_smi_query, note_smi_table
 from assistant.detect.observations import Notes
 from assistant.detect.run import united
-from assistant.i18n import Text, _
+from assistant.i18n import _
 from assistant.model.errors import BadInput
 from assistant.model.finding import Severity
-from assistant.model.machine import Detection, Vendor
+from assistant.model.machine import Detection, Machine, Vendor
 from assistant.model.pasted import without_entities
-from assistant.parsers.amd import rocminfo
+from assistant.model.record import from_json
+from assistant.parsers.amd import rocm_smi, rocminfo
 from assistant.parsers.apple import overview, profiler_json, profiler_text
 from assistant.parsers.collect_env import collect_env
 from assistant.parsers.dxdiag import dxdiag
+from assistant.parsers.lspci import lspci
+
+OWN = "assistant detect --json"
+_WANTED = ("os", "os_version", "arch", "python", "memory_gb", "disk_free_gb")
+_LISTED = 5 * 10**5  # characters (chosen): collect_env's longest dumps have a tenth of it
+_BRIEF = 2 * 10**5  # characters (chosen): what is said in passing further down is none of the machine's facts
 
 
 def read_report(text: str) -> Detection:
     """Read every report that the text holds into one machine; findings say what was read and what stays unknown.
 
-    Raises `BadInput` when the text holds no report that is known.
+    What is said in passing fills what no report tells. Raises `BadInput` where nothing of a machine can be read.
     """
+    if own := _own(text):
+        return _summed_up(Detection(machine=own), [OWN])
     notes = Notes()
     plain = _as_printed(text)
     read = [name for name, reader in READERS.items() if reader(plain, notes)]
-    read += ["lspci -nn"] if note_lspci(plain[:_BRIEF], notes) else []
-    dumped = bool(notes.facts.keys() & {"python", "packages"})
-    claimed = [_CLAIMS[name] for name in read if name in _CLAIMS]
-    known = len(notes.evidence), list(notes.gpus)
-    tools = [tool for tool in note_listed(plain[:_LISTED], notes, claimed) if tool not in read]
-    told = known != (len(notes.evidence), list(notes.gpus))
-    read += (tools or [PROGRAM]) if told else tools if not read else []
-    read += [PROGRAM] if note_program(plain[:_BRIEF], notes, dumped=dumped) else []
-    read += note_complaints(plain[:_BRIEF], notes)
     said = note_said(plain[:_BRIEF], notes)
-    mentioned = not any(seen.gpu.name or seen.gpu.pci_id for seen in notes.gpus) and note_mentioned(
-        plain[:_LISTED], notes
-    )
-    note_pci_ids(plain[:_LISTED], notes)
-    if not read and (mentioned or notes.gpus or said & {"wsl"} or said >= {"os", "python"} or _has_builds(notes)):
-        read.append(PROGRAM)
-    if not read:
+    if not any(seen.gpu.name or seen.gpu.pci_id for seen in notes.gpus) and note_mentioned(plain[:_LISTED], notes):
+        said.add("gpus")
+    _conclude(notes)
+    if not read and not said & {"gpus", "wsl"} and not said >= {"os", "python"} and not _has_builds(notes):
         raise BadInput(
             _("No known report was found in the text."),
-            hint=_("Paste the output of: {tools}.", tools=_names((*READERS, *tool_names(), PROGRAM))),
+            hint=_("Paste the output of: {tools}.", tools=(*READERS, OWN)),
         )
-    _conclude(notes, plain[:_LISTED])
-    return _summed_up(united([notes]), read)
+    return _summed_up(united([notes]), read or said)
+
+
+def _own(text: str) -> Machine | None:
+    """Read what `assistant detect --json` printed, whatever stands around it."""
+    start, end = text.find("{"), text.rfind("}")
+    if start < 0 or not re.match(r'\{\s*"(?:schema|os|machine|gpus)"', text[start : start + 200]):
+        return None
+    try:
+        found = from_json(text[start : end + 1], Machine, OWN)
+    except BadInput:
+        return None
+    return found if found != Machine() else None
 
 
 def _summed_up(found: Detection, read: Iterable[str]) -> Detection:
     """Put before the findings what was read and what stays unknown."""
-    summary = Notes()
-    summary.finding("report-read", Severity.OK, _("Read: {tools}.", tools=_names(read)))
+    summary, tools = Notes(), tuple(one for one in read if one in READERS or one == OWN)
+    if tools:
+        summary.finding("report-read", Severity.OK, _("Read: {tools}.", tools=tools))
+    else:
+        text = _("Only what this text says in passing was read ({facts}); `{command}` on that machine says the rest.")
+        summary.finding("report-read", Severity.INFO, text.format(facts=", ".join(sorted(read)), command=OWN))
     unknown = ", ".join(name for name in _WANTED if getattr(found.machine, name) is None)
     if unknown:
-        text_ = _("The text does not say: {facts}. Decisions that depend on them are made without.", facts=unknown)
-        summary.finding("report-silent", Severity.INFO, text_)
+        text = _("The text does not say: {facts}. Decisions that depend on them are made without.", facts=unknown)
+        summary.finding("report-silent", Severity.INFO, text)
     return msgspec.structs.replace(found, findings=(*summary.findings, *found.findings))
 
 
 def _has_builds(notes: Notes) -> bool:
-    """Return whether two packages are told, or PyTorch by its tag, which nobody writes of a build that is not there."""
+    """Return whether two packages are named, or PyTorch by its tag, which nobody writes of an absent build."""
     packages = notes.facts.get("packages")
     return isinstance(packages, dict) and ("+" in packages.get("torch", "") or len(packages) > 1)
 
 
-def _conclude(notes: Notes, text: str) -> None:
-    """Note what facts imply: PyTorch's version names its ROCm, and what stands beside a card's name its memory."""
+def _conclude(notes: Notes) -> None:
+    """Note what facts imply: a driver's number and a GPU their system, PyTorch's version its ROCm."""
     parts = str(notes.facts.get("nvidia_driver", "")).count(".")
     notes.fact("os", "linux" if parts == 2 else None, "nvidia_driver")  # noqa: PLR2004 - 560.94 is one of Windows' drivers
     apple = any(seen.gpu.vendor is Vendor.APPLE for seen in notes.gpus)
     notes.fact("os", "macos" if apple else None, "gpus")
     notes.fact("wsl", False if notes.facts.get("os") in {"windows", "macos"} else None, "os")
-    through_windows = notes.facts.get("os") == "linux" and _DIRECT3D.search(text)
-    notes.fact("wsl", True if through_windows else None, "gpus")
     packages = notes.facts.get("packages")
-    local = re.search(
-        r"\+rocm(\d{1,2}\.\d{1,2}(?:\.\d)?)", packages.get("torch", "") if isinstance(packages, dict) else ""
-    )
+    torch = packages.get("torch", "") if isinstance(packages, dict) else ""
+    local = re.search(r"\+rocm(\d{1,2}\.\d{1,2}(?:\.\d)?)", torch)
     notes.fact("rocm_version", local[1] if local else None, "torch")
-    note_memory(text, notes)
-    note_drivers(text, notes)
 
 
-# OpenGL renderer string: D3D12 (NVIDIA GeForce RTX 3060)    deviceName = Microsoft Direct3D12 (AMD Radeon RX 6800)
-_DIRECT3D = re.compile(r"\b(?:D3D12|Direct3D12) \([A-Z]")
-# numpy               ✅ 1.26.2>=1.22.2    (what YOLO has, and what it needs)
-_CHECKED = re.compile(r"✅ ?(\d[\w.+]{1,40})(?:[<>=!~,]{1,3}\d[\d.]{0,12}){1,4}")
-# PyTorch 2.6.0+cu124 with CUDA 1204 (you have 2.5.1+cu124)
-# A NumPy version >=1.22.4 and <2.3.0 is required for this version of SciPy (detected version 2.3.5)
-_HAD = re.compile(
-    r"\b(\w{3,20}(?: version)?) {1,3}[<>=]{0,2}\d[\w.+]{1,40}[^\n()]{0,90}"
-    r"\((?:you have|detected version) (\d[\w.+]{1,40})\)"
-)
+_MARKS = {0xA0: " ", 0xFF1A: ":", 0xFF08: "(", 0xFF09: ")", 0xFF0C: ","}  # of web pages and Chinese keyboards
 _COLOURS = re.compile(r"\x1b\[[\d;]{0,20}[A-Za-z]")  # of a terminal
 _DEEPEST_QUOTE = 3  # `> > > ` of a mail answered three times (chosen)
 
@@ -112,11 +108,8 @@ def _as_printed(text: str) -> str:
     """Undo what a page, a mail or an old system made of line ends, marks and quoted lines."""
     text = text.replace("\r", "\n") if "\n" not in text else text.replace("\r", "")
     text = _at_the_left(without_entities(text))
-    text = text if text.isascii() else text.replace("\xa0", " ").replace("\uff1a", ":")
-    if "<nvidia_smi_log" in text:
-        text = re.sub(r"<(\w{2,60})>(?:([^<>\n]{1,200})</\w{2,60}>)?", r"\1 : \2", text)  # nvidia-smi -q -x
-    text = _CHECKED.sub(r"\1", text) if "✅" in text else text
-    text = _HAD.sub(r"you have \1 \2", _COLOURS.sub("", text).replace("%2B", "+"))
+    text = text if text.isascii() else text.translate(_MARKS)
+    text = _COLOURS.sub("", text).replace("%2B", "+")
     text = "\n" + (re.sub("<br ?/?>", "\n", text) if "<br" in text else text)
     for _quoted in range(_DEEPEST_QUOTE if "\n>" in text else 0):
         text = re.sub(r"\n>(?!>> ) ?", "\n", text)  # not Python's prompt
@@ -127,15 +120,6 @@ def _at_the_left(text: str) -> str:
     return dedent(text) if text[:1] in {" ", "\t"} else text
 
 
-def _names(readers: Iterable[str]) -> tuple[Text, ...]:
-    return tuple(
-        _("a program's own report, such as ComfyUI's") if name == PROGRAM else name for name in dict.fromkeys(readers)
-    )
-
-
-_WANTED = ("os", "os_version", "arch", "python", "memory_gb", "disk_free_gb")
-
-
 def _collect_env(text: str, notes: Notes) -> bool:
     dump = collect_env(text)
     if dump is None:
@@ -144,6 +128,8 @@ def _collect_env(text: str, notes: Notes) -> bool:
         notes.fact(name, value, "collect_env")
     for gpu in dump.gpus:
         notes.gpu(gpu, "collect_env")
+    rocm = re.search(r"^ROCM used to build PyTorch *: (\d{1,2}\.\d{1,2})", text, re.MULTILINE)
+    notes.fact("rocm_version", rocm[1] if rocm else None, "collect_env")
     if not dump.gpus and dump.lists_gpus:
         notes.looked("gpus", "collect_env", "this PyTorch saw no GPU; the machine may have one")
     return True
@@ -151,6 +137,9 @@ def _collect_env(text: str, notes: Notes) -> bool:
 
 def _rocminfo(text: str, notes: Notes) -> bool:
     agents = rocminfo(text)
+    if agents is None and "ROCk module is NOT loaded" in text:
+        notes.looked("gpus", "rocminfo", "ROCk module is NOT loaded")
+        agents = ()
     if agents is None:
         return False
     notes.fact("os", "linux", "rocminfo")
@@ -172,7 +161,25 @@ def _dxdiag(text: str, notes: Notes) -> bool:
     return True
 
 
+# What system_profiler calls things in Chinese.
+_CHINESE = {
+    "图形卡/显示器": "Graphics/Displays",
+    "图形/显示器": "Graphics/Displays",
+    "芯片组型号": "Chipset Model",
+    "硬件概览": "Hardware Overview",
+    "系统软件概览": "System Software Overview",
+    "系统版本": "System Version",
+    "芯片": "Chip",
+    "内存": "Memory",
+    "供应商": "Vendor",
+    "设备ID": "Device ID",
+}
+
+
 def _system_profiler(text: str, notes: Notes) -> bool:
+    if re.search("图形卡?/显示器|硬件概览", text):
+        text = re.sub(r"(VRAM[^:\n]{0,20}):(?=\d)", r"\1: ", text)
+        text = re.sub("(" + "|".join(_CHINESE) + ") ?: ?", lambda found: f"{_CHINESE[found[1]]}: ", text)
     gpus = profiler_json(text) if '"SPDisplaysDataType"' in text else profiler_text(text)
     facts = overview(text) if gpus is not None or "Hardware Overview:" in text else {}
     if gpus is None and not facts:
@@ -184,24 +191,32 @@ def _system_profiler(text: str, notes: Notes) -> bool:
     return True
 
 
-# Lists, by their labels, that these readers have read.
-_CLAIMS = {
-    "python -m torch.utils.collect_env": r"//GPU #:|line",
-    "nvidia-smi": r"(?!)",
-    "nvidia-smi -q": r"productname|.{0,40}GPU",
-    "rocminfo": r"name|marketingname|line",
-    "dxdiag": r"cardname|name|description",
-    "system_profiler": r"chipsetmodel|json|chip",
-    "lspci -nn": r"line",
-}
+def _rocm_smi(text: str, notes: Notes) -> bool:
+    cards = rocm_smi(text)
+    if cards is None:
+        return False
+    notes.fact("os", "linux", "rocm-smi")
+    if "rocminfo" not in {seen.source for seen in notes.gpus}:  # of the same GPUs it says more
+        notes.devices(cards, "rocm-smi")
+    return True
+
+
+def _lspci(text: str, notes: Notes) -> bool:
+    # `lspci` and `lspci -nn` may stand one after the other: of two lines for one address, that with ids counts.
+    listed = {device.bus: device for device in sorted(lspci(text[:_BRIEF]) or (), key=lambda one: bool(one.gpu.pci_id))}
+    notes.fact("os", "linux" if listed else None, "lspci")
+    for device in listed.values():
+        note_adapter(device.gpu, "lspci", notes, bus=device.bus)
+    return bool(listed)
+
+
 READERS: dict[str, Callable[[str, Notes], bool]] = {
     "python -m torch.utils.collect_env": _collect_env,
     "nvidia-smi": note_smi_table,
     "nvidia-smi -q": note_smi_query,
     "rocminfo": _rocminfo,
+    "rocm-smi": _rocm_smi,
     "dxdiag": _dxdiag,
     "system_profiler": _system_profiler,
+    "lspci -nn": _lspci,
 }
-PROGRAM = "program"  # a report that no tool signs
-_LISTED = 5 * 10**5  # characters (chosen): vulkaninfo's longest reports have as many
-_BRIEF = 2 * 10**5  # characters (chosen): such reports are short, what stands further down is none

@@ -8,7 +8,6 @@ from assistant.diagnose.interpreters import UV_OPTIONS, Interpreter, interpreter
 from assistant.diagnose.kits import supposed_cuda
 from assistant.diagnose.launch import launched, relaunched
 from assistant.diagnose.log import Log, read_log
-from assistant.diagnose.phrasings import resembled
 from assistant.diagnose.rules import PlanRequest, Rule, RuleRemedy, load_rules
 from assistant.diagnose.symptoms import symptoms
 
@@ -35,7 +34,6 @@ __all__ = [
     "read_log",
     "relaunched",
     "remedies_for",
-    "resembled",
     "supposed_cuda",
     "symptoms",
     "variables",

@@ -10,7 +10,8 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from assistant.diagnose.causes import Cause
-from assistant.diagnose.computed import computed_causes, supposed_causes
+from assistant.diagnose.computed import computed_causes
+from assistant.diagnose.distributions import sure_names
 from assistant.diagnose.kits import compiler_command
 from assistant.diagnose.log import Log, read_log
 from assistant.diagnose.named import named
@@ -18,7 +19,7 @@ from assistant.diagnose.outcome import ended_well
 from assistant.diagnose.predicates import ask
 from assistant.diagnose.rules import PLACEHOLDER, Rule, RuleRemedy, Rules, Sign, compiled, load_rules
 from assistant.diagnose.surroundings import Surroundings
-from assistant.diagnose.symptoms import Symptom, is_solved, symptoms
+from assistant.diagnose.symptoms import Symptom, fact_causes, is_solved, symptoms
 from assistant.i18n import _
 from assistant.model.finding import Diagnosis, Remedy
 from assistant.model.machine import Machine
@@ -107,10 +108,10 @@ def matches(log: Log, machine: Machine, *, supposing: bool = True) -> tuple[Matc
     search = _Search(log, load_rules())
     fitting = _fitting(search, computed_causes(log, machine), machine)
     if not fitting and supposing:
-        fitting = _fitting(search, supposed_causes(log, machine), machine)
+        fitting = _fitting(search, fact_causes(log, machine), machine)
     case = Surroundings(log, machine)
     return tuple(
-        _explained(rule, match._replace(names=named(case, rule, match.names)), search, machine)
+        _explained(rule, match._replace(names=sure_names(case, rule, named(case, rule, match.names))), search, machine)
         for rule, match in fitting
     )
 

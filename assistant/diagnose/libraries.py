@@ -114,6 +114,13 @@ def requester_of(packages: frozenset[str]) -> Requester | None:
     return there[0] if len(there) == 1 else None
 
 
+def distributions() -> frozenset[str]:
+    """Return the distributions that the table names: of libraries, of those who ask, of modules."""
+    wheels = (name for row in _file().library for name in row.wheels.values())
+    asking = (row.package for row in _file().requester)
+    return frozenset((*wheels, *asking, *_file().modules.values(), *_file().generations))
+
+
 def moves(package: str) -> bool:
     """Return whether a distribution is a companion whose names others miss in another release of it."""
     return package in _file().generations or companion(package) is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from functools import cached_property
@@ -20,6 +21,9 @@ from assistant.parsers.mentioned import mentioned
 # Chosen: a pasted log has a few kilobytes, and one of some days of training has tens of megabytes.
 SHORT = 10**6  # characters up to which a log is kept whole
 LONGEST_LINE = 2000
+LONGEST_WORD = 500  # characters without a blank of which the ends are kept: an image as text, a dump of memory
+LINE_END = 4000  # characters kept of each end of a line
+ALL_ENDS = 200_000  # characters kept of all lines that are longer than that
 AROUND = 3  # lines kept before and after one that matters
 ENDS = 200  # lines kept from the beginning and the end
 LONG = 400  # characters of a line above which its neighbours are not kept with it
@@ -64,12 +68,28 @@ def read_log(data: bytes | str) -> Log:
     return Log(_thinned(pieces))
 
 
-def _wrapped(text: str) -> Iterator[str]:
-    for line in text.split("\n"):
-        if len(line) <= LONGEST_LINE:
-            yield line
-        else:
-            yield from (line[start : start + LONGEST_LINE] for start in range(0, len(line), LONGEST_LINE))
+def _wrapped(text: str) -> list[str]:
+    """Return the lines of a text, the longest cut down to their ends and broken into pieces."""
+    lines = text.split("\n")
+    if max(map(len, lines)) <= LONGEST_WORD:
+        return lines
+    lines = _WORD.sub(_ends_of_word, text).split("\n")
+    long = sum(len(line) > 2 * LINE_END for line in lines)
+    end = min(LINE_END, ALL_ENDS // 2 // max(long, 1))
+    return [piece for line in lines for piece in _pieces(line, end)]
+
+
+_WORD = re.compile(rf"[!-~]{{{LONGEST_WORD + 1},}}")
+
+
+def _ends_of_word(word: re.Match[str]) -> str:
+    return f"{word[0][: LONGEST_WORD // 2]} {word[0][-LONGEST_WORD // 2 :]}"
+
+
+def _pieces(line: str, end: int) -> Iterator[str]:
+    parts = (line,) if len(line) <= 2 * LINE_END else (line[:end], line[-end:])
+    for part in parts:
+        yield from (part[at : at + LONGEST_LINE] for at in range(0, len(part) or 1, LONGEST_LINE))
 
 
 def _thinned(pieces: Iterable[str]) -> list[tuple[int, str]]:
@@ -79,7 +99,10 @@ def _thinned(pieces: Iterable[str]) -> list[tuple[int, str]]:
     prefilter = Prefilter([*translations(), *load_rules().marks, *INSTALLERS, *LOADERS])
     number = 1
     for piece in pieces:
-        lines = list(_wrapped(piece))
+        if piece.isspace():
+            number += piece.count("\n")
+            continue
+        lines = _wrapped(piece)
         near = set(range(min(ENDS, len(lines)))) if number == 1 else set()
         for index in prefilter.lines("\n".join(lines).lower()):
             around = AROUND if len(lines[index]) <= LONG else 0

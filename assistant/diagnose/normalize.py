@@ -13,6 +13,8 @@ from assistant.model.pasted import without_entities
 NARROWEST, WIDEST = 30, 160  # characters of a line that a terminal or an editor may have broken
 NEAR = 3  # lines around one among which the widest tells where lines were broken
 LONGEST = 2000
+TERMINALS = frozenset({80, 100, 120, 132})  # usual widths: one line that ends there may have been cut
+_INSIDE = re.compile(r"[a-z0-9._-]")  # what a name may go on with
 # Typographic signs and those of Chinese input methods, which forums and chats put in place of ASCII.
 _MARKS = str.maketrans(
     {
@@ -61,9 +63,24 @@ def unwrapped(lines: list[str]) -> Iterator[tuple[int, str]]:
         if end > index:
             whole = [line.strip() for line in lines[index : end + 1]]
             yield index, " ".join(whole)[:LONGEST]
-            if len({len(line) for line in lines[index:end]}) == 1:  # cut at a width, not between words
+            if _cut_at_a_width([len(line) for line in lines[index:end]]):
                 yield index, "".join(lines[index : end + 1])[:LONGEST]
         index = end + 1
+
+
+def _cut_at_a_width(lengths: list[int]) -> bool:
+    """Return whether lines end where a terminal does, within words: several alike, or one of a usual width."""
+    return len({*lengths}) == 1 and (len(lengths) > 1 or lengths[0] in TERMINALS)
+
+
+def may_be_cut(line: str, following: str, length: int) -> bool:
+    """Return whether a terminal may have cut a word in two: `line`, of a `length` in the log, ends with the half of it.
+
+    Texts are as `plain` returns them, without the frames and the indentation that count for the width.
+    """
+    inside = bool(_INSIDE.match(line[-1:]) and _INSIDE.match(following))
+    ends = line.endswith("incompatible.")  # how pip ends a line for each package
+    return inside and NARROWEST <= length <= WIDEST and not ends and not _BEGINS.match(following)
 
 
 def _goes_on(lines: list[str], index: int) -> bool:

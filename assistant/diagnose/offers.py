@@ -98,9 +98,10 @@ def variant_near(asked: str, fitting: set[str]) -> str:
 
 def torch_install(wheel: TorchWheel) -> str:
     """Return the command that installs a build of PyTorch from its index, with its torchvision and torchaudio."""
-    pairs = ((name, getattr(wheel.release, name)) for name in FAMILY)
-    beside = [f"{name}=={versions[0]}" for name, versions in pairs if versions]
-    index = load_catalog().index_url(wheel.variant)
+    catalog, build = load_catalog(), (wheel.variant, wheel.platform, "")
+    pairs = ((name, one) for name in FAMILY for one in getattr(wheel.release, name)[:1])
+    beside = [f"{name}=={one}" for name, one in pairs if catalog.has_companion(name, one, wheel.version, build)]
+    index = catalog.index_url(wheel.variant)
     return " ".join(("python -m pip install", f"torch=={wheel.version}", *beside, "--index-url", str(index)))
 
 

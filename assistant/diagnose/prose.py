@@ -37,11 +37,6 @@ _PERSON = re.compile(
 _CHINESE = re.compile("[\u4e00-\u9fff]")
 
 
-def personal(text: str) -> bool:
-    """Return whether a text speaks as people do, of themselves or in Chinese, and is no message alone."""
-    return bool(_PERSON.search(text)) or len(_CHINESE.findall(text)) >= LEAST_CHINESE
-
-
 def prose(lines: Sequence[str]) -> list[bool]:
     """Return for each line whether a person wrote it."""
     programs = [bool(_PROGRAM.match(line)) for line in lines]

@@ -125,11 +125,6 @@ class Rule(Record, frozen=True):
         return self.computed and bool({*PLACEHOLDER.findall(self.cause)} - {*names})
 
     @property
-    def named(self) -> bool:
-        """Whether the title is whole as it stands, without a name to fill in."""
-        return not PLACEHOLDER.search(self.title)
-
-    @property
     def signs(self) -> tuple[str, ...]:
         """All patterns of all signs, by which a log shows the cause."""
         return tuple(text for sign in self.sign for group in (sign.any, sign.all, sign.none) for text in group)

@@ -220,11 +220,12 @@ def missing_programs(text: str) -> Iterator[Missing]:
 _IS = r"[\w.+!-]{0,30}"
 _WANTED = r"[=<>~!^][^\s,;)]{1,40}(?:, ?[=<>~!][^\s,;)]{1,40}){0,3}|\d[\w.+*]{0,30}"
 _NAMED = r"[a-z][\w.-]{1,60}"
+_START = r"(?<![\w.+-])"  # "cu121" in torch==2.5.1+cu121 is no name
 # ERROR: whisperx 3.8.6 has requirement torch~=2.8.0, but you have torch 2.15.0.
 # vllm 0.33.0 requires torch==2.14.0, but you have torch 2.15.0 which is incompatible.
 # huggingface-hub>=0.34.0,<1.0 is required for a normal functioning of this module, but found huggingface-hub==1.1.2.
 _REQUIRES = re.compile(
-    rf"({_NAMED}) (v?\d{_IS}) (?:has requirement|requires|depends on"
+    rf"{_START}({_NAMED}) (v?\d{_IS}) (?:has requirement|requires|depends on"
     rf"|needs) ({_NAMED})(?:\[[\w,-]{{1,40}}\])? ?({_WANTED}),? (?:but|and) "
     rf"(?:you(?:'ll)? have|found|got|installed is) {_NAMED}[ =]{{1,3}}(\d{_IS})"
 )
@@ -233,22 +234,22 @@ _INSTALLED = re.compile(
     rf"the package ['\"`]?({_NAMED}?)['\"`]?() requires ['\"`]?({_NAMED}?)(?:\[[\w,-]{{1,40}}\])?"
     rf" ?({_WANTED})['\"`]?, but ['\"`]?(\d{_IS})['\"`]? is installed"
 )
-_NEEDED = re.compile(rf"({_NAMED})({_WANTED}) is required[^\n]{{0,80}} but found {_NAMED}[ =]{{1,3}}(\d{_IS})")
+_NEEDED = re.compile(rf"{_START}({_NAMED})({_WANTED}) is required[^\n]{{0,80}} but found {_NAMED}[ =]{{1,3}}(\d{_IS})")
 # AssertionError: MMCV==2.1.0 is used but incompatible. Please install mmcv>=1.2.4, <=1.4.0.
 _INCOMPATIBLE = re.compile(
-    rf"({_NAMED})==(\d{_IS}) is used but incompatible\.[^\n]{{0,40}}? install {_NAMED}?({_WANTED})"
+    rf"{_START}({_NAMED})==(\d{_IS}) is used but incompatible\.[^\n]{{0,40}}? install {_NAMED}?({_WANTED})"
 )
 # The conflict is caused by:
 #     The user requested torch==2.15.0
 #     whisperx 3.8.6 depends on torch~=2.8.0
 # Because whisperx==3.8.6 depends on torch>=2.8.0,<2.9 and you require torch==2.15.0, we can conclude …
-_DEPENDS_ON = re.compile(rf"({_NAMED})(?:==| )(v?\d{_IS}) depends on ({_NAMED}) ?({_WANTED})")
+_DEPENDS_ON = re.compile(rf"{_START}({_NAMED})(?:==| )(v?\d{_IS}) depends on ({_NAMED}) ?({_WANTED})")
 _REQUESTED = re.compile(
     r"(?:the user requested|you require|your project depends on|installed is) (torch) ?(==\d[\w.+]{1,30})"
 )
 # vllm needs torch 2.14 but i have 2.15     whisperx 要求 torch 2.8，我装的是 2.15
 _TOLD = re.compile(
-    r"([a-z][\w-]{2,40}) ?(?:was |is )?(?:needs?|requires?|wants?|built for|only works with|depends on|要求"
+    r"(?<![\w.+-])([a-z][\w-]{2,40}) ?(?:was |is )?(?:needs?|requires?|wants?|built for|only works with|depends on|要求"
     r"|需要|只支持|是给|依赖) ?(?:py)?"
     r"torch ?(?:==|>=|<=|~=)?(\d\.\d{1,2}[\w.+]{0,12})[^\n\d]{0,40}(?:\bhave\b|\bhas\b|installed|\bis\b"
     r"|\bgot\b|装的|现在|目前|当前|而是)"
@@ -274,7 +275,7 @@ _NO_NAMES = {
 }
 # unsloth 2026.6.8 only takes torch below 2.11
 _BELOW = re.compile(
-    r"(?<![\w.-])([a-z][\w-]{2,40}) v?\d[\w.]{1,20} (?:only )?(?:takes|accepts|wants|needs|works with|requires"
+    r"(?<![\w.+-])([a-z][\w-]{2,40}) v?\d[\w.]{1,20} (?:only )?(?:takes|accepts|wants|needs|works with|requires"
     r"|supports) (?:py)?torch (?:below|under|older than|before|<) ?(\d\.\d{1,2})"
 )
 # xFormers was built for:

@@ -17,7 +17,7 @@ from assistant.diagnose.surroundings import Surroundings, known, pip_install
 from assistant.diagnose.tables import table
 from assistant.model.record import Record
 
-_PYG = ("torch-scatter", "torch-sparse", "torch-cluster", "torch-spline-conv", "pyg-lib")
+PYG = ("torch-scatter", "torch-sparse", "torch-cluster", "torch-spline-conv", "pyg-lib")
 
 
 # The name of torch's page there, which the shell asks torch itself for.
@@ -172,9 +172,9 @@ def _shown(case: Surroundings, package: str) -> str:
 
 def _page(case: Surroundings, package: str) -> dict[str, str]:
     """Return PyTorch Geometric's packages that a log names, and the page of their wheels for this torch."""
-    if package not in _PYG:
+    if package not in PYG:
         return {}
-    there = [one for one in _PYG if one in case.text or one.replace("-", "_") in case.text]
+    there = [one for one in PYG if one in case.text or one.replace("-", "_") in case.text]
     torch, variant = case.torch.partition("+")[0], case.build
     minor = ".".join(torch.split(".")[:2])
     if case.machine.os == "windows" and not (minor and variant):

@@ -27,9 +27,7 @@ def find_uv() -> str:
     places = [os.environ.get("UV"), shutil.which("uv")]
     found = next((place for place in places if place and Path(place).is_absolute() and Path(place).is_file()), None)
     if found is None:
-        from assistant.host.extras import (
-            lacking,
-        )
+        from assistant.host.extras import lacking  # noqa: PLC0415 - it asks for uv itself
 
         raise lacking("uv", "uv")
     from assistant.host.extras import allows  # noqa: PLC0415 - likewise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -11,6 +11,10 @@ from assistant.model.finding import Finding
 from assistant.model.record import Record
 
 AnswerStatus = Literal["ok", "missing", "denied", "timeout", "failed", "unrecorded"]
+
+
+# A text on one line; a name of megabytes is no name, and would be looked at for a minute.
+Line = Annotated[str, msgspec.Meta(max_length=1000)]
 
 
 class Vendor(Enum):
@@ -36,13 +40,13 @@ class Gpu(Record, frozen=True):
     """One graphics or compute adapter; `vram_gb` in GiB, `pci_id` as vendor:device in lower-case hex."""
 
     vendor: Vendor = Vendor.UNKNOWN
-    name: str | None = None
-    pci_id: str | None = None
+    name: Line | None = None
+    pci_id: Line | None = None
     vram_gb: float | None = None
-    compute_capability: str | None = None
-    gfx: str | None = None
+    compute_capability: Line | None = None
+    gfx: Line | None = None
     integrated: bool | None = None
-    driver: str | None = None
+    driver: Line | None = None
 
     @property
     def label(self) -> str:
@@ -55,24 +59,24 @@ class Machine(Record, frozen=True):
 
     schema: Literal[1] = 1
     os: Literal["linux", "windows", "macos"] | None = None
-    os_version: str | None = None
-    arch: str | None = None
+    os_version: Line | None = None
+    arch: Line | None = None
     wsl: bool | None = None
-    container: str | None = None
-    glibc: str | None = None
-    libc: str | None = None
-    python: str | None = None
-    python_implementation: str | None = None
+    container: Line | None = None
+    glibc: Line | None = None
+    libc: Line | None = None
+    python: Line | None = None
+    python_implementation: Line | None = None
     python_bits: int | None = None
     rosetta: bool | None = None
     memory_gb: float | None = None
     disk_free_gb: float | None = None
     gpus: tuple[Gpu, ...] = ()
-    nvidia_driver: str | None = None
-    cuda_driver_api: str | None = None
+    nvidia_driver: Line | None = None
+    cuda_driver_api: Line | None = None
     nvidia_driver_state: str | None = None
     nvidia_smi_output: str | None = None
-    rocm_version: str | None = None
+    rocm_version: Line | None = None
     rocm_tools: bool | None = None
     packages: dict[str, str] = {}
     env: dict[str, str] = {}

@@ -72,6 +72,53 @@ def _agent(block: str) -> Device:
     return Device(gpu=gpu, bus=_bus(int(location)) if re.fullmatch("[1-9][0-9]{0,7}", location) else None)
 
 
+# GPU[0]		: Card Series: 		AMD Radeon RX 7900 XTX
+# GPU[0]		: Card Model: 		0x744c
+# GPU[0]		: GFX Version: 		gfx1100
+# GPU[0]		: VRAM Total Memory (B): 25753026560
+# with --json: {"card0": {"Card Series": "AMD Radeon RX 7900 XTX", "Card Model": "0x744c"}}
+_ROCM_SMI = re.compile(
+    r"^[ \t]{0,8}GPU\[(\d{1,3})\]\s{0,40}: ([\w ()]{2,40}):[ \t]{0,40}(\S[^\n]{0,120})$", re.MULTILINE
+)
+_CARD = re.compile(r"\"card(\d{1,3})\": ?\{([^{}]{2,8000})\}")
+_PAIR = re.compile(r"\"([\w ()]{2,40})\": ?\"([^\"\n]{1,120})\"")
+# GPU  Temp (DieEdge)  AvgPwr … ⏎ 0    51.0c …     Device  [Model : Revision] … ⏎ 0       [0x0e3b : 0xc3]       45.0°C
+_CONCISE = re.compile(
+    r"^(\d{1,3}) {1,8}(?:\d {1,8}(0x[0-9a-f]{4}),|[^\n]{0,60}\d(?:\.\d{1,2})?(?:°C|c) )", re.MULTILINE
+)
+
+
+def rocm_smi(text: str) -> tuple[Device, ...] | None:
+    """Read what rocm-smi prints of its GPUs, as lines, as JSON, or at least how many its table lists."""
+    cards: dict[int, dict[str, str]] = {}
+    for number, key, value in _ROCM_SMI.findall(text):
+        cards.setdefault(int(number), {}).setdefault(key.strip().lower(), value.strip())
+    for number, block in _CARD.findall(text):
+        cards.setdefault(int(number), {}).update({key.lower(): value for key, value in _PAIR.findall(block)})
+    if "ROCm System Management Interface" in text:
+        cards = cards or {int(number): {"device id": chip} for number, chip in _CONCISE.findall(text)}
+    elif not any({"card series", "card model", "vram total memory (b)"} & facts.keys() for facts in cards.values()):
+        return None
+    return tuple(_card(facts) for _number, facts in sorted(cards.items()))
+
+
+def _card(facts: dict[str, str]) -> Device:
+    shown = (facts.get(key, "") for key in ("card model", "device id", "card series"))
+    chip = next((found[1] for one in shown if (found := re.fullmatch(r"0x([0-9a-f]{4})", one))), None)
+    names = (facts.get(key, "") for key in ("card series", "device name", "card model"))
+    name = next((one for one in names if one and not one.startswith("0x") and one != "N/A"), None)
+    target = facts.get("gfx version", "")
+    size = facts.get("vram total memory (b)", "")
+    gpu = Gpu(
+        vendor=Vendor.AMD,
+        name=name,
+        gfx=re.sub(r"^gfx9010$", "gfx90a", target) if target.startswith("gfx") else None,
+        pci_id=pci_id(Vendor.AMD, chip),
+        vram_gb=round(int(size) / 2**30, 1) if size.isdigit() else None,
+    )
+    return Device(gpu=gpu)
+
+
 # 7.2.0-43
 def rocm_release(text: str) -> str | None:
     """Read a ROCm version (`7.2.1`) off /opt/rocm/.info/version or a folder's name (`rocm-7.2.1`)."""

@@ -8,8 +8,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from assistant.catalog.identity import cut_names, identified, identify_name
-from assistant.catalog.names import vendor_of_name
-from assistant.catalog.vocabulary import other_devices, products
+from assistant.catalog.names import other_devices, products, vendor_of_name
 from assistant.model.machine import Gpu, Vendor
 
 LONGEST = 300  # characters of a line in which a name is looked for (chosen)

@@ -43,6 +43,8 @@ def dxdiag(text: str) -> Dxdiag | None:
     """Read a report, whole or only its display part; None when the text is none."""
     parts = re.split(_SECTION, text, flags=re.MULTILINE)
     sections = dict(zip(parts[1::2], parts[2::2], strict=False))
+    if "Card name: " in parts[0] and re.search(r"^ {0,40}(?:DAC|Chip) type: ", parts[0], re.MULTILINE):
+        sections.setdefault(_HEAD, parts[0])  # an excerpt without its headings
     if not sections.keys() & {*_CARDS, _HEAD}:
         return None
     head = _fields(sections.get(_HEAD, ""))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from assistant.model.machine import Gpu, Vendor
-from assistant.model.record import Record
+from assistant.model.record import Record, replace
 from assistant.parsers.cards import cut_card
 from assistant.parsers.fields import Device, bus_address, field, gib
 
@@ -24,6 +24,9 @@ _ADDRESS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]"
 _ROW = rf"^[ \t]*\|?[ \t]{{0,8}}(\d{{1,3}})[ \t]{{1,8}}(\S[^|\n]{{0,90}})\|[ \t]{{1,8}}({_ADDRESS}|N/A)"
 _MEMORY = r"/[ \t]{0,12}(\d{1,8}(?:\.\d{1,2})?)[ \t]{0,4}([MG])iB"
 
+# GPU 0: NVIDIA GeForce RTX 4090 (UUID: GPU-2f1e0f0c-…)
+_LISTED = re.compile(r"^[ \t]{0,8}GPU \d{1,3}: ([^\n]{3,80}) \(UUID: GPU-", re.MULTILINE)
+
 
 # | NVIDIA-SMI 610.43.02              KMD Version: 610.43.02     CUDA UMD Version: 13.3     |
 # | GPU  Name                 Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC |
@@ -35,11 +38,14 @@ def smi_table(text: str) -> NvidiaReport | None:
     if not any(mark in text for mark in ("NVIDIA-SMI", "NVITOP", "Persistence-M")):  # pastes begin anywhere
         return None
     text = text.replace("│", "|")  # nvitop
-    devices = []
+    devices: list[Device] = []
+    whole = _LISTED.findall(text)
     for row in re.finditer(_ROW, text, re.MULTILINE):
         memory = re.search(_MEMORY, text[row.end() : row.end() + 400])  # the next line of the row
         name = re.sub(r"\s(?:On|Off|WDDM|TCC|MCDM|N/A|ERR!|Enabled|Disabled)$", "", row[2].strip()).rstrip()
         size = float(memory[1]) * (1024 if memory[2] == "G" else 1) if memory else None
+        if name.endswith("...") and len(devices) < len(whole):  # `nvidia-smi -L` beside the table
+            name = whole[len(devices)]
         devices.append(_device(row[3], name, size))
     report = NvidiaReport(driver=_first(_HEADER_DRIVER, text), cuda=_first(_HEADER_CUDA, text), devices=tuple(devices))
     return report if report != NvidiaReport() else None
@@ -88,6 +94,40 @@ def smi_query(text: str) -> NvidiaReport | None:
     return NvidiaReport(driver=_first(_HEADER_DRIVER, head), cuda=_first(_HEADER_CUDA, head), devices=tuple(devices))
 
 
+# 0, NVIDIA GeForce RTX 3090, 1523 MiB, 24576 MiB, 550.54.14, 8.6, 00000000:01:00.0     (--query-gpu=… --format=csv)
+_NAME_CELL = re.compile(r"(?:NVIDIA|Tesla|Quadro|GeForce) [\w ()+-]{2,60}")
+_OTHER_CELL = re.compile(
+    rf"[\d./: ]{{1,24}}(?:MiB|W|%|MHz)?|{_ADDRESS}|GPU-[\w-]{{8,40}}|P\d{{1,2}}|\[?N/A\]?|(?:En|Dis)abled"
+)
+_MOST = 64  # GPUs of one machine
+
+
+def smi_list(text: str) -> NvidiaReport | None:
+    """Read what `nvidia-smi -L` and `nvidia-smi --query-gpu=… --format=csv` print."""
+    devices = [_device("", name, None) for name in _LISTED.findall(text)[:_MOST]]
+    lines = re.findall(r"^[^\n]{0,300}(?:NVIDIA|Tesla|Quadro|GeForce) [^\n]{0,300}$", text, re.MULTILINE)
+    driver = None
+    for line in lines[:_MOST]:
+        cells = [cell.strip() for cell in line.split(",")]
+        names = [cell for cell in cells if _NAME_CELL.fullmatch(cell)]
+        others = [cell for cell in cells if cell not in names]
+        if len(names) == 1 and others and all(map(_OTHER_CELL.fullmatch, others)):
+            devices.append(_of_cells(names[0], others))
+            driver = driver or next(
+                (cell for cell in others if re.fullmatch(r"\d{3}\.\d{2,3}(?:\.\d{2})?", cell)), None
+            )
+    return NvidiaReport(driver=driver, devices=tuple(devices)) if devices else None
+
+
+def _of_cells(name: str, cells: list[str]) -> Device:
+    """Tell cells apart by their form: the largest size is the whole memory."""
+    sizes = [int(one[1]) for cell in cells if (one := re.fullmatch(r"(\d{4,7})(?: MiB)?", cell))]
+    bus = next((cell for cell in cells if re.fullmatch(_ADDRESS, cell)), "")
+    device = _device(bus, name, max(sizes, default=None))
+    capability = next((cell for cell in cells if re.fullmatch(r"\d{1,2}\.\d", cell)), None)
+    return replace(device, gpu=replace(device.gpu, compute_capability=capability or device.gpu.compute_capability))
+
+
 # NVRM version: NVIDIA UNIX x86_64 Kernel Module  470.256.02  Tue Sep 23 09:55:41 UTC 2025
 def driver_version(proc_version: str) -> str | None:
     """Read the kernel module's version off /proc/driver/nvidia/version."""
@@ -107,6 +147,22 @@ _COMPLAINTS = {
     "blocked-by-os": "GPU access blocked by the operating system",
     "failed": "Failed to initialize NVML|NVIDIA-SMI has failed",
 }
+
+
+# What stands in the place of an answer where there is no tool, or no device.
+_NOT_THERE = re.compile(
+    r"[\"'‘]?nvidia-smi[\"'’]?(?:\.exe)? (?:is not recognized|不是内部或外部命令)|无法将“nvidia-smi”项识别为"
+    r"|The term 'nvidia-smi' is not recognized|nvidia-smi: (?:command )?not found|nvidia-smi: 未找到命令"
+    r"|Command 'nvidia-smi' not found|couldn't find libnvidia-ml|^No devices were found"
+    r"|Unable to determine the device handle",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def smi_absence(text: str) -> str:
+    """Return the line that says that nvidia-smi is not there or sees no device; "" for none."""
+    found = _NOT_THERE.search(text)
+    return text[text.rfind("\n", 0, found.start()) + 1 :].partition("\n")[0] if found else ""
 
 
 def smi_complaint(text: str) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from assistant.catalog import AMD_INDEX, AMD_NIGHTLY
 from assistant.catalog.bundles import BundlePackage, load_bundles
@@ -13,7 +14,7 @@ from assistant.catalog.recipes import Recipe, bundle_of
 from assistant.catalog.rows import FAMILY
 from assistant.i18n import Message, _
 from assistant.plan.candidates import Candidate, Context
-from assistant.plan.pins import companion
+from assistant.plan.pins import companions
 
 # Indexes that are not the catalogue's builds of a release: what they hold beside torch, their own tables say.
 _ELSEWHERE = {AMD_INDEX, AMD_NIGHTLY, "directml", "pypi"}
@@ -74,15 +75,17 @@ def _package_line(row: BundlePackage, candidate: Candidate, context: Context) ->
 
 def _family_line(name: str, candidate: Candidate, context: Context) -> str:
     """Pin torchvision or torchaudio to the release that goes with torch, where its build has a wheel."""
+    version = built_companion(Requirement(name), candidate, context)
+    return f"{name}=={version}" if version else ""
+
+
+def built_companion(pin: Requirement, candidate: Candidate, context: Context) -> str:
+    """Return the newest torchvision or torchaudio for a torch that satisfies a pin and has its build; "" for none."""
     release = context.catalog.release(candidate.version)
-    version = release and companion(Requirement(name), release)
-    if not version:
-        return ""
-    own = next((row for row in context.catalog.releases if version in getattr(row, name)), None)
-    if own and own is not release:  # a companion of an earlier release was built for that one's variants and Pythons
-        platform, tag = context.target.platform, context.target.tag
-        pythons = own.pythons.get(platform, own.pythons["any"])
-        built = candidate.variant in _ELSEWHERE or candidate.variant in own.variants.get(platform, ())
-        if not built or (tag and tag not in pythons):
-            return ""
-    return f"{name}=={version}"
+    fitting = companions(pin, release) if release else []
+    name, target = canonicalize_name(pin.name), context.target
+    build = (candidate.variant, target.platform, target.tag)
+    own_index = candidate.variant in _ELSEWHERE - {"pypi"}  # which is not torch's, and has what it has
+    return next(
+        (one for one in fitting if own_index or context.catalog.has_companion(name, one, candidate.version, build)), ""
+    )

@@ -62,16 +62,14 @@ def _within(specifiers: SpecifierSet, version: str) -> bool:
 
 
 def companion(pin: Requirement, release: TorchRelease) -> str | None:
-    """Return the version of torchvision or torchaudio that goes with a release and satisfies its pin."""
+    """Return the newest torchvision or torchaudio that goes with a release and satisfies its pin."""
+    return next(iter(companions(pin, release)), None)
+
+
+def companions(pin: Requirement, release: TorchRelease) -> list[str]:
+    """Return the versions of torchvision or torchaudio that go with a release and satisfy its pin, the newest first."""
     paired: tuple[str, ...] = getattr(release, canonicalize_name(pin.name))
-    if not paired and canonicalize_name(pin.name) == "torchaudio":
-        paired = LAST_TORCHAUDIO
-    fitting = [version for version in paired if _within(pin.specifier, version)]
-    return max(fitting, key=number) if fitting else None
-
-
-# torchaudio ended with 2.11.0, which asks for no particular torch; AMD pairs it with 2.11 to 2.14.
-LAST_TORCHAUDIO = ("2.11.0",)
+    return sorted((one for one in paired if _within(pin.specifier, one)), key=number, reverse=True)
 
 
 def read_pins(pins: Iterable[str], catalog: Catalog, environment: Mapping[str, str]) -> Pins:

@@ -12,7 +12,7 @@ from assistant.model.plan import Backend, Plan, Request
 from assistant.model.record import replace
 from assistant.model.requirement import name_of
 from assistant.plan.amd_index import family_line, with_device_code
-from assistant.plan.bundles import Beside, bundle_mb
+from assistant.plan.bundles import Beside, built_companion, bundle_mb
 from assistant.plan.candidates import Candidate, Context
 from assistant.plan.onnxruntimes import onnxruntimes
 from assistant.plan.pins import Pins, companion
@@ -32,7 +32,7 @@ def requirements(candidate: Candidate, context: Context, bundle: Beside) -> tupl
     lines = [f"torch=={candidate.version}"]
     release = context.catalog.release(candidate.version)
     for pin in context.pins.family:
-        version = release and companion(pin, release)
+        version = built_companion(pin, candidate, context) or (release and companion(pin, release))
         if version is None:
             raise NothingFits(_("{pin} has no release for torch {torch}.", pin=pin, torch=candidate.version))
         lines.append(f"{canonicalize_name(pin.name)}=={version}")

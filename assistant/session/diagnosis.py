@@ -22,7 +22,6 @@ from assistant.diagnose import (
     question,
     relaunched,
     remedies_for,
-    resembled,
     supposed_cuda,
     symptoms,
 )
@@ -224,9 +223,7 @@ def unexplained(log: Log, machine: Machine) -> Unexplained:
         asked = Remedy(text=_("Paste the whole output, from the command on: what matters often stands above the end."))
     wrong = tuple(finding for finding in check_up(known) if finding.wrong)
     shown = tuple(Finding(key=one.key, severity=Severity.INFO, text=_(one.text)) for one in told)
-    rules = (load_rules().by_key[key] for key in resembled(log, known))
-    alike = tuple(Finding(key=rule.key, severity=Severity.INFO, text=_(rule.title)) for rule in rules if rule.named)
-    return Unexplained(symptoms=shown, alike=alike, findings=with_remedies(wrong, known), question=asked)
+    return Unexplained(symptoms=shown, findings=with_remedies(wrong, known), question=asked)
 
 
 def with_remedies(findings: Iterable[Finding], machine: Machine) -> tuple[Finding, ...]:

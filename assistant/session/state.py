@@ -183,13 +183,9 @@ class Verified(Record, frozen=True):
 
 
 class Unexplained(Record, frozen=True):
-    """What can be said of a text whose cause is not known: its symptoms, what is wrong anyway, what to find out.
-
-    `alike` are the causes that others told in such words, the likeliest first.
-    """
+    """What can be said of a text whose cause is not known: its symptoms, what is wrong anyway, what to find out."""
 
     symptoms: tuple[Finding, ...] = ()
-    alike: tuple[Finding, ...] = ()
     findings: tuple[Finding, ...] = ()
     question: Remedy | None = None
 

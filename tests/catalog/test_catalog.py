@@ -43,7 +43,6 @@ TABLES = {
     "support": "session.support:SupportTables",
     "systems": "catalog.rows:SystemTables",
     "torch": "catalog.rows:TorchTables",
-    "vocabulary": "catalog.vocabulary:VocabularyTables",
 }
 TELEMETRY = "telemetry"  # `host/telemetry.py` reads it without a record
 

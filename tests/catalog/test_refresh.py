@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from assistant.catalog import Catalog, load_catalog
+from assistant.catalog.metadata import Metadata
 from assistant.catalog.refresh import Seen, kept, newer_than, refreshed
 from assistant.catalog.rows import TorchTables
 from assistant.model.machine import Gpu, Machine, Vendor
@@ -103,3 +104,26 @@ def test_a_newer_torch_than_the_tables_know_is_named():
     """The warning that the tables are behind, without changing them."""
     assert newer_than(TABLES, NEW) == "2.16.0"
     assert newer_than(TABLES, []) is None
+
+
+def test_a_companion_that_came_out_for_no_one_torch_is_learnt_with_its_builds():
+    """It goes with each torch that its bounds let in; PyPI's build is that of the newest torch there."""
+    seen = [
+        Seen("pypi", "torchaudio-2.11.2-py3-none-manylinux_2_28_x86_64.whl"),
+        Seen("pypi", "torchaudio-2.11.2-py3-none-win_amd64.whl"),
+        Seen("cu130", "torchaudio-2.11.2+cu130-py3-none-manylinux_2_28_x86_64.whl"),
+    ]
+    facts = {one.filename: Metadata("torchaudio", "2.11.2", requires=("torch>=2.11",)) for one in seen}
+    (tables, *_others), changed, changes = refreshed(KEPT, seen, facts, "2026-12-24")
+    assert "torch" in changed
+    assert "torchaudio 2.11.2 goes with torch 2.15.0." in map(str, changes)
+    catalog = load_catalog(to_json(tables))
+    builds = (
+        ("cu132", "linux_x86_64"),
+        ("cu130", "linux_x86_64"),
+        ("cu126", "linux_x86_64"),
+        ("cu132", "windows_amd64"),
+    )
+    have = [catalog.has_companion("torchaudio", "2.11.2", "2.15.0", (*build, "312")) for build in builds]
+    assert have == [True, True, False, False]
+    assert refreshed(KEPT._replace(torch=tables), seen, facts, "2027-01-24").tables.torch is tables

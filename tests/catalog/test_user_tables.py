@@ -78,7 +78,9 @@ def test_a_fault_in_one_table_spoils_them_all():
 
 def test_a_newer_assistant_makes_old_refreshed_tables_void():
     """Tables older than the shipped ones are passed over without a word, even where they lack a release."""
-    aged = {name: replace(getattr(NEW, name), as_of="2020-01-01") for name in ("releases", "basics", "downloads")}
+    aged = {
+        name: replace(getattr(NEW, name), as_of="2020-01-01") for name in ("releases", "basics", "downloads", "later")
+    }
     aged["releases"] = replace(aged["releases"], rows=aged["releases"].rows[:3])
     write_tables({"torch": replace(NEW, **aged), "rocm": NEW_ROCM})
     assert (load_catalog().torch, load_catalog().rocm) == (SHIPPED, NEW_ROCM)

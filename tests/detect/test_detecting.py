@@ -13,7 +13,7 @@ from assistant.host.recording import ReplayHost
 from assistant.machines import load, shipped
 from assistant.model.errors import BadInput
 from assistant.model.machine import Answer, Detection, Exchange, Gpu, Machine, Recording
-from assistant.model.record import to_json
+from assistant.model.record import from_json, to_json
 
 
 class Odd(Host):
@@ -248,3 +248,11 @@ def test_hostile_names_reach_no_terminal():
     name = detect(ReplayHost(Recording(said=said))).machine.gpus[0].name or ""
     assert "RTX" in name
     assert not set(name) & {"\x1b", "\u202e"}
+
+
+@pytest.mark.parametrize("field", ["name", "pci_id", "driver"])
+def test_a_name_of_megabytes_is_refused_in_one_sentence(field: str) -> None:
+    """What no machine has is not looked up in every table; the sentence says where it stands."""
+    text = to_json({"gpus": [{field: "A" * 10**6}]})
+    with pytest.raises(BadInput, match=rf"length.*gpus\[0\]\.{field}"):
+        from_json(text, Machine, "machine.json")

@@ -15,40 +15,27 @@ from assistant.machines import load, shipped
 from assistant.model.errors import BadInput
 from assistant.model.record import to_json
 from assistant.parsers import amd, apple, nvidia, smi, system, windows
-from assistant.parsers.app_reports import program_report
 from assistant.parsers.collect_env import collect_env
 from assistant.parsers.dxdiag import dxdiag
 from assistant.parsers.lspci import lspci
-from assistant.parsers.machine_facts import facts_of
-from assistant.parsers.meaning import devices
 from assistant.parsers.mentioned import mentioned
-from assistant.parsers.printed import printed
-from assistant.parsers.shapes import entries
-from assistant.parsers.tables import bare_rows, boxes, concise
-
-
-def listed(text):
-    """Read whatever a text lists, in every shape."""
-    found = [*entries(text), *bare_rows(text)]
-    return boxes(text), concise(text), devices(found, text), facts_of(found)
-
 
 READERS = (
     amd.kfd_node,
     amd.rocm_release,
+    amd.rocm_smi,
     amd.rocminfo,
     apple.overview,
     apple.profiler_json,
     apple.profiler_text,
     collect_env,
     dxdiag,
-    listed,
     lspci,
     mentioned,
-    printed,
-    program_report,
     nvidia.driver_version,
+    nvidia.smi_absence,
     nvidia.smi_complaint,
+    nvidia.smi_list,
     nvidia.smi_query,
     nvidia.smi_table,
     smi.amd_smi,
@@ -90,11 +77,8 @@ Graphics/Displays:
 ]}
 {"gpu_data":[{"gpu":0,"asic":{"device_id":"0x744c"},"vram":{"size":{"value":9}}}
 {"device_list":[{"pci_bdf_address":"0000:03:00.0","device_id":0}]}
-VULKANINFO
-GPU0:
-	deviceName = X
-	vendorID = 0x10de
-	deviceID = 02503
+GPU[0]		: Card Series: 		X
+"card0": {"Card Model": "0x744c"}
 01:00.0 VGA compatible controller [0300]: X [10de:2684] (rev a1)
 GPU 0: Tesla T4 (UUID: GPU-0
 Tesla T4, 535.104.05, 15360 MiB
@@ -160,7 +144,7 @@ def test_a_report_is_read_or_refused(text, data):
         "PyTorch version: 1\nGPU 0: " + "a" * 10**5,
         "OS" + " " * 10**5,
         "01:00.0 VGA compatible controller [0300]: X [10de:2684]\n\t",
-        "GPU0:\n\tdeviceName = X\n\tdeviceType = GPU\n\tvendorID = 0x10de\n",
+        "GPU[0]\t\t: Card Series: \t\tX\n",
         "- **PyTorch Version:** 2.6\n- **Python Version:** 3.1\nOS: nt\nGPU 0,1,: NVIDIA\n",
         "NVIDIA Tesla T4, 1, ",
     ],

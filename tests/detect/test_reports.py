@@ -364,7 +364,6 @@ def test_only_what_told_something_counts_as_read():
     old = "PyTorch version: 1.5.0\nIs debug build: No\nCUDA used to build PyTorch: 10.1\nOS: Could not collect\n"
     found = read_report(old + "Python version: 3.7\n\nOS: windows 10\n")
     assert found.machine.os == "windows"
-    assert "program" in str(found.findings[0].text)
 
 
 def test_the_findings_say_what_was_read_and_what_stays_unknown():

@@ -73,16 +73,15 @@ MACHINES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES, ids=[f"{number}-{case['key']}" for number, case in enumerate(CASES)])
-def test_the_first_cause_is_the_right_one(case: dict[str, object]) -> None:
+def test_the_first_cause_is_the_right_one() -> None:
     """The log and the facts together name the cause first, with the line, a way out and a source."""
-    machine = from_plain(case["machine"], Machine, "the case")
-    best, *_others = diagnosed(read_log(str(case["log"])), machine)
-    assert best.key == case["key"]
-    assert best.evidence
-    assert best.remedies
-    assert best.sources
-    assert 0 < best.confidence <= 1
+    wrong = {}
+    for number, case in enumerate(CASES):
+        best = next(iter(diagnosed(read_log(str(case["log"])), from_plain(case["machine"], Machine, "the case"))), None)
+        whole = best and best.evidence and best.remedies and best.sources and 0 < best.confidence <= 1
+        if not whole or best.key != case["key"]:
+            wrong[f"{number}-{case['key']}"] = best
+    assert wrong == {}
 
 
 def test_other_wordings_are_understood_too() -> None:
@@ -100,11 +99,15 @@ def test_every_rule_has_a_case_and_three_other_wordings() -> None:
     assert {key for key in keys if wordings[key] < 3} == set()
 
 
-@pytest.mark.parametrize("path", HEALTHY, ids=[path.stem for path in HEALTHY])
-def test_a_healthy_or_unrelated_log_is_left_alone(path: Path) -> None:
+def test_a_healthy_or_unrelated_log_is_left_alone() -> None:
     """No cause is invented, whatever machine the log comes from."""
-    log = read_log(path.read_bytes())
-    assert {name for name, machine in MACHINES.items() if diagnose(log, machine)} == TRUE.get(path.stem, set())
+    wrong = {}
+    for path in HEALTHY:
+        log = read_log(path.read_bytes())
+        found = {name for name, machine in MACHINES.items() if diagnose(log, machine)}
+        if found != TRUE.get(path.stem, set()):
+            wrong[path.stem] = found
+    assert wrong == {}
 
 
 def test_there_are_enough_healthy_logs() -> None:
@@ -112,11 +115,10 @@ def test_there_are_enough_healthy_logs() -> None:
     assert len(HEALTHY) >= 140
 
 
-@pytest.mark.parametrize("name", shipped())
-def test_what_shipped_machines_answered_is_left_alone(name: str) -> None:
+def test_what_shipped_machines_answered_is_left_alone() -> None:
     """Outputs of tools on machines without trouble raise nothing; those in trouble do."""
-    text = "\n".join(said.answer.text for said in load(name).said)
-    assert bool(diagnose(text)) == (name in IN_TROUBLE)
+    texts = {name: "\n".join(said.answer.text for said in load(name).said) for name in shipped()}
+    assert {name for name, text in texts.items() if diagnose(text)} == IN_TROUBLE
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,22 @@ def test_an_empty_log_has_no_cause(data: bytes) -> None:
     assert diagnose(data) == ()
 
 
+@pytest.mark.parametrize("filler", ["A", "9", ".", '"', "/a-b.c:1 "])
+def test_of_an_endless_line_the_ends_are_read(filler: str) -> None:
+    """A megabyte on one line, or on lines too long for people, is cut before rules search it; its ends are kept."""
+    words = filler * (10**6 // len(filler))
+    for text in (f"{LINE} {words}", f"{words} {LINE}", "\n".join([words[:20000]] * 50 + [LINE])):
+        found = read_log(text)
+        assert len(found.text) < 300_000
+        assert diagnose(found)[0].key == "libomp140-missing"
+
+
+def test_blank_lines_by_the_million_count_and_cost_nothing() -> None:
+    """The line that failed keeps its number below millions of line breaks."""
+    number = next(number for number, line in read_log(b"\n" * 9_000_000 + LINE.encode()).lines if line)
+    assert number == 9_000_001
+
+
 @pytest.mark.parametrize(
     ("text", "key"),
     [

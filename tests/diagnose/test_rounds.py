@@ -7,8 +7,8 @@ round 2 40/69 and 7/90, round 3 100/152 and 21/197, round 4 33/42 and 3/55, roun
 and 12/120, round 7 69/93 and 10/121 (of the answers with a confidence of 0.8 and more 60/62 were right), round 8,
 mostly logs, 29/32 and 1/40, round 9 24/30 and 3/40, round 10, with all kinds, 26/30 and 1/40, round 11, mostly prose,
 39/46 and 5/60, round 12, in which much else works or was solved, 28/36 and 5/50, round 13, of all kinds, 41/46 and
-6/60. The program was mended after each, and up to round 7 learnt the prose as examples, so the shares below are what
-must not be lost, and no first sight.
+6/60. The program was mended after each, so the shares below are what must not be lost, and no first sight. The prose of
+the first seven rounds was once learnt by heart by a classifier, which is gone.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ def _is_right(row: dict[str, Any], found: Diagnosis | None) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("lang", "prose", "least"), [("en", False, 0.93), ("zh", False, 0.95), ("en", True, 0.74), ("zh", True, 0.86)]
+    ("lang", "prose", "least"), [("en", False, 0.93), ("zh", False, 0.95), ("en", True, 0.6), ("zh", True, 0.69)]
 )
 def test_the_first_cause_is_right(lang: str, prose: bool, least: float) -> None:  # noqa: FBT001 - a case's value
-    """What programs print is understood; what people tell without a message of it, in four of five texts."""
+    """What programs print is understood; what people write without a message of it, in two of three texts."""
     assert share(lambda row: bool(row["keys"]) and (row["lang"], row["prose"]) == (lang, prose)) >= least
 
 

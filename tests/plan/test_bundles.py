@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
@@ -163,3 +164,13 @@ def test_the_terminal_takes_a_bundle() -> None:
     assert "Choose one of: minimal, course, images, audio, language" in wrong.stderr
     shown = " ".join(subprocess.run([*plan[:-2], "--help"], capture_output=True, text=True, check=True).stdout.split())
     assert all(key in shown for key in KEYS)
+
+
+@pytest.mark.parametrize(("driver", "audio"), [("610.43.02", "2.11.1"), ("580.95.05", "2.11.0")])
+@pytest.mark.parametrize("asked", [{"bundle": "audio"}, {"pins": ("torchaudio",)}], ids=["for audio", "pinned"])
+def test_torchaudio_is_the_one_that_has_the_build(driver: str, audio: str, asked: dict[str, Any]) -> None:
+    """The newest driver's build and the one before have different torchaudios; both ways to ask agree."""
+    card = Gpu(vendor=Vendor.NVIDIA, name="NVIDIA GeForce RTX 4090", compute_capability="8.9")
+    machine = replace(PC, nvidia_driver=driver, gpus=(card,))
+    plan = planned(asked.get("bundle", ""), machine, pins=asked.get("pins", ())).choice
+    assert [line for line in plan.requirements if line.startswith("torchaudio")] == [f"torchaudio=={audio}"]

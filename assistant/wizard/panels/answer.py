@@ -155,18 +155,12 @@ def _unknown(state: State) -> Markup:
         if answer.symptoms
         else html.NOTHING
     )
-    alike = (
-        html.paragraph(say("People who described it in similar words had one of these causes:"))
-        + html.bullets(one.text for one in answer.alike)
-        if answer.alike
-        else html.NOTHING
-    )
     wrong = html.bullets(finding.text for finding in answer.findings) if answer.findings else html.NOTHING
     question = draw_remedy(answer.question, "question", state) if answer.question else html.NOTHING
     asked = html.paragraph(
         say("The program's authors can help: copy the report, and open an issue with it in their project.")
     )
-    return html.note(Severity.INFO, text, joined([told, alike, wrong, question, asked, _report(state)]))
+    return html.note(Severity.INFO, text, joined([told, wrong, question, asked, _report(state)]))
 
 
 def _failures(state: State) -> Markup:
