@@ -15,8 +15,9 @@ from assistant.host.files import write_whole
 from assistant.host.index import wheel_sizes
 from assistant.i18n import Message, _
 from assistant.install.installer import Installer
-from assistant.install.packages import Resolution
+from assistant.install.packages import Resolution, read_lock
 from assistant.install.temporary import scratch
+from assistant.install.uv import LOCK
 from assistant.install.validate import check_plan
 from assistant.model.errors import WorkFailed
 from assistant.model.plan import Plan
@@ -123,16 +124,16 @@ def _solved(
     constraints = folder / "locked.txt" if locked else None
     if constraints:
         write_whole(constraints, "".join(f"{name}=={version}\n" for name, version in locked.items()))
-    argv = installer.backend.resolve(installer.python, plan, folder, keep, constraints)
+    argv = installer.uv.resolve(installer.python, plan, folder, keep, constraints)
     try:
         _run_resolver(installer, argv, folder)
     except Unsolved as error:
         uncached = installer.with_own_cache(folder)
-        if uncached is None or installer.offline or error.unreachable:
+        if installer.offline or error.unreachable:
             raise
         # A power cut leaves empty files in uv's cache, and uv then calls a good wheel invalid, today and ever after.
         _run_resolver(uncached, argv, folder)
-    return installer.backend.resolution(folder)
+    return read_lock((folder / LOCK).read_text(encoding="utf-8"))
 
 
 def _run_resolver(installer: Installer, argv: list[str], folder: Path) -> None:
@@ -161,15 +162,11 @@ def _run_resolver(installer: Installer, argv: list[str], folder: Path) -> None:
 _NAME = re.compile(r"(?<![\w./:-])[a-z][a-z-]*(?![\w./-])")
 
 # uv: "error: Failed to fetch: `https://…`", "Caused by: error sending request for url (…)", "dns error: …"
-# and pip says "… Failed to establish a new connection: [Errno 111] Connection refused".
 _UNREACHABLE = ("dns error", "error sending request", "failed to fetch", "connection", "connect error")
 # uv, offline: "Because unsloth was not found in the cache and environment depends on unsloth, …"
 _NOT_CACHED = "was not found in the cache"
 
 # uv: "Because evil[extra]==1.0 has no usable wheels and …", "hint: Wheels are required for `evil` because building …"
-# pip, run by programs/wheels_only.py: "wheels only: evil comes only as source"
-# pip itself cannot tell a package without a wheel from one that is nowhere: "ERROR: Could not find a version that
-# satisfies the requirement evil>=1 (from needs) (from versions: none)"
 _NO_WHEEL = (
     re.compile(
         r"(?<![\w.<>=!~-])([\w.-]{1,200}(?:\[[\w.,-]{1,200}\])?(?:[<>=!~]=?[\w.+!*,<>=~]{1,200})?)"
@@ -177,13 +174,9 @@ _NO_WHEEL = (
     ),
     re.compile(r"Wheels are required for `([\w.-]+)` because building from source is disabled"),
     re.compile(r"Building source distributions for `([\w.-]+)` is disabled"),
-    re.compile(r"wheels only: ([\w.-]+) comes only as source"),
 )
-# and uv offline: "Because evil was not found in the cache and …"
-_NOT_FOUND = (
-    re.compile(r"Could not find a version that satisfies the requirement ([\w.-]+(?:\[[^]]*\])?[^\s(;]*)"),
-    re.compile(r"(?<![\w.-])([\w.-]{1,200}) was not found in the cache"),
-)
+# uv, offline: "Because evil was not found in the cache and …"
+_NOT_FOUND = re.compile(r"(?<![\w.-])([\w.-]{1,200}) was not found in the cache")
 
 
 # error: Failed to fetch: http://127.0.0.1:9/simple/numpy/ | cause: error sending request for url (http://…/numpy/)
@@ -221,7 +214,7 @@ def only_source(output: str) -> tuple[str, ...]:
 
 def unmet(output: str) -> Requirement | None:
     """Return the requirement that nothing was found for; whether there is a source, only the indexes can tell."""
-    found = next(filter(None, (form.search(output) for form in _NOT_FOUND)), None)
+    found = _NOT_FOUND.search(output)
     return _need(found[1]) if found else None
 
 

@@ -6,7 +6,6 @@ import dataclasses
 import threading
 from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import Literal
 
 from packaging.requirements import Requirement
 
@@ -64,7 +63,7 @@ class Sources:
     """The package sources of this user; pip is asked for its settings only once.
 
     `index_url` replaces the index of every plan, `find_links` adds folders of wheels, `offline` stays off the network,
-    `installer` is the program that installs. `seconds` is the most that a look at all sources may take. `keep` and
+    `seconds` is the most that a look at all sources may take. `keep` and
     `locked` are the versions to be kept where they fit, and those that must hold.
     """
 
@@ -75,7 +74,6 @@ class Sources:
         index_url: str = "",
         find_links: Iterable[str] = (),
         offline: bool = False,
-        installer: Literal["uv", "pip"] = "uv",
         seconds: float = LOOK_SECONDS,
         consent: Consent | None = None,
     ) -> None:
@@ -86,7 +84,6 @@ class Sources:
         self.consent = consent or Consent()
         self.keep: dict[str, str] = {}
         self.locked: dict[str, str] = {}
-        self.installer = installer
         self._find_links = tuple(find_links)
         self._asking = threading.Lock()
 
@@ -117,7 +114,7 @@ class Sources:
 
     @cached_property
     def environment(self) -> dict[str, str]:
-        """The variables that make uv look where pip would, and pip where the user's options say."""
+        """The variables that make uv look where pip would, and the pip of a fix where the user's options say."""
         answers = {name: self._host.variable(name) for name in UV_NAMES}
         known = {name: answer.text for name, answer in answers.items() if answer}
         variables = uv_environment(self.settings, known)
@@ -140,9 +137,7 @@ class Sources:
             "UV_INDEX": " ".join(dict.fromkeys([*more.split(), *indexes])),
             "UV_FIND_LINKS": ",".join(filter(None, [before, *plan.links])),
             "UV_INDEX_STRATEGY": "" if self.variable("UV_INDEX_STRATEGY") else "unsafe-best-match",
-            "PIP_EXTRA_INDEX_URL": " ".join(dict.fromkeys([*self.settings.extra_index_urls, *indexes])),
         }
-        variables |= pip_environment(self.links_of(plan))
         return {**known, **{name: value for name, value in variables.items() if value}}
 
     @cached_property
@@ -170,14 +165,13 @@ class Sources:
         return self._host.read(file).text if file else ""
 
     def consulted(self, plan: Plan) -> tuple[str, ...]:
-        """Return the indexes that the installer asks for any package of a plan, the user's own first.
+        """Return the indexes that uv asks for any package of a plan, the user's own first.
 
-        uv asks the index that the plan takes torch from for torch's family alone, pip for everything.
+        The one that the plan takes torch from it asks for torch's family alone.
         """
         if self.settings.no_index:
             return ()
-        torchs = filter(None, [plan.index_url]) if self.installer == "pip" else ()
-        return tuple(filter(self.may_ask, dict.fromkeys((*self._configured, *self._beside_torchs(plan), *torchs))))
+        return tuple(filter(self.may_ask, dict.fromkeys((*self._configured, *self._beside_torchs(plan)))))
 
     def _beside_torchs(self, plan: Plan) -> tuple[str, ...]:
         """Return the indexes that a plan's project names, without torch's: there the plan's own decides.
@@ -194,9 +188,7 @@ class Sources:
 
     @property
     def _configured(self) -> tuple[str, ...]:
-        """The indexes that the installer asks for any package whatever the plan, in order of priority."""
-        if self.installer == "pip":
-            return self.indexes()
+        """The indexes that uv asks for any package whatever the plan, in order of priority."""
         variables = {name: self._host.variable(name).text for name in UV_NAMES}
         default, others = uv_default(self._uv_toml), uv_indexes(self._uv_toml, explicit=False)
         configured = self.settings.index_url or default or DEFAULT_INDEX

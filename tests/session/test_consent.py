@@ -1,10 +1,9 @@
-"""No code before consent: packages without a wheel, and names that several indexes hold, by the real uv and pip."""
+"""No code before consent: packages without a wheel, and names that several indexes hold, by the real uv."""
 
 from __future__ import annotations
 
 import itertools
 import re
-import runpy
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -18,7 +17,6 @@ from assistant.detect import detect
 from assistant.host.index import DIRECT
 from assistant.host.recording import ReplayHost
 from assistant.install import Consent, Package
-from assistant.install.backends import WHEELS_ONLY
 from assistant.install.index_conflicts import findings, shadows, without_hash
 from assistant.machines import load, shipped
 from assistant.model.errors import AssistantError
@@ -37,7 +35,6 @@ pytestmark = pytest.mark.process
 make = grounds.make
 Given = Callable[..., Session]
 NOWHERE = "http://127.0.0.1:9/simple"
-BOTH = pytest.mark.parametrize("installer", ["uv", "pip"])
 
 
 @pytest.fixture
@@ -98,14 +95,13 @@ def prepared(session: Session) -> StepStatus:
     return grounds.run(session, Task.PREPARE).status(Step.INSTALL)
 
 
-@BOTH
 @pytest.mark.parametrize("by", ["setup.py", "backend"])
 @pytest.mark.parametrize("way", ["needed", "asked for"])
-def test_nothing_is_built_where_nobody_agrees(given, loopback_index, mark, installer, by, way) -> None:
+def test_nothing_is_built_where_nobody_agrees(given, loopback_index, mark, by, way) -> None:
     """Whether it is asked for or needed by another: the sentence names the package, and its code never runs."""
     loopback_index.add_archive("evil", "1.5", mark, by=by)
     loopback_index.add("needs", "1.0", requires=("evil>=1",))
-    status = prepared(given("evil" if way == "asked for" else "needs", installer=installer))
+    status = prepared(given("evil" if way == "asked for" else "needs"))
     assert status.phase is Phase.FAILED
     assert "evil" in str(status.message)
     assert "source" in str(status.message)
@@ -113,16 +109,15 @@ def test_nothing_is_built_where_nobody_agrees(given, loopback_index, mark, insta
     assert not mark.exists()
 
 
-@BOTH
-def test_nobody_is_asked_to_agree_to_a_build(given, loopback_index, mark, installer) -> None:
+def test_nobody_is_asked_to_agree_to_a_build(given, loopback_index, mark) -> None:
     """Who would say yes to anything is not asked, and nothing is built: a wheel made by hand is what helps."""
     archive = loopback_index.add_archive("evil", "1.5", mark)
-    session = given("evil<2", installer=installer, asks=True)
+    session = given("evil<2", asks=True)
     heard = asked(session, yes=True)
     assert prepared(session).phase is Phase.FAILED
     assert (heard, mark.exists()) == ([], False)
     make_wheel(archive.parent, "evil", "1.5", "py3-none-any")
-    session = given("evil<2", installer=installer)
+    session = given("evil<2")
     assert prepared(session).phase is not Phase.FAILED
     assert session.state.preview.resolution.versions["evil"] == "1.5"
 
@@ -132,55 +127,27 @@ NO_BINARY = {"PIP_NO_BINARY": "evil", "UV_NO_BINARY_PACKAGE": "evil"}
 
 @pytest.mark.parametrize("variable", ["PIP_FIND_LINKS", "UV_FIND_LINKS"])
 @pytest.mark.parametrize("also", [{}, NO_BINARY], ids=["", "no binary"])
-@BOTH
-def test_a_folder_of_source_is_not_built_either(  # noqa: PLR0913, PLR0917 - three things that vary
-    given, loopback_index, mark, tmp_path, monkeypatch, variable, also, installer
+def test_a_folder_of_source_is_not_built_either(
+    given, loopback_index, mark, tmp_path, monkeypatch, variable, also
 ) -> None:
     """Nor do the user's own variables for other work open the door."""
     (tmp_path / "links").mkdir()
     loopback_index.add_archive("evil", "1.5", mark).rename(tmp_path / "links" / "evil-1.5.tar.gz")
     for name, value in {variable: str(tmp_path / "links"), **also}.items():
         monkeypatch.setenv(name, value)
-    assert prepared(given("evil", installer=installer)).phase is Phase.FAILED
+    assert prepared(given("evil")).phase is Phase.FAILED
     assert not mark.exists()
 
 
-@BOTH
 @pytest.mark.parametrize("by", ["setup.py", "backend"])
-def test_an_address_in_a_wheels_metadata_is_not_built(given, loopback_index, mark, installer, by) -> None:
-    """Pip would fetch and build it, whatever `--only-binary` says."""
+def test_an_address_in_a_wheels_metadata_is_not_built(given, loopback_index, mark, by) -> None:
+    """Nor is it fetched."""
     archive = loopback_index.add_archive("evil", "1.5", mark, by=by)
     loopback_index.add("nice", "1.0", requires=(f"evil @ {archive.as_uri()}",))
-    status = prepared(given("nice", installer=installer))
+    status = prepared(given("nice"))
     assert status.phase is Phase.FAILED
     assert "evil" in str(status.message)
     assert not mark.exists()
-
-
-@pytest.mark.parametrize(
-    ("started", "refused"),
-    [
-        (("git", ["git", "clone", "-q", "https://evil.example/git"]), True),
-        ((None, "git clone https://evil.example/x"), True),
-        ((None, '"C:\\Program Files\\Git\\bin\\git.exe" clone x'), True),
-        (("/usr/bin/hg", ["/usr/bin/hg", "clone"]), True),
-        (("/env/bin/python", ["/env/bin/python", "/pip/_vendor/pyproject_hooks/_in_process/_in_process.py"]), True),
-        ((None, "C:\\env\\python.exe C:\\env\\pip\\__pip-runner__.py install setuptools"), True),
-        (("/env/bin/python", ["/env/bin/python", "-c", "exec(open('setup.py').read())", "egg_info"]), True),
-        (("rustc", ["rustc", "--version"]), False),
-        (("keyring", ["keyring", "get", "https://git.example/simple", "git"]), False),
-        ((None, "cmd /c ver"), False),
-    ],
-)
-def test_what_pip_may_start_is_told_from_builds(monkeypatch, capsys, started, refused) -> None:
-    """On every system, however the line is handed over; pip's other helpers go on working."""
-    guard = runpy.run_path(str(WHEELS_ONLY))
-    ended: list[int] = []
-    monkeypatch.setattr("os._exit", ended.append)
-    guard["refuse"]("subprocess.Popen", (*started, None, None))
-    guard["refuse"]("open", started)
-    assert ended == [3] * refused
-    assert ("wheels only:" in capsys.readouterr().out) is refused
 
 
 def test_git_is_not_started(given, loopback_index, tmp_path, monkeypatch) -> None:
@@ -191,14 +158,13 @@ def test_git_is_not_started(given, loopback_index, tmp_path, monkeypatch) -> Non
     git.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
     loopback_index.add("nice", "1.0", requires=("evil @ git+https://evil.example/evil.git",))
-    status = prepared(given("nice", installer="pip"))
+    status = prepared(given("nice"))
     assert status.phase is Phase.FAILED
     assert "evil" in str(status.message)
     assert not (tmp_path / "git-ran").exists()
 
 
-@BOTH
-def test_what_lies_in_the_folder_is_not_obeyed(given, loopback_index, mark, tmp_path, monkeypatch, installer) -> None:
+def test_what_lies_in_the_folder_is_not_obeyed(given, loopback_index, mark, tmp_path, monkeypatch) -> None:
     """A cloned folder with a `uv.toml`, a `pyproject.toml` and a `pip` of its own changes nothing."""
     repository = tmp_path / "cloned"
     (repository / "pip").mkdir(parents=True)
@@ -209,7 +175,7 @@ def test_what_lies_in_the_folder_is_not_obeyed(given, loopback_index, mark, tmp_
     for name in ("pip/__init__.py", "pip/__main__.py", "json.py"):
         (repository / name).write_text(f"open({str(mark)!r}, 'w').close()\n")
     monkeypatch.chdir(repository)
-    session = given(installer=installer)
+    session = given()
     assert prepared(session).phase is not Phase.FAILED
     assert session.state.preview.resolution.versions["borrowed"] == "1.0"
     assert not mark.exists()
@@ -227,13 +193,12 @@ def test_the_users_own_configuration_of_uv_counts(given, loopback_index, tmp_pat
     assert session.state.preview.resolution.versions["borrowed"] == "99.0"
 
 
-@BOTH
 @pytest.mark.parametrize(("first", "second"), [("99.0", "1.0"), ("1.0", "99.0"), ("1.0", "1.0")])
-def test_a_name_in_two_indexes_is_told_and_agreed_to(given, loopback_index, other, installer, first, second) -> None:
+def test_a_name_in_two_indexes_is_told_and_agreed_to(given, loopback_index, other, first, second) -> None:
     """Whichever of the two wins: index, version and rival are named, before anything is installed."""
     loopback_index.add("corplib", first)
     other.add("corplib", second).write_bytes(other.add("corplib", second).read_bytes() + b"\0" * 22)
-    session = given("corplib", installer=installer)
+    session = given("corplib")
     status = prepared(session)
     assert status.phase is Phase.FAILED
     version = "99.0" if "99.0" in {first, second} else "1.0"
@@ -245,32 +210,29 @@ def test_a_name_in_two_indexes_is_told_and_agreed_to(given, loopback_index, othe
     assert session.state.preview is None
 
 
-@BOTH
-def test_a_name_of_a_projects_index_does_not_come_from_elsewhere(given, loopback_index, projects, installer) -> None:
+def test_a_name_of_a_projects_index_does_not_come_from_elsewhere(given, loopback_index, projects) -> None:
     """Whoever trusts the company's index for corplib is not given another's corplib, as its version is the higher."""
     loopback_index.add("corplib", "99.0")
     projects.add("corplib", "1.0")
     trusting = Consent(indexes=(projects.url,))
-    status = prepared(given("corplib", indexes=(projects.url,), installer=installer, consent=trusting))
+    status = prepared(given("corplib", indexes=(projects.url,), consent=trusting))
     assert status.phase is Phase.FAILED
     assert f"corplib 99.0 would come from {loopback_index.url}, but {projects.url} has" in str(status.message)
 
 
-@BOTH
-def test_the_source_of_a_projects_index_is_found(given, projects, mark, installer) -> None:
+def test_the_source_of_a_projects_index_is_found(given, projects, mark) -> None:
     """What comes only as source there is named as such, as from any other index."""
     projects.add_archive("evil", "1.5", mark)
-    status = prepared(given("evil", indexes=(projects.url,), installer=installer))
+    status = prepared(given("evil", indexes=(projects.url,)))
     assert status.phase is Phase.FAILED
     assert re.search(r"evil.* only source", str(status.message))
 
 
-@BOTH
-def test_a_look_tells_of_it_and_asks_nothing(given, loopback_index, other, installer) -> None:
+def test_a_look_tells_of_it_and_asks_nothing(given, loopback_index, other) -> None:
     """`--dry-run` shows the finding, in the preview and so in its JSON."""
     loopback_index.add("corplib", "99.0")
     other.add("corplib", "1.0")
-    session = given("corplib", installer=installer, consent=Consent(asks=False), asks=True)
+    session = given("corplib", consent=Consent(asks=False), asks=True)
     heard = asked(session, yes=False)
     assert prepared(session).phase is not Phase.FAILED
     (finding,) = session.state.preview.findings
@@ -293,9 +255,8 @@ def test_who_trusts_the_index_goes_on(given, loopback_index, other, way) -> None
     assert [finding.key for finding in session.state.preview.findings] == ["name-in-several-indexes"]
 
 
-@BOTH
 def test_an_index_on_the_users_own_disk_is_told_and_not_asked_about(
-    given, loopback_index, tmp_path, monkeypatch, installer
+    given, loopback_index, tmp_path, monkeypatch
 ) -> None:
     """A name that comes from a `file:` index is a finding as any other; nobody who could not write there put it in."""
     folder = tmp_path / "disk" / "corplib"
@@ -304,7 +265,7 @@ def test_an_index_on_the_users_own_disk_is_told_and_not_asked_about(
     (folder / "index.html").write_text(f'<a href="{wheel.name}">{wheel.name}</a>')
     monkeypatch.setenv("PIP_EXTRA_INDEX_URL", folder.parent.as_uri())
     loopback_index.add("corplib", "1.0")
-    session = given("corplib", installer=installer, asks=True)
+    session = given("corplib", asks=True)
     heard = asked(session, yes=False)
     assert prepared(session).phase is not Phase.FAILED
     told = {finding.key: str(finding.text) for finding in session.state.preview.findings}
@@ -312,8 +273,7 @@ def test_an_index_on_the_users_own_disk_is_told_and_not_asked_about(
     assert heard == []
 
 
-@BOTH
-def test_a_mirror_is_no_rival(given, loopback_index, other, installer) -> None:
+def test_a_mirror_is_no_rival(given, loopback_index, other) -> None:
     """The same files on both are fine and silent, also where the mirror lacks the newest."""
     for index in (loopback_index, other):
         index.add("corplib", "1.0")
@@ -321,7 +281,7 @@ def test_a_mirror_is_no_rival(given, loopback_index, other, installer) -> None:
         (loopback_index.folder / "corplib" / "corplib-1.0-py3-none-any.whl").read_bytes()
     )
     loopback_index.add("corplib", "2.0")
-    session = given("corplib", installer=installer)
+    session = given("corplib")
     assert prepared(session).phase is not Phase.FAILED
     assert session.state.preview.findings == ()
 
