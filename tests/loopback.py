@@ -12,7 +12,6 @@ import zipfile
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 
 def make_wheel(folder: Path, name: str, version: str, tag: str, requires: tuple[str, ...] = ()) -> Path:
@@ -31,17 +30,6 @@ def make_wheel(folder: Path, name: str, version: str, tag: str, requires: tuple[
             wheel.writestr(file, content)
         wheel.writestr(f"{info}/RECORD", "".join(f"{file},,\n" for file in [*files, f"{info}/RECORD"]))
     return path
-
-
-def make_variant(wheel: Path, label: str, about: dict[str, Any]) -> Path:
-    """Turn a wheel into a variant (PEP 825): with the label in its name, what that means within, and `label.txt`."""
-    package = wheel.name.partition("-")[0]
-    with zipfile.ZipFile(wheel, "a") as archive:
-        info = archive.namelist()[-1].partition("/")[0]
-        own = {**about, "variants": {label: about["variants"][label]}}
-        archive.writestr(f"{info}/variant.json", json.dumps(own))
-        archive.writestr(f"{package}/label.txt", label)
-    return wheel.rename(wheel.with_name(f"{wheel.stem}-{label}.whl"))
 
 
 def with_code(wheel: Path, package: str, code: str, module: str = "__init__") -> None:
@@ -88,6 +76,12 @@ def make_archive(folder: Path, name: str, version: str, mark: Path, *, by: str =
     return path
 
 
+def _metadata(wheel: Path) -> bytes:
+    with zipfile.ZipFile(wheel) as read:
+        (name,) = (one for one in read.namelist() if one.endswith(".dist-info/METADATA"))
+        return read.read(name)
+
+
 class LoopbackIndex:
     """A package index (PEP 503 with hashes, or PEP 691 when `speaks_json`) over real HTTP.
 
@@ -95,9 +89,7 @@ class LoopbackIndex:
     "hash" (its pages tell wrong hashes) or to "bare" (they tell none). `upstream` makes pages name files absolutely, as
     those of a leaking mirror do; `delay` are seconds before each answer; `login` ("user:password") is asked for where
     it is set; `requests` holds every path that was asked for, and `fetched` those that went whole to another program
-    than uv, which looks into wheels to resolve. `parts` is what becomes of a request for a part of a file: it is
-    "served", or "whole" (a server without parts), "shifted" (another part), "longer" (more than was asked for),
-    "packed" (though nobody asked for that) or "slow".
+    than uv, which looks into wheels to resolve.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -106,7 +98,6 @@ class LoopbackIndex:
         self.upstream = ""
         self.delay = 0.0
         self.login = ""
-        self.parts = "served"
         self.requests: list[str] = []
         self.fetched: list[str] = []
         self.trouble: dict[str, int | str] = {}
@@ -147,6 +138,12 @@ class LoopbackIndex:
             return 200, "application/octet-stream", b"welcome"
         if not project or not (self.folder / project).is_dir():
             return 404, "text/plain", b"not found"
+        if file.endswith(".metadata"):
+            return (
+                200,
+                "text/plain",
+                _metadata(self.folder / project / file.removesuffix(".metadata").replace("%2B", "+")),
+            )
         if file:
             return 200, "application/octet-stream", (self.folder / project / file.replace("%2B", "+")).read_bytes()
         return self._page(
@@ -180,7 +177,7 @@ class LoopbackIndex:
                 if index.login and base64.b64decode(given).decode() != index.login:
                     status, kind, body = 401, "text/plain", b"who are you"
                 wanted = self.headers.get("Range", "").removeprefix("bytes=")
-                if wanted and status == 200 and index.parts != "whole":
+                if wanted and status == 200:
                     body = self.part(body, wanted)
                 else:
                     self.send_response(status)
@@ -194,18 +191,13 @@ class LoopbackIndex:
                         self.wfile.write(body)
 
             def part(self, body: bytes, wanted: str) -> bytes:
-                """Begin the answer with a part of a file, in the manner of `parts`; return what to send of it."""
+                """Begin the answer with a part of a file; return what to send of it."""
                 first, _, last = wanted.partition("-")
                 begin = int(first) if first else max(0, len(body) - int(last))
                 end = min(int(last) + 1, len(body)) if first and last else len(body)
-                told = begin + 1 if index.parts == "shifted" else begin
                 self.send_response(206)
-                self.send_header("Content-Range", f"bytes {told}-{end - 1}/{len(body)}")
-                if index.parts == "packed":
-                    self.send_header("Content-Encoding", "gzip")
-                if index.parts == "slow":
-                    index.over.wait(1)
-                return body[begin : end + 9] if index.parts == "longer" else body[begin:end]
+                self.send_header("Content-Range", f"bytes {begin}-{end - 1}/{len(body)}")
+                return body[begin:end]
 
             def do_HEAD(self) -> None:
                 self.do_GET()

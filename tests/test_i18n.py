@@ -39,7 +39,6 @@ from assistant.model.plan import Planning
 from assistant.model.record import from_json, to_json, with_words
 from assistant.plan import explain, make_plans
 from assistant.session.doctor import examine
-from assistant.session.seen import seen
 
 ROOT = Path(__file__).parents[1]
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
@@ -280,8 +279,7 @@ def test_no_word_of_the_terminal_escapes(name: str, capsys: pytest.CaptureFixtur
     """What is drawn in Latin letters are facts of the machine, names of packages and backends, and commands."""
     found, planning = looked_at(name)
     draw_detection(found)
-    shown = seen(found.machine, planning.choice) if planning.choice else None
-    draw_planning(planning, seen=shown.text if shown else "")
+    draw_planning(planning)
     drawn = without_filled(capsys.readouterr().out)
     facts = to_json(found.machine) + "".join(f"{plan.backend.value} {plan.variant}" for plan in planning.plans)
     facts += "".join(f"{rejection.backend.value} {rejection.variant}" for rejection in planning.rejected)

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-import contributed
 import pytest
 from secrets_corpus import CONTEXTS, HOST, KEPT, KINDS, USER, VARIABLES, every
 
@@ -28,13 +27,12 @@ from assistant.i18n import _
 from assistant.install.target import Marker
 from assistant.model.event import Step
 from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
-from assistant.model.machine import Answer, Detection, Evidence, Exchange, Machine
+from assistant.model.machine import Answer, Detection, Evidence, Machine
 from assistant.model.plan import Backend, Plan, Planning
 from assistant.model.record import replace, to_json
 from assistant.model.report import Check, Environment, Report, Status
 from assistant.privacy import Known, Lines, Policy, redact, secret_values
 from assistant.privacy.rules import RULES
-from assistant.session import contribution
 from assistant.session.log_report import log_report
 from assistant.session.state import Pasted, Phase, State, StepStatus
 from assistant.session.store import Store
@@ -161,14 +159,6 @@ def _machine_report(text: str, _folder: Path) -> str:
     return to_json(cleaned(report))
 
 
-def _contribution(text: str, _folder: Path) -> str:
-    said = (Exchange(ask=("run", "nvidia-smi"), answer=Answer(text=text)),)
-    verified = Report(device="cpu", facts={"device name": text})
-    told = contributed.contribution("quick")
-    told = replace(told, recording=replace(told.recording, said=said), plan=_plan(text), report=verified)
-    return contribution.file_of(contribution.cleaned(told))
-
-
 def _log(text: str, folder: Path) -> str:
     store = Store(folder)
     for line in text.splitlines():
@@ -222,7 +212,6 @@ PRODUCERS: dict[str, Producer] = {
     "wizard/page.py:file_of": _page,
     "export/write.py:write_all": _export,
     "bundle/report.py:write_report": _machine_report,
-    "cli/contribute.py:contribute": _contribution,
     "session/store.py:write_log": _log,
     "session/store.py:keep_fault": _fault,
 }
@@ -250,7 +239,6 @@ EXEMPT = {
     "host/files.py:write_named": "it is the writer",
     "start.py:_lead_home": "Python obeys it: the way to the project",
     "host/files.py:write_whole": "it is the writer",
-    "host/identity.py:mark_of": "private: a random key",
     "install/uv.py:resolve": "in the private work folder, obeyed by uv, then deleted",
     "install/uv.py:_bounds": "in the private work folder, obeyed by uv, then deleted",
     "install/uv.py:_compile": "in the private work folder, obeyed by uv, then deleted",
@@ -268,14 +256,9 @@ EXEMPT = {
     "install/resolution.py:_solved": "names and versions of packages",
     "install/unpack.py:relocate": "the environment's own scripts",
     "install/work_folder.py:make": "a token that only the private journal knows",
-    "labs/authoring.py:new_lab": "the project's own template",
     "labs/course/writing.py:write_course": "notebooks of the project, and the teacher's own roster, beside them",
-    "labs/preparation.py:prepare": "names and versions of packages",
-    "labs/preparation.py:_write_index": "names of wheels",
-    "labs/shared.py:lead": "uv's own copy of an index",
     "labs/journal.py:add": "private: what a learner typed into the lab, with its folder's place taken out",
     "labs/notebook.py:write_notebooks": "notebooks of the project",
-    "labs/library/rotary-fp16/make_tables.py:": "numbers that a learner's module works out, in the lab's folder",
     "labs/scene.py:write": "a lab's own texts",
     "labs/wheels.py:add_to_index": "a lab's own wheels",
     "onnx/conversion.py:_write_log": "`onnx try` obeys it: paths and operators of the user's own model, beside it",

@@ -47,17 +47,6 @@ def test_the_linters_find_nothing(words):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_form_for_contributions_is_one_that_github_takes():
-    """Its schema finds nothing, and it is called as `assistant contribute` says."""
-    form = ROOT / ".github" / "ISSUE_TEMPLATE" / "it-works-here.yml"
-    tool = Path(sys.executable).with_name("check-jsonschema")
-    words = [tool, "--builtin-schema", "vendor.github-issue-forms", form]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    name = yaml.safe_load(form.read_text("utf-8"))["name"]
-    assert f"“{name}”" in (ROOT / "assistant/cli/contribute.py").read_text("utf-8")
-
-
 def test_an_action_is_the_same_everywhere():
     """By its whole hash, with the release that it is beside it."""
     used = [re.findall(r"uses: (\S+)@(.*)", path.read_text("utf-8")) for path in FILES]
@@ -82,7 +71,7 @@ def test_what_is_published_was_checked_and_needs_no_password():
     """Only a job that PyPI trusts by its identity publishes, after one that ran the script of the releases."""
     jobs = [(path, yaml.safe_load(path.read_text("utf-8"))["jobs"]) for path in FILES]
     publishing = [(path, all_jobs, job) for path, all_jobs in jobs for job in all_jobs.values() if "pypi" in str(job)]
-    assert sorted(path.stem for path, _all, _job in publishing) == ["catalogue", "release"]
+    assert sorted(path.stem for path, _all, _job in publishing) == ["release"]
     for path, all_jobs, job in publishing:
         assert job["permissions"] == {"id-token": "write"}
         assert (job["environment"], "secrets." in path.read_text("utf-8")) == ("pypi", False)

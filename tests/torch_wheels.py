@@ -1,4 +1,4 @@
-"""Small wheels of torch that carry what real ones tell of themselves: versions, flags of nvcc, files of rocBLAS."""
+"""Small wheels with the names of torch's, and wheels whose files are changed."""
 
 from __future__ import annotations
 
@@ -10,41 +10,18 @@ from loopback import LoopbackIndex
 LINUX, ARM, WINDOWS = "manylinux_2_28_x86_64", "manylinux_2_28_aarch64", "win_amd64"
 
 
-def add_torch(  # noqa: PLR0913 - what a wheel may tell
+def add_torch(
     index: LoopbackIndex,
     version: str,
     build: str = "",
     *,
     python: str = "312",
     platform: str = LINUX,
-    sm: tuple[int, ...] = (),
-    ptx: int | None = None,
-    gfx: tuple[str, ...] = (),
     requires: tuple[str, ...] = (),
-    of: str = "",
-    more: int = 0,
 ) -> Path:
-    """Put a wheel on an index: `of` is the build of one without a local version, `more` the number of idle files."""
+    """Put a wheel of torch on an index."""
     local = f"{version}+{build}" if build else version
-    wheel = index.add("torch", local, f"cp{python}-cp{python}-{platform}", requires)
-    told = build or of
-    cuda, hip = f"'{told[2:4]}.{told[4:]}'" if told.startswith("cu") else "None", told.startswith("rocm")
-    files = {
-        "torch/version.py": f"__version__ = '{version}{'+' * bool(told)}{told}'\ncuda: Optional[str] = {cuda}\n"
-        f"hip: Optional[str] = {repr(told[4:]) if hip else None}\n"
-    }
-    if sm:
-        flags = [f"arch=compute_{one},code=sm_{one}" for one in sm] + [f"arch=compute_{ptx},code=compute_{ptx}"] * bool(
-            ptx
-        )
-        text = "".join(f";-gencode;{flag}" for flag in flags).removeprefix(";")
-        files["torch/include/ATen/cuda/CUDAConfig.h"] = f'#define NVCC_FLAGS_EXTRA "{text}"\n'
-    for target in gfx:
-        files[f"torch/lib/rocblas/library/TensileLibrary_lazy_{target}.dat"] = ""
-        files[f"torch/lib/rocblas/library/Kernels.so-000-{target}.hsaco"] = ""
-    files |= {f"torch/include/ATen/ops/{'_' * 40}op_{number:05}_native.h": "" for number in range(more)}
-    rewrite(wheel, lambda old: dict(sorted({**files, **old}.items(), key=lambda one: (".dist-info/" in one[0], one))))
-    return wheel
+    return index.add("torch", local, f"cp{python}-cp{python}-{platform}", requires)
 
 
 def rewrite(wheel: Path, change: object) -> None:

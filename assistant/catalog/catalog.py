@@ -8,7 +8,6 @@ from functools import cache, cached_property, lru_cache
 from typing import NamedTuple, TypeVar
 
 from assistant.catalog.bundles import load_bundles
-from assistant.catalog.editions import Editions, editions
 from assistant.catalog.onnxruntimes import runtime_plugins
 from assistant.catalog.recipes import packages_of_recipes
 from assistant.catalog.rows import (
@@ -31,9 +30,8 @@ from assistant.catalog.rows import (
     TorchRelease,
     TorchTables,
 )
-from assistant.catalog.tables import read_tables
+from assistant.catalog.tables import Refreshed, read_tables, user_tables
 from assistant.i18n import Text
-from assistant.model.record import from_json
 
 Number = tuple[int, ...]
 AMD_INDEX = "amd-index"
@@ -140,8 +138,8 @@ class Catalog:
 
     @property
     def remark(self) -> Text:
-        """Say which editions of the tables had to be passed over and why; "" for none."""
-        return editions().remark
+        """Say why tables that the user refreshed are not used; "" where they are, or there are none."""
+        return user_tables().remark
 
     @cached_property
     def releases(self) -> tuple[TorchRelease, ...]:
@@ -320,19 +318,15 @@ class Catalog:
         return read_tables("indexes", IndexTables).mirrors.rows
 
 
-def load_catalog(torch: str | None = None) -> Catalog:
-    """Read the catalogue once, from the editions in force; JSON text `torch` stands in for the torch tables."""
-    while True:
-        now = editions()
-        catalog = _catalog(torch, now)
-        if now is editions():  # a fault was found in none of them, so that no two tables are of different choices
-            return catalog
+def load_catalog() -> Catalog:
+    """Read the catalogue, once."""
+    return _catalog(user_tables())
 
 
 @cache
-def _catalog(torch: str | None, _now: Editions) -> Catalog:
+def _catalog(_refreshed: Refreshed) -> Catalog:
     return Catalog(
-        from_json(torch, TorchTables, "The refreshed torch table") if torch else read_tables("torch", TorchTables),
+        read_tables("torch", TorchTables),
         read_tables("cuda", CudaTables),
         read_tables("rocm", RocmTables),
         read_tables("directml", DirectmlTables),

@@ -1,10 +1,12 @@
-"""Bring the tables up to date from what package indexes list, and from what the wheels there tell of themselves.
+"""Bring the tables up to date from what package indexes list, and from the metadata of wheels there.
 
-Nothing known is taken away, whatever an index lists; what nobody tells stays unknown.
+Nothing known is taken away, whatever an index lists; what nobody tells stays unknown. A new build is assumed to hold
+the code of its predecessor (`TorchWheel.assumed`).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -12,12 +14,11 @@ import msgspec
 
 from assistant.catalog.catalog import Catalog, number
 from assistant.catalog.companions import CompanionTables, load_companions
-from assistant.catalog.refresh_amd import build_of, is_amds, with_amd
-from assistant.catalog.refresh_code import described, line_of, with_cuda, with_rocm
+from assistant.catalog.refresh_amd import is_amds, with_amd
 from assistant.catalog.refresh_files import ANY, Facts, File, Seen, files_of
 from assistant.catalog.refresh_pairs import unknown_version, with_companions, with_family
 from assistant.catalog.refresh_releases import with_basics, with_releases
-from assistant.catalog.rows import FAMILY, CudaCode, CudaTables, RocmCode, RocmTables, TorchTables
+from assistant.catalog.rows import FAMILY, RocmTables, TorchTables
 from assistant.i18n import Message
 
 __all__ = ["Kept", "Refreshed", "Seen", "kept", "newer_than", "refreshed", "to_read"]
@@ -27,7 +28,6 @@ class Kept(NamedTuple):
     """The tables that are kept up to date from the indexes, named as their files are."""
 
     torch: TorchTables
-    cuda: CudaTables
     rocm: RocmTables
     companions: CompanionTables
 
@@ -42,25 +42,20 @@ class Refreshed(NamedTuple):
 
 def kept(known: Catalog) -> Kept:
     """Return the tables in force."""
-    return Kept(known.torch, known.cuda, known.rocm, load_companions())
+    return Kept(known.torch, known.rocm, load_companions())
 
 
 def refreshed(tables: Kept, seen: Iterable[Seen], facts: Facts, today: str) -> Refreshed:
-    """Return the tables with what the indexes list and the wheels tell on the day `today` (YYYY-MM-DD)."""
+    """Return the tables with what the indexes list and the metadata tell on the day `today` (YYYY-MM-DD)."""
     files = files_of(seen)
-    torchs = _torchs(files)
-    torch, releases = with_releases(tables.torch, torchs, facts, today)
+    torch, releases = with_releases(tables.torch, _torchs(files), today)
     torch, basics = with_basics(torch, files, today)
     torch, family = with_family(torch, files, facts, today)
-    known = {row.version for row in torch.releases.rows}
-    torchs = [file for file in torchs if file.version in known]
-    cuda, sm = with_cuda(tables.cuda, torchs, facts, today)
-    rocm, gfx = with_rocm(tables.rocm, torchs, facts, today)
-    rocm, amd = with_amd(rocm, files, facts, today)
+    rocm, amd = with_amd(tables.rocm, files, today)
     companions, pairs = with_companions(tables.companions, files, facts, today)
-    after = Kept(torch, cuda, rocm, companions)
+    after = Kept(torch, rocm, companions)
     changed = {name: new for name, new in after._asdict().items() if new is not getattr(tables, name)}
-    return Refreshed(after, changed, (*releases, *basics, *family, *sm, *gfx, *amd, *pairs))
+    return Refreshed(after, changed, (*releases, *basics, *family, *amd, *pairs))
 
 
 def newer_than(tables: TorchTables, seen: Iterable[Seen]) -> str | None:
@@ -71,14 +66,14 @@ def newer_than(tables: TorchTables, seen: Iterable[Seen]) -> str | None:
 
 
 def to_read(tables: Kept, seen: Iterable[Seen]) -> tuple[Seen, ...]:
-    """Choose the wheels that can tell what the tables do not know: one for each build, and for each version of others.
+    """Choose the wheels whose metadata can tell what the tables do not know, one for each version.
 
     The newest come first.
     """
     files = sorted(
         files_of(seen), key=lambda file: (number(file.version), not file.python.endswith("t"), number(file.python))
     )
-    listed, _changes = with_releases(tables.torch, _torchs(files), {}, "")
+    listed, _changes = with_releases(tables.torch, _torchs(files), "")
     chosen: dict[tuple[str, ...], Seen] = {}
     for file in reversed(files):
         if file.seen.url and (asked := _asked(tables, listed, file)):
@@ -109,20 +104,8 @@ def _asked(tables: Kept, listed: TorchTables, file: File) -> tuple[str, ...]:
 
 
 def _asked_of_torch(tables: Kept, file: File) -> tuple[str, ...]:
-    rows = {row.version: row for row in tables.torch.releases.rows}
-    if is_amds(file):
-        known = {(row.torch, row.rocm, row.index) for row in tables.rocm.amd_releases.rows}
-        oldest = min(number(row.torch) for row in tables.rocm.amd_releases.rows)
-        new = number(file.version) >= oldest and build_of(file) not in known
-        return ("torch", *build_of(file), file.platform) if new else ()
-    if number(file.version) < min(map(number, rows)) or not file.platform.startswith(("linux", "windows")):
-        return ()
-    if file.variant == "pypi":
-        told = file.version in rows and file.platform in rows[file.version].pypi
-        return () if told or file.platform.startswith("windows") else ("torch", file.version, file.platform)
-    line = line_of(file.version)
-    cuda, rocm = file.variant.startswith("cu"), file.variant.startswith("rocm") and file.platform == "linux_x86_64"
-    code: Iterable[CudaCode | RocmCode] = tables.cuda.code.rows if cuda else tables.rocm.code.rows
-    if not (cuda or rocm) or described(code, file.variant, file.platform, line):
-        return ()
-    return ("torch", ".".join(map(str, line)), file.variant, file.platform)
+    """Ask one wheel of a new release for each kind of build: which Triton it takes, its metadata alone tell."""
+    known = {row.version for row in tables.torch.releases.rows}
+    new = file.version not in known and number(file.version) >= min(map(number, known))
+    asked = new and file.platform.startswith("linux") and not is_amds(file)
+    return ("torch", file.version, re.sub(r"[\d.]", "", file.variant)) if asked else ()

@@ -1,4 +1,4 @@
-"""The releases of torch on AMD's own indexes, and the targets that they serve, from those indexes and their wheels."""
+"""The releases of torch on AMD's own indexes, from the pages of those indexes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from typing import Literal
 
 from assistant.catalog.catalog import AMD_INDEX, number
-from assistant.catalog.refresh_files import Facts, File
-from assistant.catalog.rows import AmdRelease, AmdTarget, RocmTables
+from assistant.catalog.refresh_files import File
+from assistant.catalog.rows import AmdRelease, RocmTables
 from assistant.catalog.tables import with_rows
 from assistant.i18n import Message, _
 from assistant.model.record import replace
@@ -35,10 +35,8 @@ def build_of(file: File) -> tuple[str, str, str]:
     return file.version, rocm[1] if rocm else "", file.seen.source.partition("/")[2]
 
 
-def with_amd(
-    tables: RocmTables, files: Iterable[File], facts: Facts, today: str
-) -> tuple[RocmTables, tuple[Message, ...]]:
-    """Return the tables with AMD's new builds of torch, and with targets that their metadata name for the first time.
+def with_amd(tables: RocmTables, files: Iterable[File], today: str) -> tuple[RocmTables, tuple[Message, ...]]:
+    """Return the tables with AMD's new builds of torch; the targets that they serve are those of the tables.
 
     A name that tells no ROCm tells no build, and releases older than the tables' first are left out.
     """
@@ -47,7 +45,6 @@ def with_amd(
         if is_amds(file) and file.package == "torch" and file.platform in _SYSTEMS:
             builds[build_of(file)].append(file)
     rows = {(row.torch, row.rocm, row.index): row for row in tables.amd_releases.rows}
-    targets = {row.gfx: row for row in tables.amd_targets.rows}
     oldest = min((number(torch) for torch, _rocm, _index in rows), default=())
     changes: list[Message] = []
     for key in sorted(builds, key=lambda key: (number(key[0]), number(key[1]))):
@@ -58,17 +55,9 @@ def with_amd(
         if before != after:
             text = _("AMD's index has torch {torch} for ROCm {rocm} on {systems}.")
             changes.append(text.format(torch=key[0], rocm=key[1], systems=", ".join(after.systems)))
-        for file in builds[key]:
-            told = facts.get(file.seen.filename)
-            for gfx in told.gfx if told else ():
-                _serve(targets, gfx, _SYSTEMS[file.platform], changes)
     if not changes:
         return tables, ()
-    releases = with_rows(tables.amd_releases, rows.values(), today)
-    served = tables.amd_targets
-    if tuple(targets.values()) != served.rows:
-        served = with_rows(served, targets.values(), today)
-    return replace(tables, amd_releases=releases, amd_targets=served), tuple(changes)
+    return replace(tables, amd_releases=with_rows(tables.amd_releases, rows.values(), today)), tuple(changes)
 
 
 def _release(row: AmdRelease | None, key: tuple[str, str, str], files: list[File], tables: RocmTables) -> AmdRelease:
@@ -81,12 +70,3 @@ def _release(row: AmdRelease | None, key: tuple[str, str, str], files: list[File
     pythons = {*row.pythons, *(file.python for file in files)}
     ordered = sorted(pythons, key=lambda tag: (number(tag), tag))
     return replace(row, systems=tuple(sorted(systems)), pythons=tuple(ordered))
-
-
-def _serve(targets: dict[str, AmdTarget], gfx: str, system: System, changes: list[Message]) -> None:
-    """Note that a system's wheels have code for a target; whether AMD tests it, no wheel tells."""
-    row = targets.get(gfx) or AmdTarget(gfx=gfx, systems=())
-    if system not in row.systems or row.nightly_only:
-        systems = (system,) if row.nightly_only else tuple(sorted({*row.systems, system}))
-        targets[gfx] = replace(row, systems=systems, nightly_only=False)
-        changes.append(_("AMD's index has code for {gfx} on {system}.", gfx=gfx, system=system))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
-from assistant.catalog.wheel_facts import WheelFacts
+from assistant.catalog.metadata import Metadata
 
 _PLATFORMS = {
     r"manylinux.*_x86_64|linux_x86_64": "linux_x86_64",
@@ -21,7 +21,7 @@ _PLATFORMS = {
 ANY = "any"  # the platform of a wheel without code of a machine
 _LEGACY = {"manylinux1": "2.5", "manylinux2010": "2.12", "manylinux2014": "2.17"}  # https://peps.python.org/pep-0600/
 
-Facts = Mapping[str, WheelFacts]  # by file name
+Facts = Mapping[str, Metadata]  # by file name
 
 
 class Seen(NamedTuple):

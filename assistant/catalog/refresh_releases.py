@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from assistant.catalog.catalog import number
-from assistant.catalog.refresh_files import ANY, Facts, File
+from assistant.catalog.refresh_files import ANY, File
 from assistant.catalog.rows import Basic, TorchRelease, TorchTables
 from assistant.catalog.tables import with_rows
 from assistant.i18n import Message, _
@@ -15,7 +15,7 @@ from assistant.model.record import replace
 Changes = tuple[Message, ...]
 
 
-def with_releases(tables: TorchTables, files: list[File], facts: Facts, today: str) -> tuple[TorchTables, Changes]:
+def with_releases(tables: TorchTables, files: list[File], today: str) -> tuple[TorchTables, Changes]:
     """Return the tables with every release that the files show, patches of older lines among them.
 
     Releases older than the tables' first are left out on purpose.
@@ -33,7 +33,7 @@ def with_releases(tables: TorchTables, files: list[File], facts: Facts, today: s
         if last is None:
             continue
         begun = before or _begun(version, held, last, today, on_pypi=on_pypi)
-        after = known[version] = _release(begun, held, facts, last)
+        after = known[version] = _release(begun, held, last)
         if before is None:
             tags = ", ".join(sorted({variant for variants in after.variants.values() for variant in variants}))
             changes.append(_("torch {version} is new: {variants}.", version=version, variants=tags))
@@ -64,17 +64,17 @@ def _begun(version: str, held: list[File], older: TorchRelease, today: str, *, o
     )
 
 
-def _release(row: TorchRelease, held: list[File], facts: Facts, older: TorchRelease) -> TorchRelease:
+def _release(row: TorchRelease, held: list[File], older: TorchRelease) -> TorchRelease:
     """Add the files of a release to its row; its variants stand in the order of the release before it."""
     pythons, variants, unconfirmed = dict(row.pythons), dict(row.variants), dict(row.unconfirmed)
-    pypi, sizes, glibc = dict(row.pypi), dict(row.mb), dict(row.glibc)
+    sizes, glibc = dict(row.mb), dict(row.glibc)
     order = [variant for tags in older.variants.values() for variant in tags]
     every = {tag for one in (older, row) for tags in one.pythons.values() for tag in tags}
     for file in held:
         tags = pythons.get(file.platform, pythons["any"])
         if missing := {*file.pythons(every)} - {*tags}:
             pythons[file.platform] = _sorted_pythons((*tags, *missing))
-        known, told = variants.get(file.platform, ()), facts.get(file.seen.filename)
+        known = variants.get(file.platform, ())
         if file.variant not in known and (file.variant != "pypi" or file.platform.startswith("macos")):
             found = (*known, file.variant)
             variants[file.platform] = found if known and row.variants.get(file.platform) else _placed(found, order)
@@ -82,14 +82,12 @@ def _release(row: TorchRelease, held: list[File], facts: Facts, older: TorchRele
         if file.seen.source == "pypi":
             if file.seen.size:
                 sizes.setdefault(file.platform, round(file.seen.size / 1e6))
-            if told and told.build and file.platform.startswith("linux"):
-                pypi[file.platform] = told.build
         elif file.floor and file.platform.startswith("linux") and file.platform not in row.variants:
             usual = glibc.get(file.platform) or glibc.get("linux")
             if file.floor != usual:
                 glibc[f"{file.platform}/{file.variant}"] = file.floor
     left = {platform: tags for platform, tags in unconfirmed.items() if tags}
-    return replace(row, pythons=pythons, variants=variants, unconfirmed=left, pypi=pypi, mb=sizes, glibc=glibc)
+    return replace(row, pythons=pythons, variants=variants, unconfirmed=left, mb=sizes, glibc=glibc)
 
 
 def _placed(variants: tuple[str, ...], order: list[str]) -> tuple[str, ...]:

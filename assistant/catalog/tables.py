@@ -1,17 +1,26 @@
-"""How a table of the catalogue is stored: rows of one kind with their source and date, read strictly."""
+"""How a table of the catalogue is stored, and which tables count: the package's, or newer ones that the user refreshed.
+
+A table is rows of one kind with their source and date, read strictly. What a refresh brought is one file in the user's
+data folder, used as a whole or, with any fault, not at all; of each data file the newer tables count.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from assistant.catalog.editions import Editions, Origin, editions, pass_over
+from assistant.host.files import read_plain
+from assistant.host.folders import user_data
+from assistant.i18n import Text, _
 from assistant.model.errors import BadInput
 from assistant.model.record import Record, from_json, replace
 
+_DATA = Path(__file__).with_name("data")
 Row = TypeVar("Row")
 
 
@@ -42,23 +51,78 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 def read_tables(name: str, kind: type[T]) -> T:
-    """Decode a data file of the edition in force, once for all who ask; a fault in ours names the file and the key.
+    """Return the tables of a data file: the package's, or those that the user refreshed, which are no older."""
+    newer: T | None = user_tables().tables.get(name)
+    return _shipped(name, kind) if newer is None else newer
 
-    An edition that has a fault is passed over for the next newest, and `editions()` says so from then on.
-    """
-    while True:
-        now = editions()
-        try:
-            tables: T = _decoded(name, kind, now)
-        except BadInput as error:
-            if now.of(name).origin is Origin.SHIPPED:
-                raise
-            pass_over(now.of(name), error.message)
-        else:
-            return tables
+
+@dataclass(frozen=True, eq=False)
+class Refreshed:
+    """The user's tables that are no older than the package's, by data file; `remark` says why none can be used."""
+
+    tables: Mapping[str, Any]
+    remark: Text = ""
+
+
+def refreshed_file() -> Path:
+    """Name the file of the tables that this user refreshed."""
+    return user_data() / "catalog.json"
 
 
 @cache
-def _decoded(name: str, kind: Any, now: Editions) -> Any:  # noqa: ANN401 - a cache keeps no type variable
-    edition = now.of(name)
-    return from_json(edition.text(name), kind, str(edition.folder / f"{name}.json"))
+def user_tables() -> Refreshed:
+    """Read the tables that this user refreshed, once per process."""
+    path = refreshed_file()
+    try:
+        text = read_plain(path)
+        read = from_json(text, _kind_of_refreshed(), path.name)
+    except FileNotFoundError:
+        return Refreshed({})
+    except (OSError, BadInput) as error:
+        remark = _(
+            "The refreshed tables in {path} are not used, `assistant catalog refresh` makes new ones: {reason}",
+            path=path,
+            reason=error.message if isinstance(error, BadInput) else str(error),
+        )
+        return Refreshed({}, remark)
+    found = {name: tables for name in read.__struct_fields__ if (tables := getattr(read, name)) is not None}
+    return Refreshed({name: tables for name, tables in found.items() if _is_current(name, tables)})
+
+
+def _kind_of_refreshed() -> type[msgspec.Struct]:
+    """Return what the user's file is decoded into: the data files that a refresh brings up to date."""
+    from assistant.catalog.companions import CompanionTables  # noqa: PLC0415 - its rows are tables of this module
+    from assistant.catalog.rows import RocmTables, TorchTables  # noqa: PLC0415 - likewise
+
+    kinds = {"torch": TorchTables, "rocm": RocmTables, "companions": CompanionTables}
+    fields = [(name, kind | None, None) for name, kind in kinds.items()]
+    return msgspec.defstruct("Refreshed", fields, bases=(Record,), frozen=True)
+
+
+def _is_current(name: str, tables: msgspec.Struct) -> bool:
+    """Return whether refreshed tables are no older than the package's."""
+    return _day(tables) >= _day(_shipped(name, type(tables)))
+
+
+def _day(tables: msgspec.Struct) -> str:
+    """Return the newest day of a data file's tables."""
+    day: str = max(getattr(tables, name).as_of for name in tables.__struct_fields__)
+    return day
+
+
+@cache
+def _shipped(name: str, kind: type[T]) -> T:
+    """Decode a data file of the package; a fault in it names the file and the key."""
+    return from_json(shipped_text(name), kind, str(_DATA / f"{name}.json"))
+
+
+@cache
+def shipped_text(name: str) -> bytes:
+    """Read a data file of the package by its name without the suffix."""
+    return (_DATA / f"{name}.json").read_bytes()
+
+
+@cache
+def data_files() -> tuple[str, ...]:
+    """Name the data files of the package, without their suffix."""
+    return tuple(sorted(path.stem for path in _DATA.glob("*.json")))

@@ -43,7 +43,6 @@ COMMANDS = {
     "mcp": "mcp",
     "catalog": "catalog",
     "labs": "labs",
-    "contribute": "contribute",
 }
 FIRST = ("plan", "setup", "doctor", "diagnose", "lab")  # what a newcomer may want to begin with
 

@@ -70,7 +70,7 @@ def apply(  # noqa: PLR0913 - one for each option
 ) -> None:
     """Rebuild an environment from an exported configuration."""
     exported, own = read_config(read_text(config, CONFIG_LIMIT), config), request_of(options)
-    consent = Consent(indexes=trust_index, asks=not dry_run)
+    consent = Consent(indexes=trust_index)
     sources = Sources(LiveHost(), find_links=find_links, offline=offline, consent=consent)
     journey = Journey(State(target="" if target == "new" else target), sources, quiet=as_json, asks=not yes)
     machine = detect(host_of(replay)).machine if replay else known(journey.run(Task.DETECT).detection).machine

@@ -1,4 +1,4 @@
-"""`assistant catalog`: show the tables that plans rest on, check their age, bring them up to date."""
+"""`assistant catalog`: show the tables that plans rest on, compare them with the indexes, bring them up to date."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import click
 import msgspec
 
 from assistant.catalog import Catalog, load_catalog
-from assistant.catalog.editions import data_files, editions
 from assistant.catalog.refresh import newer_than
+from assistant.catalog.tables import data_files, shipped_text, user_tables
 from assistant.catalog.user import write_tables
-from assistant.cli.editions import age_lines, edition_lines, editions_as_values, rows_of_age
 from assistant.cli.fold import folded
 from assistant.cli.terminal import ask, echo, echo_json, json_option, yes_option
 from assistant.host.live import LiveHost
 from assistant.i18n import Message, _, as_typed, render, say, sentences
 from assistant.install import Sources, check_index_url
 from assistant.model.errors import BadInput, Cancelled, WorkFailed
+from assistant.model.record import to_json
 from assistant.session.upkeep import Listing, looked_over, renewed
 
 WIDTH = 100  # chosen: characters of a line, as rows are long; fewer in a narrow terminal
@@ -44,7 +44,7 @@ def catalog() -> None:
 @click.argument("table", required=False)
 @json_option
 def show(table: str | None, *, as_json: bool) -> None:
-    """List the tables and the editions that they are from, or print the rows of one table."""
+    """List the tables, or print the rows of one."""
     known = load_catalog()
     tables = _tables()
     if table:
@@ -54,14 +54,16 @@ def show(table: str | None, *, as_json: bool) -> None:
         else:
             echo("\n".join(_lines(tables[name])))
     elif as_json:
-        listed = {name: {**one, "rows": len(one["rows"])} for name, one in tables.items()}
-        echo_json({"editions": editions_as_values(), "remark": known.remark, "tables": listed})
+        listed = {
+            name: {**one, "rows": len(one["rows"]), "refreshed": _is_refreshed(name)} for name, one in tables.items()
+        }
+        echo_json({"remark": known.remark, "tables": listed})
     else:
-        for line in edition_lines():
-            echo(line)
         for name, one in tables.items():
-            rows = say("{count} rows as of {day}", count=len(one["rows"]), day=one["as_of"])
-            echo(f"{name:22} {rows}")
+            text = _("{count} rows as of {day}")
+            if _is_refreshed(name):
+                text = _("{count} rows as of {day}, refreshed by you")
+            echo(f"{name:22} {render(text.format(count=len(one['rows']), day=one['as_of']))}")
         echo(as_typed(say("`assistant catalog show TABLE` prints the rows of one, and where they come from.")))
     _remark(known)
 
@@ -71,7 +73,7 @@ def show(table: str | None, *, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def check(context: click.Context, index_url: str, *, as_json: bool) -> None:
-    """Say what each index lists of torch, what is new, and which rows are old; exit with 1 if one cannot be asked."""
+    """Say what each index lists of torch, and what is new; exit with 1 if one cannot be asked."""
     known, host = load_catalog(), LiveHost()
     renewal = looked_over(Sources(host, index_url=index_url), known, _today(host))
     listing, new = renewal.listing, renewal.found.changes
@@ -79,14 +81,12 @@ def check(context: click.Context, index_url: str, *, as_json: bool) -> None:
     if as_json:
         answer = {"known": known.newest_torch, "as_of": known.torch.releases.as_of, "newer": newer, "changes": new}
         asked = {"sources": listing.answers, "not_checked": listing.unchecked}
-        echo_json({**answer, **asked, "remark": known.remark, "old": rows_of_age()})
+        echo_json({**answer, **asked, "remark": known.remark})
     else:
         _print_answers(listing)
         _print_news(new, known, whole=not listing.unchecked)
         if new:
             echo(as_typed(say("`assistant catalog refresh` writes that into the tables.")))
-        for line in age_lines():
-            echo(line)
         _remark(known)
     context.exit(1 if listing.unchecked else 0)
 
@@ -96,7 +96,7 @@ def check(context: click.Context, index_url: str, *, as_json: bool) -> None:
 @yes_option(help="Write without asking.")
 @json_option
 def refresh(index_url: str, *, yes: bool, as_json: bool) -> None:
-    """Update the tables from the package indexes, and from what the wheels there tell of themselves."""
+    """Update the tables from the package indexes."""
     known, host = load_catalog(), LiveHost()
     renewal = renewed(Sources(host, index_url=index_url), known, _today(host))
     found, listing, read = renewal
@@ -116,7 +116,7 @@ def refresh(index_url: str, *, yes: bool, as_json: bool) -> None:
         path = str(write_tables(found.changed))
     if as_json:
         answer = {"changes": found.changes, "not_checked": listing.unchecked, "not_read": read.unread}
-        echo_json({**answer, "sources": listing.answers, "read": read.sizes, "written": path})
+        echo_json({**answer, "sources": listing.answers, "written": path})
     elif path:
         echo(say("Written to {path}; plans are based on it from now on.", path=path))
 
@@ -155,9 +155,14 @@ def _print_news(changes: Sequence[Message], known: Catalog, *, whole: bool) -> N
 
 def _tables() -> dict[str, dict[str, Any]]:
     """Return every table as plain values, named file.table."""
-    texts = {name: editions().of(name).text(name) for name in data_files()}
-    files = {name: msgspec.json.decode(text, type=dict[str, Any]) for name, text in texts.items()}
+    shipped = {name: msgspec.json.decode(shipped_text(name), type=dict[str, Any]) for name in data_files()}
+    files = {**shipped, **msgspec.json.decode(to_json(user_tables().tables), type=dict[str, Any])}
     return {f"{name}.{title}": table for name, tables in files.items() for title, table in tables.items()}
+
+
+def _is_refreshed(table: str) -> bool:
+    """Return whether a table, named file.table, is one that this user refreshed."""
+    return table.partition(".")[0] in user_tables().tables
 
 
 def _named(wanted: str, tables: dict[str, dict[str, Any]]) -> str:

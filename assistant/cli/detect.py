@@ -33,12 +33,6 @@ from assistant.model.record import replace
     metavar="FACT=VALUE",
     help="Override a fact, such as nvidia_driver=580.95; may be given several times.",
 )
-@click.option(
-    "--variants",
-    is_flag=True,
-    help="Print instead what providers of wheel variants (PEP 825) report here, as static properties of a "
-    "variants.json file.",
-)
 @json_option
 def detect(
     record: str | None,
@@ -46,7 +40,6 @@ def detect(
     report: str | None,
     overrides: tuple[str, ...],
     *,
-    variants: bool,
     as_json: bool,
 ) -> None:
     """Find out what this machine is: its system, GPUs, drivers and Python."""
@@ -54,11 +47,6 @@ def detect(
         raise click.UsageError(say("--from reads a text and cannot be combined with --record or --replay."))
     facts = dict(map(_pair, overrides))
     found = overridden(read_report(read_text(report)), facts) if report else _look(record, replay, facts)
-    if variants:
-        from assistant.session.variants import facts_as_file, variant_facts  # noqa: PLC0415 - detection needs no planner
-
-        echo_json(facts_as_file(variant_facts(found.machine, None if report else host_of(replay))))
-        return
     if as_json:
         echo_json(found.machine)
         return

@@ -105,15 +105,14 @@ def draw_remedy(remedy: Remedy, sign: str, style: str, hide: str = "", system: s
             console.print(Text(indent + text, style=look))
 
 
-def draw_planning(planning: Planning, *, seen: str | Message = "", brief: bool = False) -> None:
-    """Print the chosen plan with its reasons and where it was seen to work, the other plans, and what was rejected.
+def draw_planning(planning: Planning, *, brief: bool = False) -> None:
+    """Print the chosen plan with its reasons, the other plans, and what was rejected.
 
     With `brief`, reasons are left out: the caller prints the full explanation.
     """
     for index, plan in enumerate(planning.plans):
         if index == 0:
             draw_plan(plan, brief=brief)
-            _bullets((seen,) if seen else (), "·")
             continue
         console.print(Text(f"  {render(plan_summary(plan))}"))
         if not brief:

@@ -1,4 +1,4 @@
-"""`assistant labs`: the list of labs, the grades of a folder of learners' notebooks, and tools for authors."""
+"""`assistant labs`: the list of labs, their notebooks and courses, and the grades of learners' notebooks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import csv
 import io
 from collections.abc import Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
@@ -29,10 +28,8 @@ def labs() -> None:
 @json_option
 def list_labs(*, as_json: bool) -> None:
     """List the labs: how long each takes, and what it needs."""
-    from assistant.labs import broken_labs, labs, needs_of  # noqa: PLC0415 - `--help` needs no notebook library
+    from assistant.labs import labs, needs_of  # noqa: PLC0415 - `--help` needs no notebook library
 
-    for error in broken_labs():
-        echo(render(sentences([error.message, error.hint])), err=True)
     if as_json:
         echo_json([_shown(key, definition.text()) for key, definition in labs().items()])
         return
@@ -50,39 +47,16 @@ def _shown(key: str, text: LabText) -> dict[str, object]:
 
 @labs.command()
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option(
-    "--run", is_flag=True, help="Do again what each journal says, each command in a sandbox; else it is believed."
-)
-@click.option("--network", is_flag=True, help="Let the commands reach the network: some labs install packages.")
-@click.option("--index", metavar="URL|DIR", default="", help="Take packages from this index alone.")
-@click.option(
-    "--limit", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="How long one lab may take."
-)
-@click.option(
-    "--i-trust-these", "trusted", is_flag=True, help="Run them without a sandbox: they can do anything that you can."
-)
 @click.option("--csv", "as_csv", is_flag=True, help="Print a table with a row for each learner and lab.")
 @json_option
 @click.pass_context
-def check(  # noqa: PLR0913 - one for each option
-    context: click.Context,
-    folder: Path,
-    index: str,
-    limit: float | None,
-    *,
-    run: bool,
-    network: bool,
-    trusted: bool,
-    as_csv: bool,
-    as_json: bool,
-) -> None:
+def check(context: click.Context, folder: Path, *, as_csv: bool, as_json: bool) -> None:
     """Grade a folder of learners' notebooks."""
     from assistant.host.extras import require  # noqa: PLC0415 - the list of labs needs no extra
-    from assistant.labs import Rules, grade, prove  # noqa: PLC0415 - likewise
+    from assistant.labs import grade  # noqa: PLC0415 - likewise
 
     require("lab")
-    rules = Rules(trusted=trusted, network=network, source=index)
-    found = list(prove(folder, rules._replace(seconds=limit or rules.seconds))) if run else grade(folder)
+    found = grade(folder)
     if not found and not as_json:
         raise BadInput(
             _("There is no notebook in {folder}.", folder=folder),
@@ -94,49 +68,8 @@ def check(  # noqa: PLR0913 - one for each option
         echo(_table(found).rstrip())
     else:
         _draw(found)
-    solved = all(row.solved for row in found)
-    if run and not (network or index) and not solved:
-        echo(say("Labs that install packages cannot be solved without the network; allow it with --network."), err=True)
-    if not run:
-        echo(say("These points are claimed, not proved; prove them with --run."), err=True)
-    context.exit(0 if found and solved else 1)
-
-
-@labs.command()
-@click.argument("key")
-@click.argument("folder", type=click.Path(path_type=Path), default=".")
-def new(key: str, folder: Path) -> None:
-    """Write a lab of your own that works, to be changed into another."""
-    from assistant.labs import new_lab  # noqa: PLC0415 - `--help` needs no notebook library
-
-    place = new_lab(key, folder)
-    command = f"assistant labs test {place}"
-    echo(say("The lab is in {folder}. Change its files, and try it: {command}", folder=place, command=command))
-
-
-@labs.command("test")
-@click.argument("places", metavar="FOLDER|KEY…", nargs=-1, required=True)
-@click.option("--torch", metavar="PYTHON", default="", help="A Python that has torch; else one is found or made.")
-@json_option
-@click.pass_context
-def test_labs(context: click.Context, places: tuple[str, ...], torch: str, *, as_json: bool) -> None:
-    """Try labs: each breaks, refuses its wrong ways, takes its right ones, in two languages."""
-    from assistant.labs import lab_at, try_lab  # noqa: PLC0415 - `--help` needs no notebook library
-
-    found = []
-    for place in places:
-        definition = lab_at(place)
-        with TemporaryDirectory(prefix="labs-", ignore_cleanup_errors=True) as folder:
-            trial = try_lab(definition, Path(folder), torch=torch)
-        found.append(trial)
-        if not as_json:
-            count = len(trial.faults)
-            echo(say("{key}: {count} faults, {seconds:.0f} s", key=trial.key, count=count, seconds=trial.seconds))
-            for fault in trial.faults:
-                echo(f"- {render(fault)}")
-    if as_json:
-        echo_json(tuple(found))
-    context.exit(1 if any(trial.faults for trial in found) else 0)
+    echo(say("The points follow from the journals in the notebooks, which their owners can change."), err=True)
+    context.exit(0 if found and all(row.solved for row in found) else 1)
 
 
 @labs.command()
@@ -179,21 +112,8 @@ def course(folder: Path, keys: tuple[str, ...], roster: Path | None, exchange: P
     echo(say("The course is in {folder}; its README.md says how to go on.", folder=folder))
 
 
-@labs.command()
-@click.option(
-    "--shared", type=click.Path(path_type=Path), metavar="DIR", required=True, help="A new folder that all can read."
-)
-@click.option("--labs", "keys", multiple=True, metavar="KEY", help="A lab that will be played. Default: all.")
-def prepare(shared: Path, keys: tuple[str, ...]) -> None:
-    """Make one environment and one folder of wheels for all learners of a machine."""
-    from assistant.labs import prepare as make  # noqa: PLC0415 - `--help` needs no installer
-
-    made = make(shared, keys, lambda text: echo(render(text), err=True))
-    echo(say("Labs use it wherever this variable is set: {setting}", setting=made.setting))
-
-
 def _table(found: Sequence[Grade]) -> str:
-    columns = ("learner", "lab", "points", "solved", "proved", "hints", "misses", "aids", "minutes")
+    columns = ("learner", "lab", "points", "solved", "hints", "misses", "aids", "minutes")
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
     writer.writerow([*columns, "remarks", "notebook"])
@@ -210,14 +130,11 @@ def _remarks(row: Grade) -> str:
 def _draw(found: Sequence[Grade]) -> None:
     from assistant.cli.table import draw_rows  # noqa: PLC0415 - --json need not load the drawing library
 
-    words = {
-        (True, True): say("fixed"),
-        (True, False): say("claimed"),
-        (False, True): say("not fixed"),
-        (False, False): say("not fixed"),
-    }
     rows = [
-        (row.learner, row.lab, "\n".join(filter(None, [words[row.solved, row.proved], _remarks(row)])), str(row.points))
-        for row in found
+        (row.learner, row.lab, "\n".join(filter(None, [_result(row), _remarks(row)])), str(row.points)) for row in found
     ]
     draw_rows((say("Learner"), say("Lab"), say("Result"), say("Points")), rows)
+
+
+def _result(row: Grade) -> str:
+    return say("fixed") if row.solved else say("not fixed")

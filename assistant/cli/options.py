@@ -66,7 +66,7 @@ trust_index_option = click.option(
     "--trust-index",
     multiple=True,
     metavar="URL",
-    help="Take packages from this index even if other indexes offer the same names.",
+    help="Trust this index, which the project names.",
 )
 project_options = together(
     click.option(

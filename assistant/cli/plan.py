@@ -19,7 +19,6 @@ from assistant.cli.options import (
 from assistant.cli.planning import plan_each, plan_tools, show_planning
 from assistant.cli.project import agree_project, project_of
 from assistant.cli.terminal import echo_json, json_option
-from assistant.cli.variants import answer_variants
 from assistant.detect import detect
 from assistant.model.errors import NothingFits
 from assistant.model.machine import Machine
@@ -47,11 +46,6 @@ def best_plan(machine: Machine, catalog: Catalog, request: Request) -> Plan:
 @project_options
 @source_options
 @trust_index_option
-@click.option(
-    "--variants",
-    metavar="REQ|FILE",
-    help="Say which variant (PEP 825) of a package uv and pip would take, from the index or a variants.json file.",
-)
 @click.option("--why", is_flag=True, help="Explain the choice in full.")
 @json_option
 @click.pass_context
@@ -61,7 +55,6 @@ def plan(
     machine: str | None,
     machines: str | None,
     replay: str | None,
-    variants: str | None,
     *,
     why: bool,
     as_json: bool,
@@ -74,13 +67,6 @@ def plan(
         request = agree_project(request, project, all_taken=True, quiet=as_json or bool(machines))
 
     tools, named = plan_tools(options), any(options.values())
-    if variants:
-        only_one(machines=machines, variants=variants)
-        there = read_brief(read_text(machine), machine) if machine else detect(host_of(replay)).machine
-        looked = None if machine else host_of(replay)
-        answer_variants(variants, there, looked, request.python, tools.sources, as_json=as_json)
-        return
-
     if machines:
         plan_each(machines, catalog, request, tools)
         return

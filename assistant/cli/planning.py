@@ -21,7 +21,6 @@ from assistant.model.plan import Planning, Request
 from assistant.model.record import to_json
 from assistant.plan import PlanInputs, explain, kind_of
 from assistant.session.joint import decided
-from assistant.session.seen import seen
 
 _KINDS = 1024  # chosen: kinds of machines whose plans are kept, some 20 kB each
 
@@ -55,7 +54,6 @@ def show_planning(planning: Planning, machine: Machine, *, why: bool) -> None:
     """Print the plans for a machine; with `why` also the reasoning."""
     from assistant.cli.draw import draw_planning  # noqa: PLC0415 - --json need not load the drawing library
 
-    found = seen(machine, planning.choice) if planning.choice else None
-    draw_planning(planning, seen=found.text if found else "", brief=why)
+    draw_planning(planning, brief=why)
     if why:
         echo("\n".join(map(render, explain(planning, machine))))

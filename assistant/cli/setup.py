@@ -113,7 +113,7 @@ def _prepared(
     if project:
         request = agree_project(request, project, asks=asks and not dry_run, all_taken=dry_run, quiet=quiet)
     request = with_own_python(request, target, host)
-    consent = Consent(indexes=options.pop("trust_index"), asks=not dry_run)
+    consent = Consent(indexes=options.pop("trust_index"))
     state = State(target=target, folder=folder, request=request, keep=options.pop("keep"))
     with_cuda = options.pop("with_cuda")
     journey = Journey(state, Sources(host, **options, consent=consent), quiet=quiet, asks=asks)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 NAME = "pytorch-setup-assistant"
@@ -59,19 +58,6 @@ def _is_below(path: Path, variables: tuple[str, ...]) -> bool:
 def here() -> Path:
     """Return the folder in which this program works; for a notebook's kernel that is the notebook's."""
     return Path.cwd()
-
-
-def installed_folders(distribution: str, package: str) -> Iterator[Path]:
-    """Yield the folders in which a distribution of data lies; nothing of it is imported.
-
-    Only folders of installed packages count: what lies in the current folder, which leads Python's path, is not obeyed.
-    """
-    installed = (Path(entry) for entry in sys.path if entry.endswith(("site-packages", "dist-packages")))
-    if folders := [str(folder) for folder in installed if (folder / package).is_dir()]:
-        from importlib.metadata import distributions  # noqa: PLC0415 - 10 ms that who has none need not pay
-
-        for found in distributions(name=distribution, path=folders):
-            yield Path(str(found.locate_file(package)))
 
 
 def is_own_environment(prefix: str | Path) -> bool:

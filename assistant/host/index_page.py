@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # PEP 691: {"files": [{"filename": "six-1.17.0-py2.py3-none-any.whl", "url": "https://…/six-1.17.0-….whl",
 #   "hashes": {"sha256": "4721f391…"}, "yanked": false, "size": 11050, …}, …], …}
 class File(msgspec.Struct):
-    """A file that a project's page lists; `url` may be relative to the page until `files_of_page` gives it out."""
+    """A file that a project's page lists; `url` may be relative to the page until `_files_of_page` gives it out."""
 
     filename: str
     url: str
@@ -33,7 +33,7 @@ class _Page(msgspec.Struct):
     files: list[File]
 
 
-def files_of_page(index_url: str, project: str, client: PyPIClient) -> tuple[File, ...]:
+def _files_of_page(index_url: str, project: str, client: PyPIClient) -> tuple[File, ...]:
     """Return all files of a project that an index on a server holds, except yanked ones, in its own order."""
     from unearth import Link  # noqa: PLC0415 - a third of a second that only a look needs
     from unearth.collector import LinkCollectError, fetch_page, parse_html_page  # noqa: PLC0415 - likewise
@@ -82,7 +82,7 @@ def wheels_of_page(index_url: str, project: str, client: PyPIClient, where: str)
             size=file.size if isinstance(file.size, int) else None,
             sha256=file.hashes.get("sha256"),
         )
-        for file in files_of_page(index_url, project, client)
+        for file in _files_of_page(index_url, project, client)
         if _is_wheel_of(file.filename, name)
     )
 

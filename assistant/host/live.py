@@ -21,8 +21,6 @@ from assistant.host.files import open_plain
 from assistant.host.telemetry import for_child
 from assistant.model.machine import Answer
 
-IN_BROWSER = sys.platform == "emscripten"  # Pyodide: no processes, no threads, and no machine to look at
-
 FILE_LIMIT = 1 << 20  # bytes, as `Host.read` promises
 COMMAND_LIMIT_SECONDS = 8.0  # chosen
 # Distributions that have to do with PyTorch or ONNX Runtime, by their names in lower case.

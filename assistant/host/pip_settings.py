@@ -148,8 +148,6 @@ def uv_environment(settings: PipSettings, already: Mapping[str, str] | None = No
         "UV_DEFAULT_INDEX": settings.index_url,
         "UV_INDEX": " ".join(settings.extra_index_urls),
         "UV_FIND_LINKS": ",".join(settings.find_links),
-        # pip takes the best version of all indexes; uv on its own stops at the first index that has the name.
-        "UV_INDEX_STRATEGY": "unsafe-best-match" if settings.extra_index_urls else "",
         "UV_INSECURE_HOST": " ".join(settings.trusted_hosts),
         "UV_HTTP_TIMEOUT": settings.timeout,
         "SSL_CERT_FILE": settings.cert,
@@ -193,6 +191,14 @@ def uv_default(configuration: str) -> str:
     settings, tables = _uv_tables(configuration)
     named = [table.get("url") for table in tables if table.get("default")]
     return next((url for url in (*named, settings.get("index-url")) if isinstance(url, str)), "")
+
+
+def uv_strategy(configuration: str) -> str:
+    """Return which indexes uv looks into for a package by the text of a `uv.toml`, "" where it does not say."""
+    settings, _tables = _uv_tables(configuration)
+    for_pip = settings.get("pip")
+    said = (for_pip.get("index-strategy") if isinstance(for_pip, dict) else None) or settings.get("index-strategy")
+    return str(said or "")
 
 
 # A uv.toml: `[[index]]`, `name = "corp"`, `url = "https://me:secret@pypi.example/simple"`, `default = true`

@@ -11,6 +11,7 @@ from assistant.install.difference import Difference, Wanted, version_in_place, w
 from assistant.install.elsewhere import commands_for, resolve_for
 from assistant.install.environments import (
     Made,
+    foreign_target,
     made_environments,
     marked_environments,
     prune,
@@ -81,6 +82,7 @@ __all__ = [
     "find_environments",
     "find_target",
     "find_uv",
+    "foreign_target",
     "forget",
     "full_path",
     "give_up",

@@ -14,7 +14,8 @@ from packaging.version import InvalidVersion, Version
 from assistant.catalog import carried_by_torch_index, load_catalog
 from assistant.i18n import _
 from assistant.install.conflicts import Broken, broken_requirements, undone_by_project
-from assistant.install.consent import index_findings, resolved
+from assistant.install.consent import resolved
+from assistant.install.index_findings import index_findings
 from assistant.install.inspect_env import Distribution, Site
 from assistant.install.installer import Installer
 from assistant.install.packages import Package, Resolution
@@ -181,7 +182,7 @@ def _difference(
         packages=packages,
         download=sum(package.size or 0 for package in to_download(packages)),
         findings=(
-            *(index_findings(plan, only, tools.sources, tools.ask) if packages else ()),
+            *(index_findings(plan, only, tools.sources) if packages else ()),
             *undone_by_project(Path(site.prefix), plan, after),
         ),
         index_url=plan.index_url,

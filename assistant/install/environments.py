@@ -14,10 +14,10 @@ from assistant.host.interrupts import uninterrupted
 from assistant.host.lock import Lock
 from assistant.i18n import _
 from assistant.install.constraints import guards, replaced
-from assistant.install.inspect_env import interpreter, look_at
+from assistant.install.inspect_env import interpreter, is_environment, look_at, python_of
 from assistant.install.kernel import environments_with_kernels, remove_kernel
 from assistant.install.place import environments_folder
-from assistant.install.target import MARKER, Marker, full_path, read_marker
+from assistant.install.target import MARKER, Marker, full_path, named_target, read_marker
 from assistant.install.transaction import remove
 from assistant.install.undo import forget
 from assistant.install.wheels import cache_folder
@@ -95,6 +95,22 @@ def marked_environments() -> Iterator[tuple[Path, Marker]]:
     for folder in dict.fromkeys([*folders, *environments_with_kernels()]):
         if marker := read_marker(folder):
             yield folder, marker
+
+
+def foreign_target(text: str, host: Host) -> Path | None:
+    """Return the environment or the Python that a target names where looking at it starts a program of somebody else's.
+
+    None where nothing would be started, and for the environment that this Python runs in and those that the assistant
+    made: the folder of its own environments and the user's kernels say which these are, and no file in the target.
+    """
+    target = named_target(text, host)
+    if not is_environment(target):
+        return None
+    python = python_of(target)
+    folder = python.parent.parent if target.is_file() else target
+    own = Path(str(host.facts("platform").get("executable", ""))).parent.parent
+    is_ours = folder in {own, *dict(marked_environments())} and python.parent == interpreter(folder).parent
+    return None if is_ours else target
 
 
 def _made(folder: Path, marker: Marker, kernels: Sequence[str], host: Host) -> Made:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from assistant.i18n import _
 from assistant.install.conflicts import conflicts, undone_by_project
-from assistant.install.consent import index_findings, resolved
+from assistant.install.consent import resolved
+from assistant.install.index_findings import index_findings
 from assistant.install.inspect_env import Site, still
 from assistant.install.installation import Verify, install, writes
 from assistant.install.packages import Resolution
@@ -58,7 +59,7 @@ def prepare(plan: Plan, where: str, tools: Tools, card: str = "") -> Prepared:
     if ready := reusable(target, site, resolution):
         return Prepared(plan=plan, target=str(target), resolution=resolution, ready=ready)
     findings = (
-        *index_findings(plan, resolution, tools.sources, tools.ask),
+        *index_findings(plan, resolution, tools.sources),
         *(conflicts(site, resolution.versions) if site else ()),
         *undone_by_project(target, plan, resolution.versions),
         *place_findings(target),

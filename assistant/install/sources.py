@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import cached_property
-
-from packaging.requirements import Requirement
 
 from assistant.catalog import load_catalog
 from assistant.catalog.indexes import known_index
@@ -21,8 +19,8 @@ from assistant.host.pip_settings import (
     uv_default,
     uv_environment,
     uv_indexes,
+    uv_strategy,
 )
-from assistant.host.variants import Published, find_variants
 from assistant.model.machine import Machine
 from assistant.model.plan import Plan, Planning
 from assistant.model.record import Record
@@ -49,14 +47,12 @@ ONLY_WHEELS = {"UV_NO_BUILD": "1", "PIP_ONLY_BINARY": ":all:"}
 
 
 class Consent(Record, frozen=True):
-    """What the user agreed to beforehand, and whether anything may be asked.
+    """What the user agreed to beforehand.
 
-    `indexes` may be taken from where others hold the same name; without `asks` such a name is only reported, as nothing
-    is installed.
+    `indexes` are trusted although only a project or a configuration names them.
     """
 
     indexes: tuple[str, ...] = ()
-    asks: bool = True
 
 
 class Sources:
@@ -117,17 +113,14 @@ class Sources:
         """The variables that make uv look where pip would, and the pip of a fix where the user's options say."""
         answers = {name: self._host.variable(name) for name in UV_NAMES}
         known = {name: answer.text for name, answer in answers.items() if answer}
-        variables = uv_environment(self.settings, known)
+        variables = uv_environment(dataclasses.replace(self.settings, extra_index_urls=self._beside_default), known)
         variables |= pip_environment(self._find_links and self.settings.find_links)
         variables |= self._uv_configuration | ONLY_WHEELS
         variables["PYTHONSAFEPATH"] = "1"  # `python -m pip` would take a `pip` that lies in the current folder
         return variables | ({"UV_OFFLINE": "1", "PIP_NO_INDEX": "1"} if self.offline else {})
 
     def environment_for(self, plan: Plan) -> dict[str, str]:
-        """Return the variables with the indexes and the pages of wheels that a plan's project names beside the user's.
-
-        The best version of all counts, as for pip, for which such files are written, unless the user says otherwise.
-        """
+        """Return the variables with the indexes and pages of wheels that a plan's project names beside the user's."""
         known, indexes = self.environment, self._beside_torchs(plan)
         if not (indexes or plan.links):
             return known
@@ -136,7 +129,6 @@ class Sources:
         variables = {
             "UV_INDEX": " ".join(dict.fromkeys([*more.split(), *indexes])),
             "UV_FIND_LINKS": ",".join(filter(None, [before, *plan.links])),
-            "UV_INDEX_STRATEGY": "" if self.variable("UV_INDEX_STRATEGY") else "unsafe-best-match",
         }
         return {**known, **{name: value for name, value in variables.items() if value}}
 
@@ -165,13 +157,27 @@ class Sources:
         return self._host.read(file).text if file else ""
 
     def consulted(self, plan: Plan) -> tuple[str, ...]:
-        """Return the indexes that uv asks for any package of a plan, the user's own first.
+        """Return the indexes that uv asks for any package of a plan, in order of priority.
 
         The one that the plan takes torch from it asks for torch's family alone.
         """
         if self.settings.no_index:
             return ()
-        return tuple(filter(self.may_ask, dict.fromkeys((*self._configured, *self._beside_torchs(plan)))))
+        *extra, default = self._configured
+        wanted = dict.fromkeys((*extra, *self._beside_torchs(plan), default))
+        return tuple(filter(self.may_ask, wanted))
+
+    @property
+    def takes_first_index(self) -> bool:
+        """Whether uv takes a package from the first index that has its name, and looks at no other."""
+        said = self.variable("UV_INDEX_STRATEGY") or uv_strategy(self._uv_toml)
+        return said in {"", "first-index"}
+
+    @property
+    def _beside_default(self) -> tuple[str, ...]:
+        """The further indexes of pip's settings but torch's, which uv would prefer to PyPI for all that is there."""
+        catalog = load_catalog()
+        return tuple(url for url in self.settings.extra_index_urls if not known_index(url, catalog))
 
     def _beside_torchs(self, plan: Plan) -> tuple[str, ...]:
         """Return the indexes that a plan's project names, without torch's: there the plan's own decides.
@@ -194,10 +200,10 @@ class Sources:
         configured = self.settings.index_url or default or DEFAULT_INDEX
         first = variables["UV_DEFAULT_INDEX"] or variables["UV_INDEX_URL"] or configured
         extra = variables["UV_INDEX"] or variables["UV_EXTRA_INDEX_URL"]
-        more = extra.split() if extra else self.settings.extra_index_urls
+        more = extra.split() if extra else self._beside_default
+        named = (*more, *(url for url in others if url != default), first)
         # uv allows names before addresses: UV_INDEX="torch=https://download.pytorch.org/whl/cpu"
-        urls = (url.rpartition("=")[2] if "=" in url.partition("://")[0] else url for url in (first, *more))
-        return tuple(dict.fromkeys((*urls, *(url for url in others if url != default))))
+        return tuple(dict.fromkeys(url.rpartition("=")[2] if "=" in url.partition("://")[0] else url for url in named))
 
     def find(self, index_url: str | None, python: str, machine: Machine, project: str = "torch") -> Found:
         """Find a project's wheels that fit a machine and a Python in one index, or in pip's own sources (None)."""
@@ -216,22 +222,6 @@ class Sources:
         """List all wheels of a project in one index, or in pip's own indexes (None)."""
         wanted = filter(self.may_ask, self.indexes(index_url))
         return list_wheels(project, index_urls=wanted, timeout=self._seconds, network=self.settings.network)
-
-    def variants(
-        self, wanted: Requirement, machine: Machine, python: str, taken: Callable[[Published], bool]
-    ) -> Published | None:
-        """Find the wheels and variants of a package in pip's own sources, as `find_variants` does."""
-        first = self.index_url or None
-        return find_variants(
-            wanted,
-            machine,
-            python,
-            taken,
-            index_urls=filter(self.may_ask, self.indexes(first)),
-            find_links=filter(self.may_ask, self.settings.find_links),
-            timeout=self._seconds,
-            network=self.settings.network,
-        )
 
     def sizes(self, planning: Planning) -> dict[str, int]:
         """Ask for the sizes of the wheels that were found, in bytes by address."""

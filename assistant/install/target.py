@@ -67,13 +67,18 @@ def find_target(text: str, host: Host, *, whole: bool = False) -> tuple[Path, Si
     A target is "kernel" (this Python's environment), or the path of an environment, of its Python, or of the project of
     uv or pixi that keeps it. With `whole`, what a killed installation left there is rolled back first.
     """
-    own = Path(str(host.facts("platform").get("executable", "")))
-    target = own if text == KERNEL else full_path(text)
-    check_path(target)
-    target = environment_of(target)
+    target = named_target(text, host)
     if whole:
         make_whole(target)
     return target, look_at(target, host) if is_environment(target) else None
+
+
+def named_target(text: str, host: Host) -> Path:
+    """Return the folder or the Python that a target names, as `find_target` does, without starting anything."""
+    own = Path(str(host.facts("platform").get("executable", "")))
+    target = own if text == KERNEL else full_path(text)
+    check_path(target)
+    return environment_of(target)
 
 
 def check_folder(text: str) -> str:

@@ -2,38 +2,26 @@
 
 from __future__ import annotations
 
-from assistant.labs.authoring import new_lab
 from assistant.labs.course.writing import write_course
-from assistant.labs.definition import LabText, broken_labs, lab_at, labs
+from assistant.labs.definition import LabText, lab_at, labs
 from assistant.labs.grade import Grade, grade
 from assistant.labs.lab import Lab
 from assistant.labs.notebook import notebook_of, write_notebooks
 from assistant.labs.play import needs_of
-from assistant.labs.preparation import prepare
-from assistant.labs.replay import Rules, grade_notebook, prove
 from assistant.labs.scene import Outcome, Scene, environment_with_torch
-from assistant.labs.trial import Trial, try_lab
 
 __all__ = [
     "Grade",
     "Lab",
     "LabText",
     "Outcome",
-    "Rules",
     "Scene",
-    "Trial",
-    "broken_labs",
     "environment_with_torch",
     "grade",
-    "grade_notebook",
     "lab_at",
     "labs",
     "needs_of",
-    "new_lab",
     "notebook_of",
-    "prepare",
-    "prove",
-    "try_lab",
     "write_course",
     "write_notebooks",
 ]

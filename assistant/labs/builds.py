@@ -26,7 +26,7 @@ _OWN = (
 
 
 def install_torch(scene: Scene, *, extra: str = "") -> None:
-    """Set up the recorded machine of the variant, where `pip install torch` has put a stand-in into the environment.
+    """Set up the recorded machine of the lab, where `pip install torch` has put a stand-in into the environment.
 
     pip is configured, in the environment alone, with an index that stands for PyPI and with `extra`, one of PyTorch's.
     """
@@ -65,7 +65,7 @@ def names(scene: Scene) -> Mapping[str, str]:
 
 def _put(scene: Scene) -> None:
     """Write the recorded machine and the program, whatever has become of the files."""
-    scene.write("machine.json", (_MACHINES / f"{scene.values['machine']}.json").read_bytes())
+    scene.write("machine.json", (_MACHINES / f"{scene.machine}.json").read_bytes())
     scene.write(_PROGRAM, (CODE / _PROGRAM).read_bytes())
 
 

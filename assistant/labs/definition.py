@@ -1,38 +1,30 @@
 """The labs that there are: one folder each, with its text in two languages, its program and its ways.
 
-Labs lie in this package and in the folders that the variable `ASSISTANT_LABS` names. `docs/contributing.md` describes
-the files.
+`docs/contributing.md` describes the files.
 """
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
-import os
-import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
+from collections.abc import Callable, Mapping
+from functools import cache, cached_property
 from importlib.machinery import SOURCE_SUFFIXES
 from pathlib import Path
 from types import ModuleType
 from typing import Literal, NamedTuple, TypeVar
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-
-from assistant.diagnose import load_rules
 from assistant.host.files import read_plain
 from assistant.host.live import LiveHost
 from assistant.i18n import _, language
 from assistant.labs.scene import Outcome
-from assistant.labs.variants import filled, variant_of
 from assistant.model.errors import BadInput, unreadable
 from assistant.model.record import Record, from_plain, replace
 
 LIBRARY = Path(__file__).with_name("library")
-VARIABLE = "ASSISTANT_LABS"
 TEXT, PROGRAM, WAYS = "lab.toml", "scene.py", "ways.toml"
 FILE_BYTES = 1 << 20
-_KEY = re.compile(r"[a-z0-9][a-z0-9-]*")
 _R = TypeVar("_R", bound=Record)
 
 
@@ -60,22 +52,20 @@ class LabText(Translation, frozen=True, kw_only=True):
     the failing program's output that proves it. `diagnosis` is the rule that must come first in the assistant's own
     diagnosis, "" where nothing in the output is a known error. `files` are those that the learner changes. `python`
     limits the Python of the lab's environment ("" for any), `needs` are packages of the assistant's own Python.
-    `machine` is the recorded machine that is played, "" for this one. Each `variant` gives values to the placeholders
-    in texts and ways.
+    `machine` is the recorded machine that is played, "" for this one.
     """
 
     schema: Literal[1]
+    order: int
     minutes: int
     cause: str
     evidence: tuple[str, ...]
     diagnosis: str = ""
-    order: int = 1000
     files: tuple[str, ...] = ()
-    systems: tuple[Literal["linux", "windows", "macos", "browser"], ...] = ("linux", "windows", "macos")
+    systems: tuple[Literal["linux", "windows", "macos"], ...] = ("linux", "windows", "macos")
     python: str = ""
     needs: tuple[str, ...] = ()
     machine: str = ""
-    variant: tuple[dict[str, str], ...] = ()
 
 
 class Way(Record, frozen=True):
@@ -93,106 +83,55 @@ class Ways(Record, frozen=True):
 
 
 class Definition:
-    """A lab by its folder; its name is the lab's key. Raises `BadInput` for one that is not whole."""
+    """A lab by its folder; its name is the lab's key."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.key = folder, folder.name
-        self._what = f"{self.key}/{TEXT}"
-        check_key(self.key)
         self.english = _read(folder / TEXT, LabText)
-        if not (folder / PROGRAM).is_file():
-            raise BadInput(
-                _("The lab {key} has no {file}.", key=self.key, file=PROGRAM), hint=_("Write it, or move the lab away.")
-            )
-        self._check()
-
-    def _check(self) -> None:
-        """Refuse what cannot work."""
-        text = self.english
-        faults = {
-            _("its cause “{cause}” is not among its causes", cause=text.cause): text.cause not in text.causes,
-            _("there is no rule “{rule}”", rule=text.diagnosis): text.diagnosis not in {"", *load_rules().by_key},
-            _("it has no hints"): not text.hints,
-            _("its variants do not give values to the same names"): len({frozenset(one) for one in text.variant}) > 1,
-        }
-        try:
-            SpecifierSet(text.python)
-        except InvalidSpecifier:
-            faults[_("“{text}” does not say which Pythons it runs on", text=text.python)] = True
-        for fault, there in faults.items():
-            if there:
-                raise BadInput(
-                    _("{what} cannot be used: {reason}.", what=self._what, reason=fault), hint=_("Correct it there.")
-                )
 
     @cached_property
-    def chinese(self) -> Translation | None:
-        """The Chinese texts; None where there are none. Raises `BadInput` for a file that cannot be read."""
-        path = self.folder / "lab.zh_CN.toml"
-        return _read(path, Translation) if path.exists() else None
-
-    def values(self, learner: str = "") -> Mapping[str, str]:
-        """Return what the placeholders stand for in this learner's variant of the lab."""
-        return variant_of(self.english.variant, self.key, learner)
+    def chinese(self) -> Translation:
+        """The Chinese texts."""
+        return _read(self.folder / "lab.zh_CN.toml", Translation)
 
     def text(self, learner: str = "", code: str = "") -> LabText:
-        """Return the texts in the language of the moment or another one, in this learner's variant."""
-        words = self.chinese if (code or language()) == "zh_CN" else None
-        text = replace(self.english, **_fields(words)) if words else self.english
-        return filled(text, self.values(learner))
+        """Return the texts in the language of the moment or another one.
+
+        The causes come in an order of the learner's own, the same each time, so that no place gives the right one away.
+        """
+        text = self.english
+        if (code or language()) == "zh_CN":
+            words = {name: getattr(self.chinese, name) for name in self.chinese.__struct_fields__}
+            text = replace(text, **words)
+        return replace(text, causes=self._in_order(text.causes, learner))
+
+    def _in_order(self, causes: Mapping[str, str], learner: str) -> dict[str, str]:
+        """Order causes by a hash of the lab, the learner and each key; a learner without a name is this user."""
+        who = learner or LiveHost().facts("identity")["users"]
+        return dict(
+            sorted(causes.items(), key=lambda one: hashlib.sha256(f"{self.key}\n{who}\n{one[0]}".encode()).digest())
+        )
 
     @cached_property
     def ways(self) -> Ways:
-        """The right and wrong ways, which only a checkout and labs of one's own hold; raises `BadInput` without."""
+        """The right and wrong ways, which only a checkout holds; raises `BadInput` without."""
         return _read(self.folder / WAYS, Ways)
-
-    def filled_way(self, way: Way, learner: str = "") -> Way:
-        """Return a way in a learner's variant."""
-        return filled(way, self.values(learner))
 
     @cached_property
     def program(self) -> Program:
-        """What the lab does; raises `BadInput` where scene.py cannot be imported."""
-        module = self._imported()
-        symptom, breaks = (getattr(module, name, None) for name in ("symptom", "breaks"))
-        if not (symptom and breaks):
-            raise BadInput(
-                _("{what} cannot be used: {reason}.", what=f"{self.key}/{PROGRAM}", reason="breaks, symptom"),
-                hint=_("It must define both functions."),
-            )
-        return Program(breaks, symptom, *(getattr(module, name, None) for name in ("fault", "variables", "names")))
-
-    def _imported(self) -> ModuleType:
+        """What the lab does."""
         spec = importlib.util.spec_from_file_location(f"assistant_lab_{self.key}", self.folder / PROGRAM)
         module = importlib.util.module_from_spec(spec) if spec else ModuleType("")
-        try:
-            if spec and spec.loader:
-                spec.loader.exec_module(module)
-        except Exception as error:  # a lab of the user's own may fail in any way
-            raise BadInput(
-                _(
-                    "{what} cannot be used: {reason}.",
-                    what=f"{self.key}/{PROGRAM}",
-                    reason=f"{type(error).__name__}: {error}",
-                ),
-                hint=_("Correct it there."),
-            ) from error
-        return module
+        if spec and spec.loader:
+            spec.loader.exec_module(module)
+        optional = (getattr(module, name, None) for name in ("fault", "variables", "names"))
+        return Program(module.breaks, module.symptom, *optional)
 
     @property
     def programs(self) -> tuple[Path, ...]:
         """The programs that lie beside scene.py; learners may read them."""
         found = (path for path in sorted(self.folder.iterdir()) if path.suffix in SOURCE_SUFFIXES)
         return tuple(path for path in found if path.name != PROGRAM)
-
-
-def check_key(key: str) -> None:
-    """Raise `BadInput` for what cannot be a lab's key."""
-    if not _KEY.fullmatch(key):
-        raise BadInput(
-            _("A lab cannot be named {name}.", name=f'"{key}"'),
-            hint=_("Name its folder with small letters, digits and hyphens."),
-        )
 
 
 class Program(NamedTuple):
@@ -209,58 +148,20 @@ class Program(NamedTuple):
     names: Callable[..., Mapping[str, str]] | None = None
 
 
+@cache
 def labs() -> dict[str, Definition]:
-    """Return all labs that can be used by key, in teaching order."""
-    return _found()[0]
+    """Return all labs by key, in teaching order."""
+    found = [Definition(path.parent) for path in LIBRARY.glob(f"*/{TEXT}")]
+    return {one.key: one for one in sorted(found, key=lambda one: one.english.order)}
 
 
-def broken_labs() -> tuple[BadInput, ...]:
-    """Return why labs of the user's own cannot be used."""
-    return _found()[1]
-
-
-def lab_at(place: str) -> Definition:
-    """Return a lab by its key or its folder; raise `BadInput` where there is none, or where it cannot be used."""
-    if (Path(place) / TEXT).is_file():
-        return Definition(Path(place).resolve())
-    if (found := labs().get(place)) is None:
-        reasons = {folder.name: folder for folder in _folders()}
-        if place in reasons:
-            return Definition(reasons[place])
+def lab_at(key: str) -> Definition:
+    """Return a lab by its key; raise `BadInput` where there is none."""
+    if key not in labs():
         raise BadInput(
-            _("There is no lab named {name}.", name=place), hint=_("Choose one of: {names}.", names=", ".join(labs()))
+            _("There is no lab named {name}.", name=key), hint=_("Choose one of: {names}.", names=", ".join(labs()))
         )
-    return found
-
-
-_KNOWN: dict[tuple[Path, ...], tuple[dict[str, Definition], tuple[BadInput, ...]]] = {}
-
-
-def _found() -> tuple[dict[str, Definition], tuple[BadInput, ...]]:
-    folders = tuple(_folders())
-    if folders not in _KNOWN:
-        found: dict[str, Definition] = {}
-        broken: list[BadInput] = []
-        for folder in folders:
-            try:
-                found.setdefault(folder.name, Definition(folder))
-            except BadInput as error:
-                broken.append(error)
-        _KNOWN[folders] = dict(sorted(found.items(), key=lambda one: (one[1].english.order, one[0]))), tuple(broken)
-    return _KNOWN[folders]
-
-
-def _folders() -> Iterator[Path]:
-    """Yield the folders of all labs, those of this package first: no other lab takes the place of one of them."""
-    yield from _inside(LIBRARY)
-    for place in filter(None, LiveHost().variable(VARIABLE).text.split(os.pathsep)):
-        path = Path(place).expanduser()
-        yield from [path.resolve()] if (path / TEXT).exists() else _inside(path)
-
-
-def _inside(folder: Path) -> Iterator[Path]:
-    if folder.is_dir():
-        yield from (path.resolve() for path in sorted(folder.iterdir()) if (path / TEXT).exists())
+    return labs()[key]
 
 
 def _read(path: Path, kind: type[_R]) -> _R:
@@ -274,7 +175,3 @@ def _read(path: Path, kind: type[_R]) -> _R:
             _("{what} cannot be read: {reason}.", what=what, reason=str(error)), hint=_("Correct it there.")
         ) from error
     return from_plain(raw, kind, what)
-
-
-def _fields(record: Record) -> dict[str, object]:
-    return {name: getattr(record, name) for name in record.__struct_fields__}

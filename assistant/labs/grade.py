@@ -1,4 +1,4 @@
-"""Reads learners' notebooks: which labs each one holds, and what its journals claim or, replayed, prove."""
+"""Reads learners' notebooks: which labs each one holds, and the points that follow from their journals."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from assistant.host.files import read_plain
 from assistant.i18n import Message, Text, _, say
 from assistant.labs.answer import MIME, Submission
 from assistant.labs.definition import labs
-from assistant.labs.journal import ENTRIES, Score, doubts, score_of
+from assistant.labs.journal import ENTRIES, doubts, score_of
 from assistant.model.errors import AssistantError, BadInput
-from assistant.model.record import Record, from_plain
+from assistant.model.record import Record, from_plain, replace
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -22,16 +22,15 @@ NOTEBOOK_BYTES = 200 << 20  # one with its outputs
 
 
 class Grade(Record, frozen=True, omit_defaults=False):
-    """One lab of one notebook; `fault` says why it could not be graded, `doubts` what speaks against its journal.
+    """One lab of one notebook; `fault` says why it could not be graded.
 
-    `proved` says whether the deeds were done again, or the notebook was believed.
+    `doubts` are what no honest journal shows: one that shows any earns nothing.
     """
 
     notebook: str
     learner: str = ""
     lab: str = ""
     solved: bool = False
-    proved: bool = False
     points: int = 0
     hints: int = 0
     misses: int = 0
@@ -42,52 +41,41 @@ class Grade(Record, frozen=True, omit_defaults=False):
 
 
 def grade(folder: Path) -> list[Grade]:
-    """Return what every notebook below a folder claims; raise `BadInput` for no folder."""
-    return [row for path in notebooks(folder) for row in claims_of(path, folder)]
+    """Grade every notebook below a folder; raise `BadInput` for no folder.
 
-
-def notebooks(folder: Path) -> list[Path]:
-    """Find every notebook below a folder; raise `BadInput` for no folder."""
+    A learner is the first folder's name, or the file's where all lie side by side.
+    """
     if not folder.is_dir():
         raise BadInput(
             _("{folder} is not a folder.", folder=folder), hint=_("Name the folder that holds the notebooks.")
         )
-    return [path for path in sorted(folder.rglob("*.ipynb")) if ".ipynb_checkpoints" not in path.parts]
+    found: list[Grade] = []
+    for path in sorted(folder.rglob("*.ipynb")):
+        inside = path.relative_to(folder)
+        if ".ipynb_checkpoints" not in path.parts:
+            found += grade_notebook(path, inside.parts[0] if len(inside.parts) > 1 else inside.stem, str(inside))
+    return found
 
 
-def learner_of(path: Path, folder: Path) -> str:
-    """Return whose notebook it is: the first folder's name, or the file's where all lie side by side."""
-    inside = path.relative_to(folder)
-    return inside.parts[0] if len(inside.parts) > 1 else inside.stem
-
-
-def claims_of(path: Path, folder: Path) -> list[Grade]:
-    """Return what one notebook claims."""
-    name, learner = str(path.relative_to(folder)), learner_of(path, folder)
-    found, fault = submissions(path)
+def grade_notebook(path: Path, learner: str, name: str = "") -> list[Grade]:
+    """Grade the last check of each lab in a learner's notebook; nothing in it runs."""
+    found, fault = _submissions(path)
     if fault:
         return [Grade(notebook=name, learner=learner, fault=fault)]
-    return [claimed(name, learner, one) for one in found]
+    return [_graded(name, learner, one) for one in found]
 
 
-def claimed(notebook: str, learner: str, submission: Submission) -> Grade:
-    """Return the grade that a submission claims."""
-    text = labs()[submission.lab].text(submission.learner)
-    score = score_of(text, submission.journal)
-    return grade_from(notebook, learner, submission, score)
-
-
-def grade_from(notebook: str, learner: str, submission: Submission, score: Score, *, proved: bool = False) -> Grade:
-    """Return the grade of a score."""
+def _graded(notebook: str, learner: str, submission: Submission) -> Grade:
     found = list(doubts(submission.journal))
     if submission.learner not in {"", learner}:
         found.append(_("It was played by the name {name}.", name=submission.learner))
+    score = score_of(labs()[submission.lab].english, submission.journal)
+    score = replace(score, solved=score.solved and not found)
     return Grade(
         notebook=notebook,
         learner=learner,
         lab=submission.lab,
         solved=score.solved,
-        proved=proved,
         points=score.points,
         hints=score.hints,
         misses=score.misses,
@@ -97,7 +85,7 @@ def grade_from(notebook: str, learner: str, submission: Submission, score: Score
     )
 
 
-def submissions(path: Path) -> tuple[Sequence[Submission], Text]:
+def _submissions(path: Path) -> tuple[Sequence[Submission], Text]:
     """Read the last check of each lab in a notebook; or why there is none."""
     import nbformat  # noqa: PLC0415 - the list of labs needs none of the notebooks' libraries
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import os
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,7 +14,6 @@ from pathlib import Path
 from packaging.utils import canonicalize_name
 
 from assistant.host.files import read_plain
-from assistant.labs.shared import shared
 
 FILE_BYTES = 4 << 30
 OURS = {"beside.pth", "_virtualenv.py", "_virtualenv.pth", "__pycache__"}  # of `Scene.venv` and of uv
@@ -67,12 +65,9 @@ def _lists(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
 
 def _differs(environment: Path, path: Path, promised: str) -> bool:
     if not promised:  # of RECORD itself, and of what an installer makes
-        # While a lab is judged, what pip compiles goes elsewhere (PYTHONPYCACHEPREFIX); nothing is imported from there.
-        if path.suffix == ".pyc" and not Path(os.path.normpath(path)).is_relative_to(os.path.normpath(environment)):
-            return False
         return not any(part.endswith(".dist-info") or part == "__pycache__" for part in path.parts)
-    path, place = path.resolve(), shared()
-    if not path.is_relative_to(environment.resolve()) and not (place and path.is_relative_to(place.folder)):
+    path = path.resolve()
+    if not path.is_relative_to(environment.resolve()):
         return True
     kind, _sign, value = promised.partition("=")
     try:

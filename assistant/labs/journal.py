@@ -100,8 +100,8 @@ class Journal:
                 continue
 
 
-def score_of(text: LabText, entries: Sequence[Entry], *, solved: bool | None = None) -> Score:
-    """Work out the score up to the first check that found nothing wrong; `solved` says what a grader found.
+def score_of(text: LabText, entries: Sequence[Entry]) -> Score:
+    """Work out the score up to the first check that found nothing wrong.
 
     The first check that fails costs nothing, nor does one that follows no deed.
     """
@@ -112,7 +112,7 @@ def score_of(text: LabText, entries: Sequence[Entry], *, solved: bool | None = N
     first = next((entry for entry in before if entry.kind is Kind.PREDICT), None)
     end = entries[done] if done is not None else (entries[-1] if entries else None)
     return Score(
-        solved=done is not None if solved is None else solved,
+        solved=done is not None,
         hints=min(kinds.count(Kind.HINT), len(text.hints)),
         misses=min(max(0, misses), MOST_MISSES),
         aids=min(kinds.count(Kind.AID), 1),
@@ -139,9 +139,10 @@ def doubts(entries: Sequence[Entry]) -> tuple[Message, ...]:
     if any(later < earlier - CLOCK_SECONDS for earlier, later in pairwise(times)):
         found.append(_("Its times run backwards."))
     done = next((at for at, entry in enumerate(entries) if _solves(entry)), None)
-    if done is not None and not _deeds(attempt(entries, done)):
+    solving = attempt(entries, done) if done is not None else ()
+    if solving and not _deeds(solving):
         found.append(_("A check found everything right although nothing had been done."))
-    if any(entry.kind is Kind.WRITE and "site-packages" in entry.content for entry in entries):
+    if any(entry.kind is Kind.WRITE and "site-packages" in entry.content for entry in solving):
         found.append(_("It wrote into an installed package."))
     if entries and entries[0].kind not in BEGINS:
         found.append(_("Its beginning is missing."))
@@ -153,12 +154,6 @@ def attempt(entries: Sequence[Entry], end: int | None = None) -> Sequence[Entry]
     part = entries if end is None else entries[:end]
     begun = max((at for at, entry in enumerate(part) if entry.kind in BEGINS), default=0)
     return part[begun:]
-
-
-def solving(entries: Sequence[Entry]) -> Sequence[Entry]:
-    """Return the attempt that the journal says was right, else the last one."""
-    done = next((at for at, entry in enumerate(entries) if _solves(entry)), None)
-    return attempt(entries, done)
 
 
 def _solves(entry: Entry) -> bool:

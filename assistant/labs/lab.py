@@ -27,7 +27,6 @@ from assistant.labs.journal import (
     score_of,
 )
 from assistant.labs.play import Play
-from assistant.labs.scene import learners_runner, package_sources
 from assistant.model.errors import BadInput
 from assistant.model.record import from_json, replace, to_json
 
@@ -38,8 +37,8 @@ CAPTURED_BYTES = 1 << 20  # of a file that an editor has changed
 class Lab:
     """A lab by its key, in a folder of the user's cache, or in `folder`; `torch` is a Python that has torch.
 
-    `learner` draws the variant of the lab that is played. `language` is "en" or "zh_CN"; the system's by default.
-    Raises `BadInput` for an unknown key.
+    `learner` is whose score it is, and decides the order of the causes. `language` is "en" or "zh_CN"; the system's by
+    default. Raises `BadInput` for an unknown key.
     """
 
     def __init__(
@@ -49,7 +48,7 @@ class Lab:
             use_language(language)
         definition = lab_at(key)
         place = Path(folder or user_cache() / "labs" / definition.key).absolute()
-        self._play = Play(definition, place, learner, torch=torch, runner=learners_runner(), sources=package_sources())
+        self._play = Play(definition, place, learner, torch=torch)
         self.scene = self._play.scene
         self._journal = Journal(place.with_name(f"{place.name}.journal.jsonl"))
 

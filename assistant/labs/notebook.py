@@ -66,7 +66,7 @@ def answers() -> NotebookNode:
     for key, definition in labs().items():
         cells.append(("markdown", f"## {' · '.join(_in_each(partial(_title, definition)))}"))
         for way in definition.ways.right:
-            lines = "".join(f"        {line!r},\n" for line in definition.filled_way(way).lines)
+            lines = "".join(f"        {line!r},\n" for line in way.lines)
             cells.append(("code", f'apply(\n    "{key}",\n    [\n{lines}    ],\n)'))
     return _notebook(cells)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
@@ -14,12 +14,12 @@ from assistant.detect import detect
 from assistant.diagnose import read_log
 from assistant.host.extras import lacking
 from assistant.host.files import read_plain
-from assistant.host.live import IN_BROWSER, LiveHost
+from assistant.host.live import LiveHost
 from assistant.host.recording import ReplayHost
 from assistant.i18n import _, say
 from assistant.install import is_environment, look_at
 from assistant.labs.definition import FILE_BYTES, Definition, LabText
-from assistant.labs.scene import Outcome, Runner, Scene, environment_with_torch, run_here
+from assistant.labs.scene import Outcome, Scene, package_sources
 from assistant.machines import load
 from assistant.model.errors import BadInput
 from assistant.model.finding import Diagnosis
@@ -33,7 +33,7 @@ TITLES = {"linux": "Linux", "windows": "Windows", "macos": "macOS"}
 
 
 class Play:
-    """A lab in a folder, in a learner's variant; `sources` are variables that say where packages come from."""
+    """A lab in a folder; `torch` is a Python that has torch."""
 
     def __init__(
         self,
@@ -42,22 +42,17 @@ class Play:
         learner: str = "",
         *,
         torch: str = "",
-        find_torch: Callable[[], str] = environment_with_torch,
-        runner: Runner = run_here,
-        sources: Mapping[str, str] | None = None,
     ) -> None:
         self.definition, self.learner = definition, learner
         self._program = definition.program
-        self._sources = sources or {}
-        self.scene = Scene(
-            folder, definition.folder, definition.values(learner), torch=torch, find_torch=find_torch, runner=runner
-        )
+        self.scene = Scene(folder, definition.folder, torch=torch)
+        self.scene.machine = definition.english.machine
         self.scene.pythons = definition.english.python
         self.scene.names = self._given("names")
         self._set_variables()
 
     def _set_variables(self) -> None:
-        self.scene.variables = {**self._sources, **self._given("variables")}
+        self.scene.variables = {**package_sources(), **self._given("variables")}
 
     def _given(self, name: str) -> Mapping[str, str]:
         function = getattr(self._program, name)
@@ -104,12 +99,12 @@ class Play:
 
 def needs_of(text: LabText) -> str:
     """Return where a lab can be played, where not everywhere, as a short text."""
-    systems = _titles(text) if len(_titles(text)) < len(TITLES) else []
+    systems = _titles(text) if len(text.systems) < len(TITLES) else []
     return ", ".join([*systems, *filter(None, [_pythons(text.python)])])
 
 
 def _titles(text: LabText) -> list[str]:
-    return [TITLES[one] for one in text.systems if one in TITLES]
+    return [TITLES[one] for one in text.systems]
 
 
 def _pythons(wanted: str) -> str:
@@ -122,12 +117,7 @@ def _pythons(wanted: str) -> str:
 
 def check_system(text: LabText) -> None:
     """Raise `BadInput` on a system where a lab cannot be played, `WorkFailed` where the assistant lacks a package."""
-    if IN_BROWSER and "browser" not in text.systems:
-        raise BadInput(
-            _("The lab “{title}” cannot be played in a browser.", title=text.title),
-            hint=_("Play it in JupyterLab on a computer."),
-        )
-    if not IN_BROWSER and SYSTEMS.get(sys.platform, "linux") not in text.systems:
+    if SYSTEMS.get(sys.platform, "linux") not in text.systems:
         raise BadInput(
             _(
                 "The lab “{title}” can be played on {systems} alone.",

@@ -7,7 +7,7 @@ import platform
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -17,17 +17,14 @@ from packaging.version import Version
 
 from assistant.host.files import discard_folder, read_plain, write_whole
 from assistant.host.folders import user_cache
-from assistant.host.live import IN_BROWSER, LiveHost
+from assistant.host.live import LiveHost
 from assistant.host.lock import Lock
 from assistant.host.process import Isolation, stream
 from assistant.host.sandbox import LONGEST_LINE
 from assistant.host.telemetry import for_child
 from assistant.i18n import STARTED_AS, _, say, verbatim
 from assistant.install import Sources, interpreter
-from assistant.labs.in_page import run_in_page
 from assistant.labs.installed import altered, consists_of
-from assistant.labs.shared import shared
-from assistant.labs.variants import put_in
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.parsers.decode import without_colours
 from assistant.session.store import Store
@@ -58,14 +55,8 @@ class Outcome(NamedTuple):
         return next((line for line in reversed(self.text.splitlines()) if line.strip()), "")
 
 
-# Runs a command with these variables in a folder, for so many seconds.
-Runner = Callable[[list[str], Mapping[str, str], Path, float], Outcome]
-
-
 def run_here(argv: list[str], variables: Mapping[str, str], folder: Path, limit: float) -> Outcome:
-    """Run a command as this user; past its limit it ends with 124. In a browser it runs here, without a limit."""
-    if IN_BROWSER:
-        return Outcome(*run_in_page(argv, {**PLAIN, **variables}, folder))
+    """Run a command as this user; past its limit it ends with 124."""
     lines: list[str] = []
     apart = Isolation(for_child({**PLAIN, **variables}), folder, LONGEST_LINE, lambda _pid: False)
     try:
@@ -78,11 +69,9 @@ def run_here(argv: list[str], variables: Mapping[str, str], folder: Path, limit:
 def environment_with_torch() -> str:
     """Return the Python of the last setup, else of a CPU environment that is made in the assistant's cache folder.
 
-    A folder that all learners share has one. Where another lab makes it just now, it is waited for. Raises `WorkFailed`
-    with the installer's last words when it cannot be made.
+    Where another lab makes it just now, it is waited for. Raises `WorkFailed` with the installer's last words when it
+    cannot be made.
     """
-    if place := shared():
-        return place.torch
     last = Store().environment()
     if last and Path(last.python).exists():
         return last.python
@@ -112,53 +101,42 @@ def install_torch(own: Path, target: Path) -> None:
 @cache
 def package_sources() -> dict[str, str]:
     """Return the variables by which uv takes packages from where this user's pip does: mirror, proxy, certificates."""
-    found = {} if IN_BROWSER else Sources(LiveHost()).environment
-    own = {name: value for name, value in found.items() if name != "PYTHONSAFEPATH"}
-    place = shared()
-    return {**own, **place.variables} if place else own
-
-
-def learners_runner() -> Runner:
-    """Return what runs a learner's commands: `run_here`, or what keeps to the folder that all learners share."""
-    place = shared()
-    return place.sparing(run_here) if place else run_here
+    found = Sources(LiveHost()).environment
+    return {name: value for name, value in found.items() if name != "PYTHONSAFEPATH"}
 
 
 class Scene:
-    """The folder of one lab: `library` is the lab's own folder, `values` are those of its variant.
+    """The folder of one lab: `library` is the lab's own folder.
 
-    `faults` are the lab's sentences, `variables` are there for all commands, `names` stand for what else a learner may
-    type, `pythons` limits the Python of the lab's environments. `torch` is the Python of an environment with torch,
-    made when needed. Commands run by `runner`.
+    `machine` is the recorded machine that is played, `faults` are the lab's sentences, `variables` are there for all
+    commands, `names` stand for what else a learner may type, `pythons` limits the Python of the lab's environments.
+    `torch` is the Python of an environment with torch, made when needed.
     """
 
     def __init__(
         self,
         folder: Path,
         library: Path,
-        values: Mapping[str, str] | None = None,
         *,
         torch: str = "",
-        find_torch: Callable[[], str] = environment_with_torch,
-        runner: Runner = run_here,
     ) -> None:
         self.folder, self.library = folder.resolve(), library
-        self.values: Mapping[str, str] = values or {}
+        self.machine = ""
         self.faults: Mapping[str, str] = {}
         self.variables: Mapping[str, str] = {}
         self.names: Mapping[str, str] = {}
         self.pythons = ""
-        self._torch, self._find_torch, self._runner = torch, find_torch, runner
+        self._torch = torch
 
     @property
     def torch(self) -> str:
         """The Python with torch whose packages a lab's environment may see."""
-        self._torch = self._torch or self._find_torch()
+        self._torch = self._torch or environment_with_torch()
         return self._torch
 
     def wrong(self, fault: str, **params: object) -> str:
         """Return one of the lab's own sentences about what is wrong, with its placeholders filled."""
-        return put_in(self.faults[fault], {**self.values, **{name: str(value) for name, value in params.items()}})
+        return self.faults[fault].format(**params)
 
     @staticmethod
     def fails(outcome: Outcome) -> str:
@@ -179,7 +157,7 @@ class Scene:
 
     def write(self, name: str, text: str | bytes) -> Path:
         """Write a file of the scene, whole; raise `BadInput` for a name that leads out of it."""
-        path = self._inside(name, linked=False)
+        path = self._inside(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, self.filled(text) if isinstance(text, str) else text)
         return path
@@ -192,17 +170,9 @@ class Scene:
         except OSError:
             return ""
 
-    def _inside(self, name: str, *, linked: bool = True) -> Path:
-        """Return where a file of the scene lies; links that lead out of the folder are not followed.
-
-        A link into what all learners share stands for its file, or for itself where it shall be replaced.
-        """
-        given = self.folder / self.filled(name)
-        path, place = given.resolve(), shared()
-        if place and path.is_relative_to(place.folder):
-            if linked:
-                return path
-            path = given.parent.resolve() / given.name
+    def _inside(self, name: str) -> Path:
+        """Return where a file of the scene lies; links that lead out of the folder are not followed."""
+        path = (self.folder / self.filled(name)).resolve()
         if not path.is_relative_to(self.folder):
             raise BadInput(_("{file} is not in the lab's folder.", file=name), hint=_("Name a file inside it."))
         return path
@@ -211,16 +181,12 @@ class Scene:
         """Return the interpreter of one of the scene's environments."""
         return interpreter(self.folder / name)
 
-    def venv(self, name: str = "env", *, version: str = "", beside_torch: bool = False, seed: bool = False) -> None:
-        """Make an environment, with another Python by `version`, and with a pip of its own by `seed`.
-
-        `beside_torch` lets it see the packages of torch's.
-        """
-        base = version or self._base(self.torch if beside_torch else "")
+    def venv(self, name: str = "env", *, beside_torch: bool = False, seed: bool = False) -> None:
+        """Make an environment, with a pip of its own by `seed`; `beside_torch` lets it see the packages of torch's."""
+        base = self._base(self.torch if beside_torch else "")
         target = str(self.folder / name)
-        # The pip that comes with a Python needs no network, but is copied: learners who share a folder get links to its
-        # pip instead. Debian's Python comes without.
-        if not seed or shared() or self.call(base, "-m", "venv", target).status:
+        # The pip that comes with a Python needs no network; Debian's Python comes without.
+        if not seed or self.call(base, "-m", "venv", target).status:
             self.need(self.uv("venv", "--clear", "--python", base, target))
             if seed:
                 self.install("pip", name=name)
@@ -366,7 +332,7 @@ class Scene:
             raise WorkFailed(verbatim(outcome.last), hint=_("Fix that, then start the lab again."))
 
     def _run(self, argv: list[str], variables: Mapping[str, str] | None = None) -> Outcome:
-        done = self._runner(argv, {**self.variables, **(variables or {})}, self.folder, LIMIT_SECONDS)
+        done = run_here(argv, {**self.variables, **(variables or {})}, self.folder, LIMIT_SECONDS)
         return Outcome(done.status, without_colours(done.text))
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from mcp.server.mcpserver import AcceptedElicitation, Elicit, ElicitationResult, Resolve
 from mcp.types import CallToolResult
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, StrictBool
 
 from assistant.i18n import _, sentences
 from assistant.mcp.answers import answered, refused, shown
@@ -22,7 +22,7 @@ Token = Annotated[Line, Field(description="The `consent` that `ask_user` answere
 class Agreement(BaseModel):
     """What the user answers."""
 
-    agree: bool
+    agree: StrictBool
 
 
 def _question(context: Here, change: ChangeName) -> Elicit[Agreement] | Agreement:

@@ -13,8 +13,8 @@ from mcp.server.mcpserver import Context
 
 from assistant.host.live import LiveHost
 from assistant.i18n import Message, Text, _
-from assistant.install import Sources, spot_at
-from assistant.mcp.work import Job
+from assistant.install import Sources, foreign_target, spot_at
+from assistant.mcp.work import Job, Unconsented
 from assistant.model.errors import BadInput
 from assistant.model.record import replace
 from assistant.session.answers import Answer
@@ -44,6 +44,7 @@ class Desk:
     options: dict[str, Any] = field(default_factory=dict)
     _proposed: dict[str, Change] = field(default_factory=dict)
     _agreed: dict[str, tuple[Change, float]] = field(default_factory=dict)
+    _trusted: set[Path] = field(default_factory=set)
 
     def sources(self) -> Sources:
         """Return this user's package sources, as their settings and the server's options say."""
@@ -66,6 +67,30 @@ class Desk:
         for old in list(self._proposed)[:-MOST_CHANGES]:
             del self._proposed[old]
         return {"change": name, "command": change.command}
+
+    def admit(self, target: str, command: str) -> None:
+        """Raise `Unconsented` where looking at a target starts a Python of somebody else's, until the user agrees.
+
+        `command` is what the user can type in place of what was asked for.
+        """
+        found = foreign_target(target, LiveHost())
+        if found is None or found in self._trusted:
+            return
+
+        def do(_job: Job) -> object:
+            self._trusted.add(found)
+            return {"path": str(found), "trusted": True}
+
+        question = _(
+            "Run the Python in {path}, to see what is installed there? The assistant did not make this environment: "
+            "agree only if you trust its files.",
+            path=found,
+        )
+        raise Unconsented(
+            _("This runs the Python in {path}, and the assistant did not make that environment.", path=found),
+            hint=_("Ask the user for consent, carry it out, and call this tool again."),
+            proposal=self.propose(Change(question, command, do)),
+        )
 
     def proposed(self, name: str) -> Change:
         """Return a change by its name; raise `BadInput` where none of that name waits."""

@@ -1,4 +1,4 @@
-"""The tools about environments, which answer what `assistant envs` prints with `--json`; nothing is changed."""
+"""The tools about environments, which answer what `assistant envs` prints with `--json`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from mcp.types import CallToolResult
 from assistant.install import spot_at
 from assistant.mcp.arguments import Line, Path_
 from assistant.mcp.desk import Here, desk_of
+from assistant.mcp.installation import command
 from assistant.mcp.work import Job, worked
 from assistant.session.actions import LookIn, Pick
 from assistant.session.answers import of_environment, of_environments
@@ -30,11 +31,17 @@ async def list_environments(context: Here, folder: Line = "") -> CallToolResult:
 
 
 async def check_environment(context: Here, path: Path_) -> CallToolResult:
-    """Look into one environment: what it holds, what is wrong with it, and whether its torch computes."""
+    """Look into one environment: what it holds, what is wrong with it, and whether its torch computes.
+
+    That runs its Python. One that the assistant did not make needs the user's consent first: the answer is an error
+    that holds `change` for `ask_user`.
+    """
 
     def work(job: Job) -> object:
-        session = desk_of(context).session(job, State())
-        session.dispatch(Pick(path=str(spot_at(path).path)))
+        desk, folder = desk_of(context), str(spot_at(path).path)
+        desk.admit(folder, command("envs", "--check", folder))
+        session = desk.session(job, State())
+        session.dispatch(Pick(path=folder))
         state = run_tasks(session, Task.CHECK)
         survey = state.survey or Survey()
         known = survey.of(state.picked)

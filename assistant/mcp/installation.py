@@ -22,6 +22,8 @@ def command(*words: str) -> str:
 
 def proposed(desk: Desk, job: Job, target: str, wish: Request) -> Answer:
     """Work out an installation, keep it until the user has been asked, and return what it would do."""
+    if target:
+        desk.admit(target, command(*_words(target, wish)))
     wish = with_own_python(wish, target, LiveHost())
     session = desk.session(job, State(target=target, request=wish))
     run_tasks(session, Task.DETECT, Task.PLAN)

@@ -34,6 +34,7 @@ from assistant.mcp.arguments import (
     request_of,
 )
 from assistant.mcp.desk import Here, desk_of
+from assistant.mcp.installation import command
 from assistant.mcp.work import Job, worked
 from assistant.plan import PlanInputs
 from assistant.project import read_project, with_project
@@ -105,11 +106,15 @@ async def diagnose(
 
 
 async def doctor(context: Here, environment: Path_ = "", replay: Replay = "") -> CallToolResult:
-    """Check this machine and, with `environment`, the packages there: a finding for each check, with remedies."""
+    """Check this machine and, with `environment`, the packages there: a finding for each check, with remedies.
+
+    `environment` needs the user's consent as in `check_environment`.
+    """
 
     def work(_job: Job) -> object:
         host, site = host_of(replay), None
         if environment:
+            desk_of(context).admit(environment, command("doctor", "--target", environment))
             folder, site = find_target(environment, host)
             if site is None:
                 raise not_an_environment(folder)
@@ -126,6 +131,3 @@ async def list_recipes(context: Here) -> CallToolResult:
 async def show_recipe(context: Here, name: Line) -> CallToolResult:
     """Tell everything that is known of a recipe, with the sources."""
     return await worked(context, lambda _job: recipe_of(name))
-
-
-QUESTIONS = (detect, plan, diagnose, doctor, list_recipes, show_recipe)

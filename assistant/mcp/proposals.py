@@ -51,6 +51,7 @@ async def propose_mend(context: Here, path: Path_) -> CallToolResult:
 
     def work(job: Job) -> object:
         desk, folder = desk_of(context), str(spot_at(path).path)
+        desk.admit(folder, command("envs", "--mend", folder))
         session = desk.session(job, State())
         session.dispatch(Pick(path=folder))
         repair = run_tasks(session, Task.COMPARE).repair

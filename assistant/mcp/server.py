@@ -31,19 +31,16 @@ READERS = (
     detect,
     plan,
     diagnose,
-    doctor,
     list_environments,
-    check_environment,
     check_onnx,
     list_recipes,
     show_recipe,
-    propose_install,
-    propose_mend,
-    propose_fix,
     propose_undo,
     propose_remove,
     ask_user,
 )
+# They change nothing, but may run the Python of an environment.
+RUNNERS = (doctor, check_environment, propose_install, propose_mend, propose_fix)
 
 
 def skill() -> str:
@@ -69,6 +66,8 @@ def server(options: dict[str, Any]) -> MCPServer[Desk]:
     )
     for tool in READERS:
         made.add_tool(tool, annotations=ToolAnnotations(read_only_hint=True))
+    for runner in RUNNERS:
+        made.add_tool(runner, annotations=ToolAnnotations(read_only_hint=False, destructive_hint=False))
     made.add_tool(carry_out, annotations=ToolAnnotations(read_only_hint=False, destructive_hint=True))
     made.resource(SKILL_ADDRESS, name="SKILL.md", title="How to work with these tools", mime_type="text/markdown")(
         skill

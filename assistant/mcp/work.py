@@ -11,14 +11,23 @@ from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult
 
 from assistant.host.process import CancelToken
-from assistant.i18n import render
+from assistant.i18n import Text, render
 from assistant.mcp.answers import answered, cleaned, refused
-from assistant.model.errors import AssistantError
+from assistant.model.errors import AssistantError, BadInput
 from assistant.model.event import Event, Progress
+from assistant.session.answers import Answer
 from assistant.session.headless import fault
 from assistant.session.session import Session
 
 TELL_SECONDS = 0.5  # chosen: between two messages about progress; a client shows each
+
+
+class Unconsented(BadInput):
+    """What was asked for starts a program that the user has not agreed to; `proposal` is what they are asked."""
+
+    def __init__(self, message: Text, *, hint: Text, proposal: Answer) -> None:
+        super().__init__(message, hint=hint)
+        self.proposal = proposal
 
 
 class Job:
@@ -59,6 +68,8 @@ async def worked(context: Context[Any, Any], work: Callable[[Job], object]) -> C
     def done() -> CallToolResult:
         try:
             return answered(work(job))
+        except Unconsented as error:
+            return refused(error, **error.proposal)
         except AssistantError as error:
             return refused(error)
         except Exception as error:  # noqa: BLE001 - an agent gets a sentence, too

@@ -26,13 +26,6 @@ def meminfo_total_kib(meminfo: str) -> int | None:
     return int(found[1]) if found else None
 
 
-# flags		: fpu vme de pse tsc msr … sse4_1 sse4_2 movbe popcnt aes xsave avx f16c … avx2 bmi2
-def cpu_flags(cpuinfo: str) -> frozenset[str]:
-    """Read what the first processor can do off /proc/cpuinfo of x86; empty where it does not say."""
-    found = re.search(r"^flags\t{0,9} ?: (.*)$", cpuinfo, re.MULTILINE)
-    return frozenset(found[1].split()) if found else frozenset()
-
-
 class PciDevice(Record, frozen=True):
     """A PCI function: ids in lower-case hex, `kind` its class (`03`, `12`) and subclass, `driver` the bound one."""
 

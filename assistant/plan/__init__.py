@@ -5,7 +5,7 @@ from __future__ import annotations
 from assistant.plan.availability import Lookup, PlanInputs, brings_cuda, settle, with_sizes
 from assistant.plan.companions import companions_to_find, with_companions
 from assistant.plan.explain import explain, nothing_fits
-from assistant.plan.gpus import architecture, card_name
+from assistant.plan.gpus import card_name
 from assistant.plan.kinds import kind_of
 from assistant.plan.ladder import Band, Ladder, bands, for_other_cuda, ladder, pairs, question, requested, satisfied
 from assistant.plan.memory import Estimate, Verdict, estimate, judge, largest_card
@@ -15,42 +15,23 @@ from assistant.plan.pythons import other_pythons, with_python_reason
 from assistant.plan.recipes import make_plans, memory_warning, with_recipe
 from assistant.plan.surroundings import wheel_pages, without_overwritten
 from assistant.plan.target import USUAL_PYTHON
-from assistant.plan.variants import (
-    PLAIN,
-    Facts,
-    VariantChoice,
-    VariantFile,
-    choose_variant,
-    facts_file,
-    facts_of,
-    read_variants,
-    with_facts,
-)
 
 __all__ = [
     "NIGHTLY",
-    "PLAIN",
     "USUAL_PYTHON",
     "Band",
     "Estimate",
-    "Facts",
     "Ladder",
     "Lookup",
     "PlanInputs",
     "Shape",
-    "VariantChoice",
-    "VariantFile",
     "Verdict",
-    "architecture",
     "bands",
     "brings_cuda",
     "card_name",
-    "choose_variant",
     "companions_to_find",
     "estimate",
     "explain",
-    "facts_file",
-    "facts_of",
     "for_other_cuda",
     "judge",
     "kind_of",
@@ -63,13 +44,11 @@ __all__ = [
     "pairs",
     "question",
     "read_shape",
-    "read_variants",
     "requested",
     "satisfied",
     "settle",
     "wheel_pages",
     "with_companions",
-    "with_facts",
     "with_python_reason",
     "with_recipe",
     "with_sizes",

@@ -84,29 +84,9 @@ def card_name(machine: Machine, backend: Backend) -> str:
 
     "Intel(R) Arc(TM) B580 Graphics" is "Arc B580".
     """
-    card = _computing(machine, backend)
+    driven = (card for card in cards_of(machine) if driven_by(card, backend))
+    card = min(driven, key=lambda card: card.integrated, default=None)  # a card of its own before the processor's
     return called(card) if card else ""
-
-
-def architecture(machine: Machine, backend: Backend) -> str | None:
-    """Return what decides which builds hold code for the GPU that a backend computes on: "8.9", "gfx1100", "alchemist".
-
-    It is "" for the CPU, and None where no such GPU or not enough of it is known.
-    """
-    if backend is Backend.CPU:
-        return ""
-    card = _computing(machine, backend)
-    if card is None:
-        return None
-    capability = ".".join(map(str, card.capability))
-    apple = Vendor.APPLE.value if card.vendor is Vendor.APPLE else None  # all of its chips run the same build
-    return capability or card.gfx or (card.identity and card.identity.generation) or apple
-
-
-def _computing(machine: Machine, backend: Backend) -> Card | None:
-    """Return the GPU that a backend computes on: the first that it drives, a card of its own before the processor's."""
-    cards = (card for card in cards_of(machine) if driven_by(card, backend))
-    return min(cards, key=lambda card: card.integrated, default=None)
 
 
 def called(card: Card) -> str:

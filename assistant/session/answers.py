@@ -14,7 +14,6 @@ from assistant.model.project import Project
 from assistant.model.record import replace, with_words
 from assistant.plan import explain
 from assistant.session.diagnosis import unexplained
-from assistant.session.seen import seen
 from assistant.session.state import Unexplained
 from assistant.session.survey import Known, Repair, Survey
 
@@ -22,12 +21,11 @@ Answer = dict[str, object]
 
 
 def of_planning(planning: Planning, machine: Machine, project: Project | None = None, *, why: bool = False) -> Answer:
-    """Return the plans for a machine, where the best was seen to work, and the project that they are for.
+    """Return the plans for a machine, and the project that they are for.
 
     With `why`, also the reasoning.
     """
     answer = _fields(planning)
-    answer["seen"] = with_words(seen(machine, planning.choice)) if planning.choice else None
     if project:
         answer["project"] = with_words(project)
     if why:

@@ -1,4 +1,4 @@
-"""The upkeep of the catalogue: what its sources list, what their wheels tell, and the tables that follow from both."""
+"""The upkeep of the catalogue: what its sources list, what metadata there tell, and the tables that follow."""
 
 from __future__ import annotations
 
@@ -11,22 +11,21 @@ from packaging.utils import parse_wheel_filename
 
 from assistant.catalog import Catalog, number
 from assistant.catalog.companions import load_companions
+from assistant.catalog.metadata import Metadata, read_metadata
 from assistant.catalog.refresh import Kept, Refreshed, Seen, kept, refreshed, to_read
 from assistant.catalog.refresh_amd import source_of
 from assistant.catalog.refresh_files import files_of
 from assistant.catalog.rows import FAMILY
-from assistant.catalog.wheel_facts import WheelFacts, wheel_facts
-from assistant.host.index import Asked, Found, list_each, list_folders, web_client
-from assistant.host.parallel import each_within
-from assistant.host.remote_wheel import RemoteWheel, Unreadable
+from assistant.host.index import Asked, Found, list_each, list_folders
+from assistant.host.index_metadata import read_metadata_of
 from assistant.i18n import Message, Text, _
 from assistant.install import Sources
 from assistant.model.plan import Wheel
 from assistant.model.record import Record, replace
 
 LIST_SECONDS = 20.0  # chosen: the longest pages of an index are a few MB
-WHEEL_SECONDS, READ_SECONDS = 30.0, 180.0  # chosen: a wheel is read in a second; all of a new release in twenty
-MOST = 100  # chosen: wheels of one refresh; a release has 15 builds
+READ_SECONDS = 60.0  # chosen: the metadata of a new release and of what goes with it are read in a few seconds
+MOST = 100  # chosen: wheels whose metadata are read in one refresh
 # The build of "torch-2.9.1+cu130-cp312-cp312-manylinux_2_28_x86_64.whl" is cu130.
 _BUILD = re.compile(r"-[^-+]+\+(cpu|xpu|cu\d+|rocm\d+(?:\.\d+)*)-")
 _FOLDER = re.compile(r"cpu|xpu|cu\d+|rocm\d+(?:\.\d+)*")
@@ -65,11 +64,10 @@ class Listing(NamedTuple):
 
 
 class Read(NamedTuple):
-    """What wheels told, by file name, a sentence for each that could not be read, and how many bytes were read."""
+    """The metadata of wheels by their file names, and a sentence for each that could not be read."""
 
-    facts: dict[str, WheelFacts]
+    facts: dict[str, Metadata]
     unread: tuple[Message, ...] = ()
-    sizes: dict[str, int] = {}
 
 
 class Renewal(NamedTuple):
@@ -87,7 +85,7 @@ def looked_over(sources: Sources, known: Catalog, today: str) -> Renewal:
 
 
 def renewed(sources: Sources, known: Catalog, today: str) -> Renewal:
-    """Ask what the sources list, read the wheels that tell what is not known, and return the tables that follow."""
+    """Ask what the sources list, read the metadata that tell what is not known, and return the tables that follow."""
     tables = kept(known)
     listing = list_builds(sources, known, ("torch", *_beside(tables)))
     read = read_wheels(sources, to_read(tables, listing.seen))
@@ -183,27 +181,21 @@ def _answer(source: str, versions: set[str], failed: Asked | None) -> Answer:
 
 
 def read_wheels(sources: Sources, wanted: tuple[Seen, ...]) -> Read:
-    """Read what wheels tell of themselves, all at once, by HTTP ranges; none is downloaded as a whole."""
-    network, indexes = sources.settings.network, [url for url in sources.indexes() if "://" in url]
-    chosen = [one for one in wanted if sources.may_ask(one.url)][:MOST]
-    sizes: dict[str, int] = {}
-
-    with web_client(network, WHEEL_SECONDS, [*indexes, *filter(None, [sources.index_url])]) as client:
-
-        def look(one: Seen) -> WheelFacts | Message:
-            try:
-                wheel = RemoteWheel(client, one.url, seconds=WHEEL_SECONDS)
-                facts = wheel_facts(wheel)
-                sizes[one.filename] = wheel.bytes_read
-            except Unreadable as error:
-                return _unread(one, error.reason)
-            return facts if facts and _is_what_it_says(one, facts) else _unread(one, _("it is not what its name says"))
-
-        told = each_within(look, chosen, READ_SECONDS)
-    facts = {one.filename: said for one, said in told.items() if isinstance(said, WheelFacts)}
-    late = _("it did not answer within {seconds:g} s", seconds=READ_SECONDS)
-    unread = [told.get(one) or _unread(one, late) for one in chosen]
-    return Read(facts, tuple(said for said in unread if isinstance(said, Message)), sizes)
+    """Read the metadata of wheels, all at once; no wheel is downloaded."""
+    indexes = [*sources.indexes(), *filter(None, [sources.index_url])]
+    chosen = {one.filename: one for one in wanted if sources.may_ask(one.url)}
+    urls = [one.url for one in chosen.values()][:MOST]
+    texts = read_metadata_of(urls, index_urls=indexes, timeout=READ_SECONDS, network=sources.settings.network)
+    facts: dict[str, Metadata] = {}
+    unread = []
+    for name, one in chosen.items():
+        text = texts.get(one.url)
+        told = read_metadata(text) if isinstance(text, bytes) else None
+        if told and _is_what_it_says(one, told):
+            facts[name] = told
+        elif text is not None:
+            unread.append(_unread(one, text if isinstance(text, str) else _("it is not what its name says")))
+    return Read(facts, tuple(unread))
 
 
 def _unread(one: Seen, reason: Text) -> Message:
@@ -211,6 +203,6 @@ def _unread(one: Seen, reason: Text) -> Message:
     return text.format(file=one.filename, reason=reason)
 
 
-def _is_what_it_says(one: Seen, facts: WheelFacts) -> bool:
+def _is_what_it_says(one: Seen, facts: Metadata) -> bool:
     name, version, _build, _tags = parse_wheel_filename(one.filename)
     return (name, version.public) == (facts.name, facts.version.partition("+")[0])

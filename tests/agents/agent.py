@@ -24,12 +24,15 @@ class User:
     """Agrees or not, and remembers what was asked."""
 
     agrees: bool = True
+    says: object = True
     asked: list[str] = field(default_factory=list)
 
     async def answer(self, _context: object, params: Any) -> ElicitResult:
         """Answer the form."""
         self.asked.append(params.message)
-        return ElicitResult(action="accept", content={"agree": True}) if self.agrees else ElicitResult(action="decline")
+        if not self.agrees:
+            return ElicitResult(action="decline")
+        return ElicitResult(action="accept", content={"agree": self.says})
 
 
 class Agent:
@@ -72,6 +75,14 @@ class Agent:
 
         return self._portal.call(run)
 
+    def trusted(self, tool: str, **arguments: object) -> dict[str, Any]:
+        """Call a tool that may run the Python of an environment; where it needs consent, ask and call again."""
+        answer = self.call(tool, **arguments)
+        if self.failed and "change" in answer:
+            self.agreed(answer)
+            answer = self.call(tool, **arguments)
+        return answer
+
     def agreed(self, proposal: dict[str, Any]) -> dict[str, Any]:
         """Ask the user about a proposal, and carry it out if they agree; else give the refusal."""
         asked = self.call("ask_user", change=proposal["change"])
@@ -112,7 +123,7 @@ def solved(agent: Agent, path: str, program: Run, fails: str = "") -> list[str]:
 
 def _proposed(agent: Agent, path: str, log: str) -> tuple[str, dict[str, Any]]:
     """Take the first proposal that the tools make: a mend of what is wrong, a remedy, a new environment."""
-    looked = agent.call("check_environment", path=path)
+    looked = agent.trusted("check_environment", path=path)
     gone = agent.failed or any(one["severity"] == "error" and "python" in one["key"] for one in wrong(looked))
     refusals = []
     if not gone and wrong(looked):

@@ -30,4 +30,4 @@ def test_a_broken_environment_is_mended_through_the_tools(
     done = solved(agent, str(broken.path), broken.run, broken.failed)
     print(case, done, user.asked)
     assert wrong(agent.call("check_environment", path=str(broken.path))) == []
-    assert len(user.asked) == len(done) > 0
+    assert len(user.asked) == len(done) + 1 > 1  # first whether its Python may be run

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -33,20 +34,21 @@ TOOLS = [
     "detect",
     "plan",
     "diagnose",
-    "doctor",
     "list_environments",
-    "check_environment",
     "check_onnx",
     "list_recipes",
     "show_recipe",
-    "propose_install",
-    "propose_mend",
-    "propose_fix",
     "propose_undo",
     "propose_remove",
     "ask_user",
+    "doctor",
+    "check_environment",
+    "propose_install",
+    "propose_mend",
+    "propose_fix",
     "carry_out",
 ]
+RUNNERS = {"doctor", "check_environment", "propose_install", "propose_mend", "propose_fix"}
 
 
 class Place:
@@ -81,7 +83,9 @@ def test_an_agent_is_told_what_there_is(place: Place) -> None:
     """The tools, the skill as a resource and as a prompt, and what a command prints is the same skill."""
     tools = place.agent.do("list_tools").tools
     assert [tool.name for tool in tools] == TOOLS
-    assert [tool.name for tool in tools if not tool.annotations.read_only_hint] == ["carry_out"]
+    hints = {tool.name: (tool.annotations.read_only_hint, tool.annotations.destructive_hint) for tool in tools}
+    assert {name for name, (reads, _destroys) in hints.items() if not reads} == {*RUNNERS, "carry_out"}
+    assert {name for name in hints if hints[name] == (False, False)} == RUNNERS
     assert all(tool.description for tool in tools)
     assert place.agent.client.instructions == INSTRUCTIONS
     (told,) = place.agent.do("read_resource", SKILL_ADDRESS).contents
@@ -255,15 +259,17 @@ def test_a_mend_is_refused_without_consent_and_done_with_it(
         assert silent.failed
         assert refused["command"] == proposal["command"] == f"assistant envs --mend '{path}'"
         assert "consent" not in refused
-        against = User(agrees=False)
+        against = User()
         agent = connect(env, against, mode=mode)
-        proposal = agent.call("propose_mend", path=path)
+        proposal = agent.trusted("propose_mend", path=path)
+        against.agrees = False
+        against.asked.clear()
         assert agent.call("ask_user", change=proposal["change"]) == {"change": proposal["change"], "agreed": False}
         assert "numpy 2.1.0 → 1.26.4" in against.asked[0]
         assert path in against.asked[0]
         assert broken.run().returncode == before == 1
         agent = connect(env, User(), mode=mode)
-        consent = agent.call("ask_user", change=agent.call("propose_mend", path=path)["change"])["consent"]
+        consent = agent.call("ask_user", change=agent.trusted("propose_mend", path=path)["change"])["consent"]
         done = agent.call("carry_out", consent=consent)
         assert done["moves"] == [{"name": "numpy", "before": "2.1.0", "after": "1.26.4"}]
         assert broken.run().returncode == 0
@@ -273,3 +279,94 @@ def test_a_mend_is_refused_without_consent_and_done_with_it(
         assert broken.run().returncode == 1
     assert agent.call("propose_undo", path=path)["exit_code"] == 2
     assert agent.call("propose_remove", path=path)["exit_code"] == 2  # the assistant did not make it
+
+
+PLANTED = """#!/bin/sh
+echo "$0" >> {mark}
+exit 1
+"""
+
+
+@pytest.fixture
+def planted(tmp_path: Path) -> tuple[Path, Path]:
+    """Give a stranger's environment whose files say that the assistant made it, and the mark that its Python leaves."""
+    folder, mark = tmp_path / "cloned" / ".venv", tmp_path / "it-ran"
+    program = folder / "bin" / "python"
+    program.parent.mkdir(parents=True)
+    program.write_text(PLANTED.format(mark=mark))
+    program.chmod(0o755)
+    (folder / "pyvenv.cfg").write_text("home = /usr/bin\nversion_info = 3.12.4\n")
+    (folder.parent / "pyproject.toml").write_text("[project]\nname = 'x'\ndependencies = ['torch']\n[tool.uv]\n")
+    plan = json.loads(_assistant("plan", "--replay", RX, "--backend", "cpu", "--json"))["choice"]
+    made = {"path": str(folder), "python": str(program), "kernel": "pytorch", "packages": {"torch": "2.9.0"}}
+    (folder / "assistant-environment.json").write_text(json.dumps({"schema": 1, "plan": plan, "environment": made}))
+    return folder, mark
+
+
+def _assistant(*words: str) -> str:
+    done = subprocess.run([sys.executable, "-m", "assistant", *words], capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def test_no_program_of_a_stranger_runs_before_the_user_agrees(
+    planted: tuple[Path, Path], tmp_path: Path, connect: Callable[..., Agent]
+) -> None:
+    """Whatever the files of an environment claim, and however it is named: by folder, Python, project, or in a log."""
+    (folder, mark), env = planted, home(tmp_path, NOWHERE)
+    program, user = str(folder / "bin" / "python"), User(agrees=False)
+    agent = connect(env, user)
+    log = f'$ {program} -m pip install torch==2.6.1\n{LOG}  File "{folder}/lib/python3.12/site-packages/torch/x.py"\n'
+    causes = agent.call("diagnose", log=log)["diagnoses"]
+    ways = [f"{cause['key']}#{number}" for cause in causes for number, _ in enumerate(cause["remedies"], 1)]
+    assert ways
+    for place in (str(folder), program, str(folder.parent)):
+        for tool, arguments in (
+            ("list_environments", {"folder": place}),
+            ("check_environment", {"path": place}),
+            ("doctor", {"environment": place}),
+            ("propose_mend", {"path": place}),
+            ("propose_undo", {"path": place}),
+            ("propose_remove", {"path": place}),
+            ("propose_install", {"environment": place, "backend": "cpu"}),
+            ("plan", {"project": place}),
+            *(("propose_fix", {"log": log, "fix": way}) for way in ways),
+            *(("propose_fix", {"log": LOG, "fix": way, "environment": place}) for way in ways),
+        ):
+            answer = agent.call(tool, **arguments)
+            assert not mark.exists(), (tool, arguments, answer)
+            if tool in RUNNERS - {"propose_fix"}:
+                assert (agent.failed, answer["exit_code"]) == (True, 2), (tool, arguments, answer)
+                assert agent.call("ask_user", change=answer["change"]) == {"change": answer["change"], "agreed": False}
+                assert str(folder) in user.asked.pop()
+    assert not mark.exists()
+
+
+def test_a_strangers_environment_is_looked_at_once_the_user_agrees(
+    planted: tuple[Path, Path], tmp_path: Path, connect: Callable[..., Agent]
+) -> None:
+    """One consent counts for that environment and for no other, as long as the server runs."""
+    (folder, mark), env, user = planted, home(tmp_path, NOWHERE), User()
+    agent = connect(env, user)
+    asked = agent.call("check_environment", path=str(folder))
+    assert asked["command"] == f"assistant envs --check {folder}"
+    assert agent.agreed(asked) == {"path": str(folder), "trusted": True}
+    assert not mark.exists()
+    assert agent.call("check_environment", path=str(folder))["environment"]["light"] == "bad"
+    assert mark.exists()
+    agent.call("doctor", environment=str(folder))
+    assert len(user.asked) == 1
+    other = folder.with_name("other")
+    shutil.copytree(folder, other)
+    assert "change" in agent.call("check_environment", path=str(other))
+    assert "change" in connect(env, user).call("check_environment", path=str(folder))
+
+
+@pytest.mark.parametrize("says", ["true", "yes", 1, 1.0, ["true"], None])
+def test_only_true_is_an_agreement(
+    says: object, planted: tuple[Path, Path], tmp_path: Path, connect: Callable[..., Agent]
+) -> None:
+    """A client that answers with anything else has not asked the user what the form says."""
+    agent = connect(home(tmp_path, NOWHERE), User(says=says))
+    asked = agent.call("ask_user", change=agent.call("check_environment", path=str(planted[0]))["change"])
+    assert "consent" not in asked
+    assert agent.failed or asked["agreed"] is False

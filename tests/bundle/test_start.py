@@ -13,7 +13,7 @@ from pathlib import Path
 
 import forked
 import pytest
-from labs.conftest import sandbox
+from bubblewrap import sandbox
 
 from assistant.bundle import read_bundle
 from assistant.bundle.report import MachineReport

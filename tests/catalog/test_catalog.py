@@ -6,14 +6,14 @@ import json
 import re
 import subprocess
 import sys
+from datetime import date
 from importlib import import_module
 from importlib.resources import files
 
 import pytest
 
 from assistant.catalog import load_catalog, number
-from assistant.catalog.tables import Table, read_tables
-from assistant.model.errors import BadInput
+from assistant.catalog.tables import Table, data_files, read_tables, shipped_text
 from assistant.model.record import Record
 
 CATALOG = load_catalog()
@@ -32,7 +32,6 @@ TABLES = {
     "gpus_nvidia": "catalog.identity:CardTables",
     "indexes": "catalog.rows:IndexTables",
     "launchers": "catalog.launchers:LauncherTables",
-    "limits": "catalog.limits:LimitTables",
     "memory": "catalog.memory:MemoryTables",
     "names": "catalog.names:NameTables",
     "needs": "catalog.needs:NeedTables",
@@ -40,11 +39,9 @@ TABLES = {
     "places": "catalog.places:PlaceTables",
     "recipes": "catalog.recipes:RecipeTables",
     "rocm": "catalog.rows:RocmTables",
-    "seen": "session.seen:SeenTables",
     "support": "session.support:SupportTables",
     "systems": "catalog.rows:SystemTables",
     "torch": "catalog.rows:TorchTables",
-    "variants": "catalog.variants:VariantTables",
     "vocabulary": "catalog.vocabulary:VocabularyTables",
 }
 TELEMETRY = "telemetry"  # `host/telemetry.py` reads it without a record
@@ -151,17 +148,21 @@ def test_indexes():
     assert any(mirror.flat for mirror in CATALOG.mirrors)
 
 
-def test_a_broken_refreshed_table_is_refused_in_one_sentence():
-    """A torch table that cannot be read names itself and the fault."""
-    with pytest.raises(BadInput, match=r"refreshed torch table cannot be read"):
-        load_catalog('{"releases": 3}')
+def test_every_row_has_a_source_and_a_day():
+    """A table names where it was read and when; a row with a day of its own has one that is a day."""
+    for name in data_files():
+        for title, table in json.loads(shipped_text(name)).items():
+            days = [row["as_of"] for row in table["rows"] if isinstance(row, dict) and "as_of" in row]
+            assert table["source"], f"{name}.{title}"
+            assert table["rows"], f"{name}.{title}"
+            assert all(date.fromisoformat(day).year > 2020 for day in (table["as_of"], *days)), f"{name}.{title}"
 
 
 @pytest.mark.process
 def test_loading_leaves_the_gpu_tables_alone():
     """Planning reads its own tables, and no identity table."""
     code = (
-        "import assistant.catalog as c; c.load_catalog(); from assistant.catalog.editions import shipped_text; "
+        "import assistant.catalog as c; c.load_catalog(); from assistant.catalog.tables import shipped_text; "
         "print(shipped_text.cache_info().currsize)"
     )
     read = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from assistant.catalog import load_catalog
+from assistant.catalog import Catalog, load_catalog
 from assistant.catalog.refresh import Seen, kept, newer_than, refreshed
+from assistant.catalog.rows import TorchTables
 from assistant.model.machine import Gpu, Machine, Vendor
-from assistant.model.record import to_json
+from assistant.model.record import from_json, to_json
 from assistant.plan import make_plans
 
 KEPT = kept(load_catalog())
@@ -24,6 +25,13 @@ NEW = [
 def row(tables, version):
     """Find a release's row."""
     return next(row for row in tables.releases.rows if row.version == version)
+
+
+def with_torch(tables: TorchTables) -> Catalog:
+    """Make a catalogue with other tables of torch, which go through JSON."""
+    known = load_catalog()
+    torch = from_json(to_json(tables), TorchTables, "torch.json")
+    return Catalog(torch, known.cuda, known.rocm, known.directml, known.systems)
 
 
 def test_a_new_release_is_read_off_the_file_names():
@@ -50,7 +58,7 @@ def test_rows_that_a_refresh_does_not_change_keep_their_day():
 
 def test_a_refreshed_table_plans_the_new_release():
     """The tables go through JSON into a catalogue, and the planner uses them."""
-    catalog = load_catalog(to_json(refreshed(KEPT, NEW, {}, "2026-12-24").tables.torch))
+    catalog = with_torch(refreshed(KEPT, NEW, {}, "2026-12-24").tables.torch)
     assert catalog.newest_torch == "2.16.0"
     assert make_plans(Machine(os="linux", arch="x86_64", python="3.12"), catalog).choice.torch == "2.16.0"
 
@@ -58,7 +66,7 @@ def test_a_refreshed_table_plans_the_new_release():
 def test_a_cuda_major_without_a_driver_on_record_is_not_chosen():
     """The new release is planned with the CUDA that the driver is known to run."""
     seen = [*NEW, Seen("cu141", "torch-2.16.0+cu141-cp312-cp312-manylinux_2_28_x86_64.whl")]
-    catalog = load_catalog(to_json(refreshed(KEPT, seen, {}, "2026-12-24").tables.torch))
+    catalog = with_torch(refreshed(KEPT, seen, {}, "2026-12-24").tables.torch)
     card = Gpu(vendor=Vendor.NVIDIA, compute_capability="8.6")
     machine = Machine(os="linux", arch="x86_64", python="3.12", gpus=(card,), nvidia_driver="650.10")
     choice = make_plans(machine, catalog).choice
@@ -73,7 +81,7 @@ def test_a_variant_seen_on_its_index_is_no_longer_unsure():
     assert len(changes) == 1
     card = Gpu(vendor=Vendor.AMD, gfx="gfx1100")
     machine = Machine(os="linux", arch="x86_64", python="3.12", gpus=(card,))
-    assert make_plans(machine, load_catalog(to_json(tables))).choice.torch == "2.15.0"
+    assert make_plans(machine, with_torch(tables)).choice.torch == "2.15.0"
 
 
 def test_nothing_new_changes_nothing():

@@ -14,12 +14,10 @@ from urllib.parse import quote, unquote
 import msgspec
 import pytest
 from loopback import LoopbackIndex
-from packaging.utils import parse_wheel_filename
-from torch_wheels import add_torch, rewrite
 
 from assistant.catalog import Catalog, load_catalog
+from assistant.catalog.metadata import Metadata
 from assistant.catalog.refresh import Seen, kept, refreshed, to_read
-from assistant.catalog.wheel_facts import WheelFacts
 from assistant.host.live import LiveHost
 from assistant.install import Sources
 from assistant.model.machine import Machine
@@ -53,36 +51,28 @@ def builds(step: int) -> Iterator[dict[str, Any]]:
             yield build
 
 
-def listed(build: dict[str, Any]) -> Iterator[tuple[Seen, WheelFacts]]:
-    """Give the wheels of a build with what their small files tell."""
+def listed(build: dict[str, Any]) -> Iterator[tuple[Seen, Metadata]]:
+    """Give the wheels of a build with their metadata; the code that they hold is told by no page."""
     site, _slash, key = build["source"].partition("/")
     local = {"pytorch": f"+{key}", "amd": f"+rocm{build.get('rocm')}", "pypi": ""}[site]
-    code = build.get("code") or {}
     for platform in build["platforms"]:
         for python in build["pythons"]:
             tags = tag(python, platform, build.get("glibc", "2_28"), build.get("macos", "14_0"))
             plain = platform == "macos_arm64"
             name = f"torch-{build['torch']}{'' if plain else local}-{tags}.whl"
             source = {"pytorch": key, "amd": f"amd-index/{key}", "pypi": "pypi"}[site]
-            facts = WheelFacts(
-                name="torch",
-                version=build["torch"] + local,
-                build=build.get("build", key if site == "pytorch" else ""),
-                sm=tuple(code.get("sm", ())),
-                ptx=code.get("ptx"),
-                gfx=tuple(code.get("gfx", build.get("devices", ()))),
-            )
+            facts = Metadata(name="torch", version=build["torch"] + local)
             yield Seen("pypi" if plain else source, name, url=f"https://index.example/{name}"), facts
 
 
-def companions(step: int) -> Iterator[tuple[Seen, WheelFacts]]:
+def companions(step: int) -> Iterator[tuple[Seen, Metadata]]:
     """Give the wheels of torchvision and torchaudio on PyPI, which say what torch they go with."""
     out = {build["torch"] for build in builds(step)}
     for project in ("torchvision", "torchaudio"):
         for torch, version in YEAR[project].items():
             for python in ("312", "313", "314", "315") if torch in out else ():
                 name = f"{project}-{version}-{tag(python, 'linux_x86_64')}.whl"
-                facts = WheelFacts(name=project, version=version, requires=(f"torch=={torch}",))
+                facts = Metadata(name=project, version=version, requires=(f"torch=={torch}",))
                 yield Seen("pypi", name, url=f"https://index.example/{name}"), facts
 
 
@@ -111,7 +101,7 @@ def catalog_at(step: int) -> Catalog:
     tables = kept(before)
     facts = {one.filename: found[one] for one in to_read(tables, seen) if one in found}
     after = refreshed(tables, seen, facts, YEAR["steps"][step]["date"]).tables
-    return Catalog(after.torch, after.cuda, after.rocm, before.directml, before.systems)
+    return Catalog(after.torch, before.cuda, after.rocm, before.directml, before.systems)
 
 
 def during(steps: str, step: int) -> bool:
@@ -164,7 +154,7 @@ def untrue(step: int, catalog: Catalog) -> list[str]:
 
 @pytest.mark.parametrize("step", STEPS)
 def test_every_machine_gets_what_the_table_gives(step):
-    """No code is changed from one step to the next: what is new comes from pages and wheels alone."""
+    """No code is changed from one step to the next: what is new comes from pages and metadata alone."""
     assert missed(step, catalog_at(step)) == []
 
 
@@ -175,7 +165,7 @@ def test_nothing_false_is_said(step):
 
 
 class YearIndex(LoopbackIndex):
-    """An index with a folder for each variant, or with none; a wheel is made when somebody reads of it.
+    """An index with a folder for each variant, or with none; metadata are made when somebody reads them.
 
     `held` are the wheels by folder ("" for none) and project; `down` are the folders that answer with an error.
     """
@@ -183,15 +173,15 @@ class YearIndex(LoopbackIndex):
     def __init__(self, folder: Path) -> None:
         folder.mkdir()
         super().__init__(folder)
-        self.held: dict[str, dict[str, dict[str, WheelFacts | None]]] = {}
+        self.held: dict[str, dict[str, dict[str, Metadata | None]]] = {}
         self.down: dict[str, int] = {}
 
-    def put(self, folder: str, project: str, name: str, facts: WheelFacts | None = None) -> None:
+    def put(self, folder: str, project: str, name: str, facts: Metadata | None = None) -> None:
         """Put a wheel on a page."""
         self.held.setdefault(folder, {}).setdefault(project, {})[name] = facts
 
     def answer(self, path: str) -> tuple[int, str, bytes]:
-        """Give the list of folders, the page of a project, or a wheel."""
+        """Give the list of folders, the page of a project, or the metadata of a wheel."""
         parts = unquote(path.removeprefix("/simple")).strip("/").split("/")
         folder = parts.pop(0) if parts[0] in self.held.keys() - {""} else ""
         if status := self.down.get(folder):
@@ -202,31 +192,12 @@ class YearIndex(LoopbackIndex):
         if files is None:
             return 404, "text/plain", b"not found"
         if len(parts) > 1:
-            return 200, "application/octet-stream", self._wheel(parts[1], files[parts[1]])
+            facts = files[parts[1].removesuffix(".metadata")]
+            assert parts[1].endswith(".metadata"), f"no wheel is downloaded: {parts[1]}"
+            assert facts, f"nobody asks for what is known: {parts[1]}"
+            needs = "".join(f"Requires-Dist: {line}\n" for line in facts.requires)
+            return 200, "text/plain", f"Name: {facts.name}\nVersion: {facts.version}\n{needs}".encode()
         return 200, "text/html", "\n".join(f'<a href="{quote(name)}">{name}</a>' for name in files).encode()
-
-    def _wheel(self, name: str, facts: WheelFacts | None) -> bytes:
-        _name, version, _build, tags = parse_wheel_filename(name)
-        python, platform = name.split("-")[3], next(iter(tags)).platform
-        assert facts, f"nobody asks for what is known: {name}"
-        if facts.name != "torch":
-            return self.add(facts.name, str(version), f"py3-none-{platform}", facts.requires).read_bytes()
-        amds = "+rocm" in name and facts.build == ""
-        made = add_torch(
-            self,
-            version.public,
-            version.local or "",
-            python=python.removeprefix("cp"),
-            platform=platform,
-            sm=facts.sm,
-            ptx=facts.ptx,
-            gfx=() if amds else facts.gfx,
-            of=facts.build,
-        )
-        if amds:
-            extras = "".join(f"Provides-Extra: device-{gfx}\n" for gfx in facts.gfx).encode()
-            rewrite(made, lambda files: {at: text + extras * at.endswith("METADATA") for at, text in files.items()})
-        return made.read_bytes()
 
 
 class World(NamedTuple):
@@ -276,7 +247,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
 
 
 def at_amds(catalog: Catalog, url: str) -> Catalog:
-    """Name the address of AMD's index for ROCm 10, as an edition of the tables does."""
+    """Name the address of AMD's index for ROCm 10, as newer tables do."""
     rows = tuple(replace(row, url=url) for row in catalog.rocm.amd_indexes.rows if row.key == "rocm10")
     rocm = replace(catalog.rocm, amd_indexes=replace(catalog.rocm.amd_indexes, rows=rows))
     return Catalog(catalog.torch, catalog.cuda, rocm, catalog.directml, catalog.systems)
@@ -293,7 +264,7 @@ def unlike(unchecked: str, step: int) -> list[str]:
 
 @pytest.mark.process
 def test_the_year_over_http(world):
-    """The same from real servers: what could not be asked is told, nothing known is lost, and every wheel is read."""
+    """The same from real servers: what could not be asked is told, nothing known is lost, and all metadata are read."""
     catalog = at_amds(load_catalog(), world.amd.url)
     world.put_today(catalog)
     for step in STEPS:
@@ -302,7 +273,7 @@ def test_the_year_over_http(world):
             catalog = at_amds(catalog, world.moved.url)
         renewal = renewed(Sources(LiveHost()), catalog, YEAR["steps"][step]["date"])
         after = renewal.found.tables
-        catalog = Catalog(after.torch, after.cuda, after.rocm, catalog.directml, catalog.systems)
+        catalog = Catalog(after.torch, catalog.cuda, after.rocm, catalog.directml, catalog.systems)
         assert unlike("\n".join(map(str, renewal.listing.unchecked)), step) == []
         assert renewal.read.unread == ()
         assert (missed(step, catalog), untrue(step, catalog)) == ([], []), step

@@ -59,14 +59,10 @@ ARGUMENTS = {
     "catalog show": "support.workloads",
     "catalog check": f"--index-url {NOWHERE}",
     "catalog refresh": f"--yes --index-url {NOWHERE}",
-    "contribute": "--target {new}",
     "labs list": "",
     "labs check": "{folder}",
     "labs course": "{new} --labs unknown",
-    "labs new": "No-Key {new}",
     "labs notebooks": "{new}",
-    "labs prepare": "--shared {new} --labs unknown",
-    "labs test": "unknown",
 }
 # Commands whose JSON is the same whenever it is asked for; others tell of this machine as it is now.
 LASTING = [

@@ -118,7 +118,6 @@ class TestUv:
             "UV_DEFAULT_INDEX": "https://install.example/o'simple",
             "UV_INDEX": "https://joe:s3cret@one.example/simple https://two.example/simple",
             "UV_FIND_LINKS": "/srv/wheels,https://pages.example/links.html",
-            "UV_INDEX_STRATEGY": "unsafe-best-match",
             "UV_INSECURE_HOST": "mirror.example",
             "UV_HTTP_TIMEOUT": "60",
             "SSL_CERT_FILE": "/etc/ssl/company.pem",

@@ -22,7 +22,7 @@ from assistant.plan import make_plans
 
 MACHINES = Path(assistant.machines.__file__).parent
 CHILD = Path(__file__).with_name("pretended.py")
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.full]
 
 
 def run(python: str, *arguments: str | Path, **variables: str) -> str:
@@ -41,6 +41,7 @@ def told(request, cpu_environment):
     return request.param, json.loads(run(cpu_environment.python, CHILD, request.param))
 
 
+@pytest.mark.torch
 def test_what_crosses_is_counted_and_takes_time(told):
     """The textbook's way and the product's fallback are right on either device, and each copy really takes its time."""
     _, ways = told
@@ -51,6 +52,7 @@ def test_what_crosses_is_counted_and_takes_time(told):
     assert (ways["inverse"]["copies"], ways["inverse"]["right"]) == (0, True)
 
 
+@pytest.mark.torch
 def test_a_device_that_lacks_an_operator_refuses_it_or_pays_for_each_call(told):
     """Playing MPS it refuses, whatever the function's name; playing DirectML it pays, whatever operator is called."""
     device, ways = told
@@ -64,6 +66,7 @@ def test_a_device_that_lacks_an_operator_refuses_it_or_pays_for_each_call(told):
     assert ways["explained"]["given"] == ["aten::_linalg_solve_ex"]
 
 
+@pytest.mark.torch
 def test_a_tensor_on_the_device_behaves_like_one(told):
     """Tensors of two devices do not mix; values can be made, changed, read and shown."""
     _, ways = told
@@ -74,6 +77,7 @@ def test_a_tensor_on_the_device_behaves_like_one(told):
     assert ways["shown"]["given"] == "tensor([0.], device='pretend:0')"
 
 
+@pytest.mark.torch
 def test_a_torch_without_the_private_function_is_named(cpu_environment):
     """What the device needs of torch is private to it: without it, one sentence says from which torch on it works."""
     code = """

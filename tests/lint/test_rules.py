@@ -85,7 +85,6 @@ PRINTERS = (
     "cli/terminal.py",
     "labs/library/",
     "labs/programs/",
-    "labs/template/",
     "onnx/child.py",
     "runtime/",
     "start.py",
@@ -100,7 +99,6 @@ WRITERS = {
     "verify/child.py": "it runs in another environment, and asks the kernel to count anew",
     "labs/library/": "they run in other environments",
     "labs/programs/": "they run in other environments",
-    "labs/template/": "it runs in another process",
 }
 
 

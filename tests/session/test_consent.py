@@ -1,4 +1,4 @@
-"""No code before consent: packages without a wheel, and names that several indexes hold, by the real uv."""
+"""No code before consent, and no package from an index that was not meant: by the real uv."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from loopback import LoopbackIndex, make_wheel
 
 from assistant.catalog import load_catalog
 from assistant.detect import detect
-from assistant.host.index import DIRECT
 from assistant.host.recording import ReplayHost
 from assistant.install import Consent, Package
-from assistant.install.index_conflicts import findings, shadows, without_hash
+from assistant.install.index_findings import without_hash
 from assistant.machines import load, shipped
 from assistant.model.errors import AssistantError
 from assistant.model.event import Step
@@ -34,7 +33,6 @@ pytestmark = pytest.mark.process
 
 make = grounds.make
 Given = Callable[..., Session]
-NOWHERE = "http://127.0.0.1:9/simple"
 
 
 @pytest.fixture
@@ -193,21 +191,55 @@ def test_the_users_own_configuration_of_uv_counts(given, loopback_index, tmp_pat
     assert session.state.preview.resolution.versions["borrowed"] == "99.0"
 
 
-@pytest.mark.parametrize(("first", "second"), [("99.0", "1.0"), ("1.0", "99.0"), ("1.0", "1.0")])
-def test_a_name_in_two_indexes_is_told_and_agreed_to(given, loopback_index, other, first, second) -> None:
-    """Whichever of the two wins: index, version and rival are named, before anything is installed."""
-    loopback_index.add("corplib", first)
-    other.add("corplib", second).write_bytes(other.add("corplib", second).read_bytes() + b"\0" * 22)
+def test_a_package_comes_from_the_first_index_that_has_its_name(given, loopback_index, other) -> None:
+    """Whoever publishes a higher version of the name on a later index is not taken, and the user reads why."""
+    loopback_index.add("corplib", "99.0")
+    other.add("corplib", "1.0")
     session = given("corplib")
-    status = prepared(session)
+    assert prepared(session).phase is not Phase.FAILED
+    assert session.state.preview.resolution.versions["corplib"] == "1.0"
+    (finding,) = session.state.preview.findings
+    assert (finding.key, finding.severity) == ("several-indexes", Severity.INFO)
+    assert f"{other.url}, {loopback_index.url}. uv takes each package from the first" in str(finding.text)
+
+
+@pytest.mark.parametrize("where", ["variable", "file"])
+def test_where_the_best_version_counts_the_user_is_warned(
+    given, loopback_index, other, tmp_path, monkeypatch, where
+) -> None:
+    """By a setting of uv any of the indexes can offer the file."""
+    loopback_index.add("corplib", "99.0")
+    other.add("corplib", "1.0")
+    if where == "variable":
+        monkeypatch.setenv("UV_INDEX_STRATEGY", "unsafe-best-match")
+    elif where == "file":
+        (tmp_path / "config" / "uv").mkdir(parents=True)
+        (tmp_path / "config" / "uv" / "uv.toml").write_text('index-strategy = "unsafe-best-match"\n')
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    session = given("corplib")
+    assert prepared(session).phase is not Phase.FAILED
+    assert session.state.preview.resolution.versions["corplib"] == "99.0"
+    (finding,) = session.state.preview.findings
+    assert (finding.key, finding.severity) == ("several-indexes", Severity.WARNING)
+    assert {loopback_index.url, other.url} <= {*str(finding.text).replace(",", " ").replace(". ", " ").split()}
+
+
+def test_torchs_index_in_pips_settings_does_not_come_before_pypi(given, monkeypatch) -> None:
+    """It holds old files of packages like numpy; torch's family comes from the plan's own index anyway."""
+    monkeypatch.setenv("PIP_EXTRA_INDEX_URL", "https://download.pytorch.org/whl/cu126")
+    session = given("borrowed")
+    assert prepared(session).phase is not Phase.FAILED
+    assert session.state.preview.findings == ()
+    assert "UV_INDEX" not in session._sources.environment
+
+
+def test_what_the_first_index_lacks_is_said(given, loopback_index, other) -> None:
+    """A later index that has the version is not asked, and the sentence names the one that went first."""
+    loopback_index.add("corplib", "99.0")
+    other.add("corplib", "1.0")
+    status = prepared(given("corplib>=2"))
     assert status.phase is Phase.FAILED
-    version = "99.0" if "99.0" in {first, second} else "1.0"
-    winner, loser = (other, loopback_index) if second == "99.0" else (loopback_index, other)
-    assert f"corplib {version} would come from" in str(status.message)
-    assert winner.url in str(status.message)
-    assert loser.url in str(status.message)
-    assert f"--trust-index {winner.url}" in status.hint.params["option"] or first == second
-    assert session.state.preview is None
+    assert f"`corplib` was found on {other.url}, but not at the requested version" in str(status.message)
 
 
 def test_a_name_of_a_projects_index_does_not_come_from_elsewhere(given, loopback_index, projects) -> None:
@@ -215,9 +247,12 @@ def test_a_name_of_a_projects_index_does_not_come_from_elsewhere(given, loopback
     loopback_index.add("corplib", "99.0")
     projects.add("corplib", "1.0")
     trusting = Consent(indexes=(projects.url,))
-    status = prepared(given("corplib", indexes=(projects.url,), consent=trusting))
-    assert status.phase is Phase.FAILED
-    assert f"corplib 99.0 would come from {loopback_index.url}, but {projects.url} has" in str(status.message)
+    session = given("corplib", indexes=(projects.url,), consent=trusting)
+    assert prepared(session).phase is not Phase.FAILED
+    (package,) = (one for one in session.state.preview.resolution.packages if one.name == "corplib")
+    assert package.url.startswith(projects.url.removesuffix("simple"))
+    (finding,) = session.state.preview.findings
+    assert f"{projects.url}, {loopback_index.url}" in str(finding.text)
 
 
 def test_the_source_of_a_projects_index_is_found(given, projects, mark) -> None:
@@ -226,116 +261,6 @@ def test_the_source_of_a_projects_index_is_found(given, projects, mark) -> None:
     status = prepared(given("evil", indexes=(projects.url,)))
     assert status.phase is Phase.FAILED
     assert re.search(r"evil.* only source", str(status.message))
-
-
-def test_a_look_tells_of_it_and_asks_nothing(given, loopback_index, other) -> None:
-    """`--dry-run` shows the finding, in the preview and so in its JSON."""
-    loopback_index.add("corplib", "99.0")
-    other.add("corplib", "1.0")
-    session = given("corplib", consent=Consent(asks=False), asks=True)
-    heard = asked(session, yes=False)
-    assert prepared(session).phase is not Phase.FAILED
-    (finding,) = session.state.preview.findings
-    assert (finding.key, finding.severity) == ("name-in-several-indexes", Severity.WARNING)
-    assert f"{other.url} (1.0)" in str(finding.text)
-    assert any("corplib==1.0" in str(way.text) for way in finding.remedies)
-    assert heard == []
-
-
-@pytest.mark.parametrize("way", ["answer", "option"])
-def test_who_trusts_the_index_goes_on(given, loopback_index, other, way) -> None:
-    """By an answer to the question, or by an option that names the index."""
-    loopback_index.add("corplib", "99.0")
-    other.add("corplib", "1.0")
-    consent = Consent(indexes=(loopback_index.url,)) if way == "option" else None
-    session = given("corplib", consent=consent, asks=True)
-    heard = asked(session, yes=True)
-    assert prepared(session).phase is not Phase.FAILED
-    assert len(heard) == (way == "answer")
-    assert [finding.key for finding in session.state.preview.findings] == ["name-in-several-indexes"]
-
-
-def test_an_index_on_the_users_own_disk_is_told_and_not_asked_about(
-    given, loopback_index, tmp_path, monkeypatch
-) -> None:
-    """A name that comes from a `file:` index is a finding as any other; nobody who could not write there put it in."""
-    folder = tmp_path / "disk" / "corplib"
-    folder.mkdir(parents=True)
-    wheel = make_wheel(folder, "corplib", "99.0", "py3-none-any")
-    (folder / "index.html").write_text(f'<a href="{wheel.name}">{wheel.name}</a>')
-    monkeypatch.setenv("PIP_EXTRA_INDEX_URL", folder.parent.as_uri())
-    loopback_index.add("corplib", "1.0")
-    session = given("corplib", asks=True)
-    heard = asked(session, yes=False)
-    assert prepared(session).phase is not Phase.FAILED
-    told = {finding.key: str(finding.text) for finding in session.state.preview.findings}
-    assert f"corplib 99.0 would come from {folder.parent.as_uri()}" in told["name-in-several-indexes"]
-    assert heard == []
-
-
-def test_a_mirror_is_no_rival(given, loopback_index, other) -> None:
-    """The same files on both are fine and silent, also where the mirror lacks the newest."""
-    for index in (loopback_index, other):
-        index.add("corplib", "1.0")
-    (other.folder / "corplib" / "corplib-1.0-py3-none-any.whl").write_bytes(
-        (loopback_index.folder / "corplib" / "corplib-1.0-py3-none-any.whl").read_bytes()
-    )
-    loopback_index.add("corplib", "2.0")
-    session = given("corplib")
-    assert prepared(session).phase is not Phase.FAILED
-    assert session.state.preview.findings == ()
-
-
-def test_two_parts_of_one_index_are_no_rivals(loopback_index, other, tmp_path) -> None:
-    """Mirrors with different files each belong together where the whole index beside them holds both files."""
-    (tmp_path / "part").mkdir()
-    part = LoopbackIndex(tmp_path / "part")
-    for version, index in (("1.0", other), ("2.0", part)):
-        wheel = index.add("corplib", version)
-        (loopback_index.folder / "corplib").mkdir(exist_ok=True)
-        (loopback_index.folder / "corplib" / wheel.name).write_bytes(wheel.read_bytes())
-    package = Package(name="corplib", version="2.0", url=f"{part.url}/corplib/corplib-2.0-py3-none-any.whl")
-    try:
-        assert shadows([package], [loopback_index.url, other.url, part.url], None, DIRECT).found == ()
-        assert len(shadows([package], [other.url, part.url], None, DIRECT).found) == 1
-    finally:
-        part.close()
-
-
-def test_an_index_that_cannot_be_asked_is_not_taken_for_empty(loopback_index) -> None:
-    """It is told as unknown, with the reason."""
-    wheel = loopback_index.add("corplib", "1.0")
-    package = Package(name="corplib", version="1.0", url=f"{loopback_index.url}/corplib/{wheel.name}")
-    (finding,) = findings(shadows([package], [loopback_index.url, NOWHERE], None, DIRECT))
-    assert finding.key == "index-not-asked"
-    assert NOWHERE in str(finding.text)
-
-
-def test_files_without_hashes_are_no_proof_of_a_mirror(loopback_index, other) -> None:
-    """The same name says nothing of the content; the address tells which of the two is taken."""
-    wheels = [index.add("corplib", "1.0") for index in (loopback_index, other)]
-    loopback_index.trouble["corplib"] = other.trouble["corplib"] = "bare"
-    package = Package(name="corplib", version="1.0", url=f"{other.url}/corplib/{wheels[0].name}")
-    (shadow,) = shadows([package], [loopback_index.url, other.url], None, DIRECT).found
-    assert (shadow.taken, list(shadow.others)) == (other.url, [loopback_index.url])
-
-
-def test_torchs_own_index_is_no_rival_for_its_family(loopback_index, other) -> None:
-    """Pip asks it for everything: torch comes from there on purpose, and any other name is told."""
-    for index, name in itertools.product((loopback_index, other), ("torch", "numpy")):
-        index.add(name, "1.0" if index is loopback_index else "1.0+cpu")
-    packages = [
-        Package(name=name, version="1.0+cpu", url=f"{other.url}/{name}/{name}-1.0%2Bcpu-py3-none-any.whl")
-        for name in ("torch", "numpy")
-    ]
-    told = shadows(packages, [loopback_index.url, other.url], other.url, DIRECT).found
-    assert [one.name for one in told] == ["numpy"]
-
-
-def test_with_one_index_nobody_is_asked(loopback_index) -> None:
-    """A name has no rival there."""
-    shadows([Package(name="corplib", version="1.0", url="x")], [loopback_index.url], None, DIRECT)
-    assert loopback_index.requests == []
 
 
 def test_a_file_without_a_hash_is_named() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import forked
 import pytest
 
-from assistant.catalog.editions import MANIFEST, editions, look_again, refreshed_folder
+from assistant.catalog.tables import refreshed_file, user_tables
 from assistant.cli.inputs import write_file
 from assistant.host.files import STATE_LIMIT
 from assistant.model.errors import WorkFailed
@@ -171,11 +171,11 @@ def test_whatever_lies_in_place_of_refreshed_tables_is_passed_over(
 ):
     """Plans rest on the shipped tables then, and a sentence says so."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    refreshed_folder().mkdir(parents=True)
-    plant(refreshed_folder() / MANIFEST)
-    look_again()
-    assert "passed over" in str(editions().remark)
-    look_again()
+    refreshed_file().parent.mkdir(parents=True)
+    plant(refreshed_file())
+    user_tables.cache_clear()
+    assert "are not used" in str(user_tables().remark)
+    user_tables.cache_clear()
 
 
 @posix

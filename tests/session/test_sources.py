@@ -199,7 +199,7 @@ def test_a_projects_index_that_the_settings_name_is_asked_once_with_its_password
     """It is the user's own; a second one without the password would only refuse to answer."""
     sources = Sources(host_with(f"global.extra-index-url='{SECRET}'"))
     plan = project_plan(f"{COMPANY}/", "https://download.pytorch.org/whl/cu126", "https://other.example/simple")
-    assert sources.consulted(plan) == ("", SECRET, "https://other.example/simple")
+    assert sources.consulted(plan) == (SECRET, "https://other.example/simple", "")
     variables = sources.environment_for(plan)
     assert variables["UV_INDEX"] == f"{SECRET} https://other.example/simple"
     assert set(sources.trusted) == {COMPANY}
@@ -211,9 +211,6 @@ def test_indexes_of_uvs_settings_are_the_users_own_as_well():
     assert set(sources.trusted) == {COMPANY}
 
 
-@pytest.mark.parametrize("strategy", ["", "first-index"])
-def test_a_projects_index_does_not_change_how_the_user_lets_uv_choose(strategy):
-    """Its first-index guards against names that two indexes hold; as by pip it chooses where nothing is set."""
-    host = host_with("", **({"UV_INDEX_STRATEGY": strategy} if strategy else {}))
-    variables = Sources(host).environment_for(project_plan(COMPANY))
-    assert variables.get("UV_INDEX_STRATEGY", strategy) == (strategy or "unsafe-best-match")
+def test_a_projects_index_does_not_change_how_the_user_lets_uv_choose():
+    """The first index that has a name is the only one asked for it; the user alone may set something else."""
+    assert "UV_INDEX_STRATEGY" not in Sources(host_with("")).environment_for(project_plan(COMPANY))

@@ -32,7 +32,6 @@ from assistant.session.state import (
     Diagnosed,
     Exported,
     Installed,
-    Issue,
     Mended,
     Outcome,
     Page,
@@ -247,9 +246,7 @@ def test_each_result_fills_its_fields() -> None:
     found = Finding(key="slow", severity=Severity.INFO, text="slow")
     ends = {
         Task.VERIFY: VERIFIED,
-        Task.DIAGNOSE: Diagnosed(
-            findings=(found,), source=Source(elsewhere=True), issues=(Issue(project="?", address="", text=""),)
-        ),
+        Task.DIAGNOSE: Diagnosed(findings=(found,), source=Source(elsewhere=True), markdown="?"),
         Task.MEND: Mended(way="slow#1", outcome=Outcome.FIXED),
         Task.EXPORT: Exported(files=("/out/report.md",)),
     }
@@ -260,10 +257,10 @@ def test_each_result_fills_its_fields() -> None:
         PREVIEW,
     )
     assert (state.environment, state.report, state.proof) == (MADE, VERIFIED.report, None)
-    assert (state.findings, state.source.elsewhere, state.issues) == (
+    assert (state.findings, state.source.elsewhere, state.markdown) == (
         (found,),
         True,
-        (Issue(project="?", address="", text=""),),
+        "?",
     )
     assert (state.mended, state.exported) == ({"slow#1": ends[Task.MEND]}, ("/out/report.md",))
     again = after(*done(Task.INSTALL, Installed(environment=MADE, proof=VERIFIED.report)), state=state)

@@ -1,21 +1,18 @@
-"""The tables renewed from real indexes on loopback, whose small wheels tell of themselves what real ones do."""
+"""The tables renewed from real indexes on loopback: their pages, and the metadata of their wheels."""
 
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from loopback import LoopbackIndex
-from torch_wheels import ARM, LINUX, WINDOWS, add_torch, rewrite
+from torch_wheels import ARM, LINUX, WINDOWS, add_torch
 
 from assistant.catalog import Catalog, load_catalog
 from assistant.catalog.refresh import Kept
-from assistant.catalog.rows import AmdTarget, CudaCode, RocmCode
 from assistant.host.live import LiveHost
-from assistant.host.remote_wheel import BUDGET
 from assistant.install import Sources
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.record import replace
@@ -55,79 +52,51 @@ class World:
 
 def catalog_of(tables: Kept, before: Catalog) -> Catalog:
     """Make a catalogue of refreshed tables."""
-    return Catalog(tables.torch, tables.cuda, tables.rocm, before.directml, before.systems)
+    return Catalog(tables.torch, before.cuda, tables.rocm, before.directml, before.systems)
 
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     """Give a world whose indexes hold what the tables end with."""
     world = World(tmp_path, monkeypatch)
-    add_torch(world.own, "2.15.0", "cu132", sm=(75, 80, 86, 90, 100, 120))
-    add_torch(world.pypi, "2.15.0", of="cu132", sm=(75, 80, 86, 90, 100, 120))
+    add_torch(world.own, "2.15.0", "cu132")
+    add_torch(world.pypi, "2.15.0")
     yield world
     for index in (world.own, world.pypi):
         index.close()
 
 
-def rows(renewal: Renewal, variant: str) -> list[CudaCode | RocmCode]:
-    """Return the code rows of a variant."""
-    tables = renewal.found.tables
-    return [row for row in (*tables.cuda.code.rows, *tables.rocm.code.rows) if row.variant == variant]
-
-
 def test_indexes_that_hold_what_is_known_change_nothing(world):
-    """No wheel is read, nothing would be written."""
+    """No metadata are read, nothing would be written."""
     renewal = world.renew()
     assert renewal.found.changed == {}
-    assert renewal.read.sizes == {}
+    assert not any(path.endswith(".metadata") for path in (*world.own.requests, *world.pypi.requests))
     assert [one.status for one in renewal.listing.answers] == ["ok", "ok"]
 
 
-def test_a_new_cuda_and_a_new_rocm_major_are_known_without_code(world):
-    """Their targets come from the wheels, at most a megabyte of each, and the planner takes them."""
-    add_torch(world.own, "2.16.0", "cu135", sm=(80, 86, 90, 100, 120), ptx=120, more=2_000)
-    add_torch(world.own, "2.16.0", "cu135", platform=WINDOWS, python="313", sm=(80, 90, 120))
-    add_torch(world.own, "2.16.0", "rocm11.0", gfx=("gfx942", "gfx1100", "gfx1201", "gfx1250"), more=2_000)
-    add_torch(world.own, "2.16.0", "cpu")
-    add_torch(world.pypi, "2.16.0", of="cu135", sm=(80, 86, 90, 100, 120), ptx=120, requires=("triton==3.10.0",))
-    add_torch(world.pypi, "2.16.0", of="cpu", platform=ARM)
-    world.pypi.add("torchvision", "0.31.0", "py3-none-manylinux_2_28_x86_64", requires=("torch>=2.16",))
+def test_a_new_release_is_known_with_its_builds_and_its_pairs(world):
+    """Builds come from pages, pairs from metadata; the code of a build is assumed as in the one before."""
+    for build, platform in (("cu135", LINUX), ("cu135", WINDOWS), ("rocm11.0", LINUX), ("cpu", LINUX)):
+        add_torch(world.own, "2.16.0", build, platform=platform)
+    add_torch(world.pypi, "2.16.0", requires=("triton==3.10.0",))
+    add_torch(world.pypi, "2.16.0", platform=ARM)
+    world.pypi.add("torchvision", "0.31.0", f"cp312-cp312-{LINUX}", requires=("torch>=2.16",))
     renewal = world.renew()
     assert not renewal.read.unread
-    assert all(0 < count <= BUDGET for count in renewal.read.sizes.values())
-    assert [(row.platform, row.sm, row.ptx) for row in rows(renewal, "cu135")] == [
-        ("linux_x86_64", (80, 86, 90, 100, 120), 120),
-        ("windows_amd64", (80, 90, 120), None),
-    ]
-    assert [row.gfx for row in rows(renewal, "rocm11.0")] == [("gfx942", "gfx1100", "gfx1201", "gfx1250")]
+    assert not any(path.endswith(".whl") for path in (*world.own.requests, *world.pypi.requests))
     release = world.catalog.release("2.16.0")
-    assert release.pypi == {"linux_x86_64": "cu135", "linux_aarch64": "cpu"}
+    assert release.variants["linux_x86_64"] == ("cu135", "rocm11.0", "cpu")
     assert release.torchvision == ("0.31.0",)
     triton = next(row for row in renewal.found.tables.companions.companions.rows if row.name == "triton")
     assert (triton.ranges[-1].versions, triton.ranges[-1].torch) == ("==3.10.0", ("==2.16.0",))
-    assert set(renewal.found.changed) == {"torch", "cuda", "rocm", "companions"}
+    assert set(renewal.found.changed) == {"torch", "companions"}
     choice = make_plans(RTX, world.catalog).choice
     assert (choice.torch, choice.variant) == ("2.16.0", "cu135")
-    amd = Machine(os="linux", arch="x86_64", glibc="2.39", python="3.12", gpus=(Gpu(vendor=Vendor.AMD, gfx="gfx1250"),))
-    assert make_plans(amd, world.catalog).choice.variant == "rocm11.0"
-
-
-def test_a_dropped_architecture_is_known_by_its_wheel(world):
-    """The change names it, and cards of it keep the release before."""
-    add_torch(world.own, "2.16.0", "cu132", sm=(80, 86, 90, 100, 120))
-    add_torch(world.own, "2.16.0", "cpu")
-    changes = [str(one) for one in world.renew().found.changes]
-    assert any("no longer for sm_75" in one for one in changes)
-    t4 = Machine(
-        os="linux",
-        arch="x86_64",
-        glibc="2.39",
-        python="3.12",
-        nvidia_driver="650.10",
-        gpus=(Gpu(vendor=Vendor.NVIDIA, name="T4", compute_capability="7.5"),),
-    )
-    assert make_plans(t4, world.catalog).choice.torch == "2.15.0"
-    assert make_plans(RTX, world.catalog).choice.torch == "2.16.0"
+    assert any("is assumed to hold code for" in str(reason) for reason in choice.reasons)
+    amd = Machine(os="linux", arch="x86_64", glibc="2.39", python="3.12", gpus=(Gpu(vendor=Vendor.AMD, gfx="gfx1100"),))
+    choice = make_plans(amd, world.catalog).choice
+    assert choice.variant == "rocm11.0"
+    assert any("is assumed to hold code for" in str(reason) for reason in choice.reasons)
 
 
 def test_a_patch_of_an_old_line_is_known(world):
@@ -135,18 +104,10 @@ def test_a_patch_of_an_old_line_is_known(world):
     add_torch(world.own, "2.14.2", "cu126")
     renewal = world.renew()
     assert [str(one) for one in renewal.found.changes] == ["torch 2.14.2 is new: cu126."]
-    assert renewal.read.sizes == {}  # the row of cu126 reaches to 2.14
     release = world.catalog.release("2.14.2")
     assert (release.glibc, release.macos) == ({"linux": "2.28"}, world.catalog.release("2.14.1").macos)
     assert release.pypi == {}  # PyPI answered, and does not hold it
     assert world.catalog.newest_torch == "2.15.0"
-
-
-def test_a_line_that_goes_on_as_before_extends_its_row(world):
-    """No second row for the same code."""
-    add_torch(world.own, "2.16.0", "cu132", sm=(75, 80, 86, 90, 100, 120))
-    row = next(row for row in rows(world.renew(), "cu132") if row.last == "2.16")
-    assert (row.platform, row.first) == (LINUX.removeprefix("many").replace("linux_2_28", "linux"), "2.12")
 
 
 @pytest.mark.parametrize("trouble", [503, "stall", "page"])
@@ -154,8 +115,8 @@ def test_an_index_that_is_down_takes_nothing_away(world, monkeypatch, trouble):
     """What the other one lists is taken over; the one that is down is named, and asked again the next time."""
     if trouble == "stall":
         monkeypatch.setattr("assistant.session.upkeep.LIST_SECONDS", 5.0)
-    add_torch(world.own, "2.16.0", "cu132", sm=(90,))
-    add_torch(world.pypi, "2.16.0", of="cu132", sm=(75, 90))
+    add_torch(world.own, "2.16.0", "cu132")
+    add_torch(world.pypi, "2.16.0")
     before = world.catalog
     world.own.trouble["torch"] = trouble
     renewal = world.renew()
@@ -170,27 +131,39 @@ def test_an_index_that_is_down_takes_nothing_away(world, monkeypatch, trouble):
     assert world.catalog.release("2.16.0").variants["linux_x86_64"] == ("cu132",)
 
 
-def test_a_wheel_that_cannot_be_read_leaves_its_code_unknown(world):
-    """The release is there, its code assumed as before; the next refresh tries again."""
-    add_torch(world.own, "2.16.0", "cu132", sm=(90,), more=9_000)
-    world.own.parts = "whole"
-    renewal = world.renew()
-    (sentence,) = renewal.read.unread
-    assert "torch-2.16.0+cu132" in str(sentence)
-    assert "does not serve parts" in str(sentence)
-    (wheel,) = [one for one in world.catalog.wheels("linux_x86_64", "312", "cu132") if one.version == "2.16.0"]
-    assert wheel.assumed
-    world.own.parts = "served"
-    assert rows(world.renew(), "cu132")[-1].sm == (90,)
+def test_metadata_that_cannot_be_had_leave_the_pair_unknown(world, monkeypatch):
+    """The release is there; the next refresh tries again."""
+    add_torch(world.own, "2.16.0", "cpu")
+    world.pypi.add("torchvision", "0.31.0", f"cp312-cp312-{LINUX}", requires=("torch==2.16.0",))
+    answer = world.pypi.answer
+
+    def without(path: str) -> tuple[int, str, bytes]:
+        return (404, "text/plain", b"") if path.endswith(".metadata") else answer(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.pypi, "answer", without)
+        (sentence,) = world.renew().read.unread
+    assert "torchvision-0.31.0" in str(sentence)
+    assert "HTTP 404" in str(sentence)
+    assert world.catalog.release("2.16.0").torchvision == ()
+    world.renew()
+    assert world.catalog.release("2.16.0").torchvision == ("0.31.0",)
 
 
-def test_a_wheel_of_another_name_tells_nothing(world):
-    """What is inside decides, not what its name says."""
-    wheel = add_torch(world.own, "2.17.0", "cu132", sm=(90,))
-    wheel.rename(wheel.with_name(wheel.name.replace("2.17", "2.16")))
-    renewal = world.renew()
-    assert "not what its name says" in str(renewal.read.unread[0])
-    assert rows(renewal, "cu132") == [row for row in load_catalog().cuda.code.rows if row.variant == "cu132"]
+@pytest.mark.parametrize("content", [b"Name: torchvision\nVersion: 0.30.9\n", b"\xff\x00", b"x" * (2 << 20)])
+def test_metadata_of_something_else_tell_nothing(world, monkeypatch, content):
+    """What they say must fit the file's name, and be no more than metadata are."""
+    add_torch(world.own, "2.16.0", "cpu")
+    world.pypi.add("torchvision", "0.31.0", f"cp312-cp312-{LINUX}", requires=("torch==2.16.0",))
+    answer = world.pypi.answer
+
+    def other(path: str) -> tuple[int, str, bytes]:
+        return (200, "text/plain", content) if path.endswith(".metadata") else answer(path)
+
+    monkeypatch.setattr(world.pypi, "answer", other)
+    (sentence,) = world.renew().read.unread
+    assert "torchvision-0.31.0" in str(sentence)
+    assert world.catalog.release("2.16.0").torchvision == ()
 
 
 def test_variants_are_found_where_each_has_a_folder(world, tmp_path, monkeypatch):
@@ -198,23 +171,18 @@ def test_variants_are_found_where_each_has_a_folder(world, tmp_path, monkeypatch
     folders = tmp_path / "by-variant"
     folders.mkdir()
     index = LoopbackIndex(folders)
-    add_torch(index, "2.16.0", "cu137", sm=(90, 120))
-    files = folders / "torch"
+    add_torch(index, "2.16.0", "cu137")
     page = "".join(f'<a href="{name}/">{name}/</a>' for name in ("cu137", "lost+found", "torch_stable.html"))
     answers = {"/simple/": page, "/simple/cu137/torch/": index.answer("/simple/torch/")[2].decode()}
 
     def answer(path: str) -> tuple[int, str, bytes]:
-        if path in answers:
-            return 200, "text/html", answers[path].encode()
-        file = files / path.rpartition("/")[2].replace("%2B", "+")
-        return (200, "application/octet-stream", file.read_bytes()) if file.is_file() else (404, "text/plain", b"")
+        return (200, "text/html", answers[path].encode()) if path in answers else (404, "text/plain", b"")
 
     monkeypatch.setattr(index, "answer", answer)
     world.own.close()
     world.own = index
     renewal = world.renew()
     assert world.catalog.release("2.16.0").variants == {"linux_x86_64": ("cu137",)}
-    assert [row.sm for row in rows(renewal, "cu137")] == [(90, 120)]
     assert not renewal.listing.unchecked
 
 
@@ -239,7 +207,7 @@ def test_pairs_come_from_metadata(world):
 
 def test_a_look_reads_no_wheel(world):
     """`catalog check` names what is new from the indexes' pages alone."""
-    add_torch(world.own, "2.16.0", "cu135", sm=(90,))
+    add_torch(world.own, "2.16.0", "cu135")
     renewal = looked_over(world.sources, world.catalog, TODAY)
     assert [str(one) for one in renewal.found.changes] == ["torch 2.16.0 is new: cu135."]
     assert not any(path.endswith(".whl") for path in (*world.own.requests, *world.pypi.requests))
@@ -247,7 +215,7 @@ def test_a_look_reads_no_wheel(world):
 
 def test_refreshed_tables_are_read_again(world):
     """What is written can be read: every table goes through JSON."""
-    add_torch(world.own, "2.16.0", "cu135", sm=(90,))
+    add_torch(world.own, "2.16.0", "cu135")
     import msgspec  # noqa: PLC0415 - for this one test
 
     for table in world.renew().found.changed.values():
@@ -255,7 +223,7 @@ def test_refreshed_tables_are_read_again(world):
 
 
 def test_amds_own_indexes_are_asked(world, tmp_path, monkeypatch):
-    """A new ROCm for a known torch is a release; a target that its metadata names for the first time is served."""
+    """A new ROCm for a known torch is a release."""
     (tmp_path / "amd").mkdir()
     amd = LoopbackIndex(tmp_path / "amd")
     tables = world.catalog.rocm
@@ -264,18 +232,13 @@ def test_amds_own_indexes_are_asked(world, tmp_path, monkeypatch):
     )
     known, rocm = world.catalog, replace(tables, amd_indexes=replace(tables.amd_indexes, rows=indexes))
     world.catalog = Catalog(known.torch, known.cuda, rocm, known.directml, known.systems)
-    wheel = add_torch(amd, "2.15.0", "rocm10.2.0")
+    add_torch(amd, "2.15.0", "rocm10.2.0")
     add_torch(amd, "2.15.0", "rocm10.2.0", platform=WINDOWS)
-    with zipfile.ZipFile(wheel) as read:
-        (name,) = [one for one in read.namelist() if one.endswith("METADATA")]
-    extras = b"Provides-Extra: device-gfx1250\nProvides-Extra: device-gfx1100\nProvides-Extra: opt-einsum\n"
-    rewrite(wheel, lambda files: {**files, name: files[name] + extras})
     monkeypatch.setattr(Catalog, "index_url", lambda _self, _variant, _torch="": world.own.url)
     renewal = renewed(Sources(LiveHost()), world.catalog, TODAY)
     after = renewal.found.tables.rocm
     new = after.amd_releases.rows[-1]
     assert (new.torch, new.rocm, new.index, new.systems) == ("2.15.0", "10.2.0", "rocm10", ("linux", "windows"))
-    assert after.amd_targets.rows[-1] == AmdTarget(gfx="gfx1250", systems=("linux",))
     assert set(renewal.found.changed) == {"rocm"}
     assert [one.status for one in renewal.listing.answers].count("ok") == len(renewal.listing.answers)
     amd.trouble["torch"] = 503

@@ -112,10 +112,8 @@ def test_the_wheel_holds_every_notebook_and_its_types(wheel):
         assert set(NOTEBOOKS) <= inside
         assert files.read("assistant/notebooks/setup.ipynb") == (ROOT / "notebooks" / "setup.ipynb").read_bytes()
         assert "assistant/py.typed" in files.namelist()
-        assert "assistant/labs/library/wrong-hash/scene.py" in files.namelist()
-        assert [name for name in files.namelist() if name.endswith("ways.toml")] == [
-            "assistant/labs/template/ways.toml"
-        ]
+        assert "assistant/labs/library/render-group/scene.py" in files.namelist()
+        assert not [name for name in files.namelist() if name.endswith("ways.toml")]  # the answers
 
 
 def test_the_core_is_small(core):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import forked
 import pytest
-from labs.conftest import sandbox
+from bubblewrap import sandbox
 from windows.wine import Done, Wine, as_windows
 
 from assistant.bundle.report import MachineReport

@@ -1,1 +1,1 @@
-"""A course for nbgrader: its folder is written here, and its notebooks are graded by replaying the labs' journals."""
+"""A course for nbgrader: its folder is written here, and its notebooks are graded by the labs' journals."""

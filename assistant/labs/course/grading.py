@@ -1,8 +1,8 @@
 """How nbgrader collects and grades the labs: its settings name these classes, and it imports them.
 
 nbgrader grades a notebook by running its cells with the teacher's rights, and then reads what the locked cell printed.
-Here no cell is run: what each lab's journal says is done again in a sandbox, by the function that `assistant labs check
---run` calls, and the points go where nbgrader looks for them.
+Here no cell is run: the points follow from the journal that each lab's last check has left in the notebook, by the
+function that `assistant labs check` calls, and go where nbgrader looks for them.
 """
 
 from __future__ import annotations
@@ -15,21 +15,14 @@ from nbformat import NotebookNode
 from nbgrader.exchange.default import ExchangeCollect
 from nbgrader.preprocessors import NbGraderPreprocessor
 from nbgrader.utils import ignore_patterns, is_grade
-from traitlets import Bool, Unicode
 
 from assistant.i18n import Text, render, say, sentences
 from assistant.labs.course.writing import lab_of
-from assistant.labs.grade import Grade
-from assistant.labs.replay import Rules, grade_notebook
-from assistant.labs.shared import shared
+from assistant.labs.grade import Grade, grade_notebook
 
 
 class GradeLabs(NbGraderPreprocessor):  # type: ignore[misc]  # the library has no types
     """Put the points of each lab below its locked cell, in place of running the notebook."""
-
-    network = Bool(default_value=False, help="Let what learners typed reach the network.").tag(config=True)
-    index = Unicode("", help="An address or a folder from which alone packages are taken.").tag(config=True)
-    trusted = Bool(default_value=False, help="Use no sandbox: learners can do what you can.").tag(config=True)
 
     def preprocess(self, notebook: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:  # noqa: ANN401 - nbconvert's
         """Grade the notebook as it was handed in: nbgrader has cleared the outputs of this copy."""
@@ -37,10 +30,7 @@ class GradeLabs(NbGraderPreprocessor):  # type: ignore[misc]  # the library has 
         course = self.parent.parent.coursedir
         folder = course.format_path(course.submitted_directory, handed_in["student"], handed_in["assignment"])
         path = Path(folder, f"{handed_in['notebook']}.ipynb")
-        rules = Rules(trusted=self.trusted, network=self.network, source=self.index)
-        if not (self.network or self.index or shared()):
-            self.log.warning(say("Labs that install packages cannot be solved without the network."))
-        grades = {grade.lab: grade for grade in grade_notebook(path, handed_in["student"], rules)}
+        grades = {grade.lab: grade for grade in grade_notebook(path, handed_in["student"])}
         for cell in notebook.cells:
             if cell.cell_type == "code":
                 cell.outputs = _shown(grades.get(lab_of(cell))) if is_grade(cell) else []

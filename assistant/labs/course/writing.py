@@ -69,7 +69,7 @@ def lab_of(cell: Any) -> str:  # noqa: ANN401 - nbformat has no types
 def source_notebook(key: str) -> str:
     """Return the notebook of a lab for nbgrader's `source`: its check is a locked cell worth the lab's points.
 
-    On JupyterHub the account's name, by which the notebook is handed in, draws the variant of the lab.
+    On JupyterHub the learner is the account, by whose name the notebook is handed in.
     """
     notebook = notebook_of(key)
     for cell in notebook.cells:

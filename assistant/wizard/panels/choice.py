@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assistant.i18n import Text, as_typed, say, sentences
+from assistant.i18n import Text, say, sentences
 from assistant.install import FOREIGN_PIP
 from assistant.markup import Markup, joined, tag
 from assistant.model.event import Step
@@ -10,7 +10,6 @@ from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Plan, Planning
 from assistant.plan import card_name
-from assistant.session.seen import seen
 from assistant.session.state import State
 from assistant.views import plan_rows, plan_title, rejected_name
 from assistant.wizard import html
@@ -89,11 +88,10 @@ def _what_helps(finding: Finding) -> Markup:
 
 
 def draw_why(state: State, planning: Planning, plan: Plan) -> Markup:
-    """Show the reasons for a plan, where it was seen to work, what it brings, what else there is, and the machine."""
-    shown = seen(state.detection.machine, plan) if state.detection else None
+    """Show the reasons for a plan, what it brings, what else there is, and the machine."""
     return joined(
         [
-            html.bullets((*plan.reasons, *((as_typed(shown.text),) if shown else ())), "next"),
+            html.bullets(plan.reasons, "next"),
             html.section(say("What will be installed"), html.table(plan_rows(plan))),
             html.section(say("The alternatives"), _alternatives(planning, plan)),
             html.section(say("The machine"), draw_machine(state)),

@@ -3,16 +3,25 @@
 from assistant.labs.scene import Outcome, Scene
 from assistant.labs.wheels import file_of, wheel
 
+OLD, NEW = "2.12.0", "2.13.0"
+PACKAGES = [  # with their versions and what they want
+    ("torch", OLD, []),
+    ("torch", NEW, []),
+    ("torchvision", "0.27.0", [f"torch=={OLD}"]),
+    ("torchvision", "0.28.0", [f"torch=={NEW}"]),
+    ("lab-detector", "1.0", [f"torch=={OLD}", "torchvision"]),
+]
+
 
 def breaks(scene: Scene) -> None:
     """Make the wheels, install the newest pair, then a program that wants the release before."""
-    for name, version, needs in _packages(scene):
+    for name, version, needs in PACKAGES:
         content = wheel(name, version, _files(name, version), requires=needs)
         scene.write(f"wheels/{file_of(name, version)}", content)
     scene.venv()
     own = ("--no-index", "--find-links", str(scene.folder / "wheels"))
     scene.install(*own, "torch", "torchvision")
-    scene.install(*own, "--no-deps", f"torch=={scene.values['old']}", "lab-detector")
+    scene.install(*own, "--no-deps", f"torch=={OLD}", "lab-detector")
 
 
 def symptom(scene: Scene) -> Outcome:
@@ -22,22 +31,9 @@ def symptom(scene: Scene) -> Outcome:
 
 def fault(scene: Scene) -> str:
     """Want the three packages, one of the releases that there are of each, and nothing that does not fit."""
-    found = {name for name, version, _ in _packages(scene) if scene.consists_of(name, _files(name, version))}
-    lacking = {name for name, *_ in _packages(scene)} - found
+    found = {name for name, version, _ in PACKAGES if scene.consists_of(name, _files(name, version))}
+    lacking = {name for name, *_ in PACKAGES} - found
     return scene.wrong("lacking", name=min(lacking)) if lacking else scene.fails(symptom(scene))
-
-
-def _packages(scene: Scene) -> list[tuple[str, str, list[str]]]:
-    """Return each package with its version and what it wants."""
-    first, second = scene.values["old"], scene.values["new"]
-    companion = [scene.values["old_vision"], scene.values["new_vision"]]
-    return [
-        ("torch", first, []),
-        ("torch", second, []),
-        ("torchvision", companion[0], [f"torch=={first}"]),
-        ("torchvision", companion[1], [f"torch=={second}"]),
-        ("lab-detector", "1.0", [f"torch=={first}", "torchvision"]),
-    ]
 
 
 def _files(name: str, version: str) -> dict[str, str]:

@@ -5,6 +5,7 @@ import sys
 
 from assistant.labs.scene import Outcome, Scene
 
+GID, GID_IN_IMAGE = 992, 109  # of the group render
 COMPOSE = """services:
   train:
     image: lab/pytorch-rocm
@@ -17,10 +18,9 @@ COMPOSE = """services:
 
 def breaks(scene: Scene) -> None:
     """Write what the host has, what the image knows of groups, and the file that starts the container."""
-    gid, inside = int(scene.values["gid"]), int(scene.values["inside"])
-    devices = {"/dev/kfd": ["root", gid, "0660"], "/dev/dri/renderD128": ["root", gid, "0660"]}
-    scene.write("host.json", json.dumps({"devices": devices, "groups": {"video": 44, "render": gid}}, indent=2))
-    image = {"root": 0, "video": 44, "render": inside, "user": 1000}
+    devices = {"/dev/kfd": ["root", GID, "0660"], "/dev/dri/renderD128": ["root", GID, "0660"]}
+    scene.write("host.json", json.dumps({"devices": devices, "groups": {"video": 44, "render": GID}}, indent=2))
+    image = {"root": 0, "video": 44, "render": GID_IN_IMAGE, "user": 1000}
     scene.write("image.group", "".join(f"{name}:x:{number}:\n" for name, number in image.items()))
     scene.write("compose.yaml", COMPOSE)
 
