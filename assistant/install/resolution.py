@@ -25,7 +25,7 @@ from assistant.model.record import replace
 
 
 class Unsolved(WorkFailed):
-    """No wheels were found that fit; `need` is the requirement that nothing was found for, None where none was named.
+    """No wheels were found that fit.
 
     `reason` holds the resolver's own words; `unreachable` says that an index could not be reached, `address` at which
     address, as far as the resolver says so; `family` names the packages of torch's family that stand in the reason.
@@ -37,13 +37,12 @@ class Unsolved(WorkFailed):
         *,
         hint: Message,
         reason: str = "",
-        need: Requirement | None = None,
         unreachable: bool = False,
         address: str = "",
         family: frozenset[str] = frozenset(),
     ) -> None:
         super().__init__(message.format(reason=reason), hint=hint)
-        self.reason, self.need, self.family = reason, need, family
+        self.reason, self.family = reason, family
         self.unreachable, self.address = unreachable, address
 
 
@@ -86,7 +85,17 @@ def resolve(
     """
     check_plan(plan)
     with scratch() as (folder, lock):
-        found = _solved_with_family(plan, dataclasses.replace(installer, lock=lock), folder, keep or {}, locked or {})
+        try:
+            found = _solved_with_family(
+                plan, dataclasses.replace(installer, lock=lock), folder, keep or {}, locked or {}
+            )
+        except Unsolved as refusal:
+            if not locked:
+                raise
+            raise WorkFailed(
+                _("The locked packages are not available as they were: {differences}.", differences=refusal.message),
+                hint=_("Restore the source that they came from, or make a new plan.", option="--anew"),
+            ) from refusal
     if source_only := [
         f"{one.name}=={one.version}" for one in found.packages if not one.url.partition("?")[0].endswith(".whl")
     ]:
@@ -152,10 +161,8 @@ def _run_resolver(installer: Installer, argv: list[str], folder: Path) -> None:
         )
         reason = lost or words.rpartition("dependencies cause: ")[2][:600]  # without uv's own heading
         family = frozenset(filter(carried_by_torch_index, _NAME.findall(words)))
-        need, address = unmet("\n".join(output)), _address(words) if lost else ""
-        raise Unsolved(
-            text, hint=hint, reason=reason, need=need, unreachable=bool(lost), address=address, family=family
-        )
+        address = _address(words) if lost else ""
+        raise Unsolved(text, hint=hint, reason=reason, unreachable=bool(lost), address=address, family=family)
 
 
 # As in uv's "Because triton-rocm was not found in the package registry and all versions of torch depend on …".
@@ -175,8 +182,6 @@ _NO_WHEEL = (
     re.compile(r"Wheels are required for `([\w.-]+)` because building from source is disabled"),
     re.compile(r"Building source distributions for `([\w.-]+)` is disabled"),
 )
-# uv, offline: "Because evil was not found in the cache and …"
-_NOT_FOUND = re.compile(r"(?<![\w.-])([\w.-]{1,200}) was not found in the cache")
 
 
 # error: Failed to fetch: http://127.0.0.1:9/simple/numpy/ | cause: error sending request for url (http://…/numpy/)
@@ -210,12 +215,6 @@ def only_source(output: str) -> tuple[str, ...]:
     for need in filter(None, named):
         needs.setdefault(canonicalize_name(need.name), need)  # the form that has the version comes first
     return tuple(str(need) for need in needs.values())
-
-
-def unmet(output: str) -> Requirement | None:
-    """Return the requirement that nothing was found for; whether there is a source, only the indexes can tell."""
-    found = _NOT_FOUND.search(output)
-    return _need(found[1]) if found else None
 
 
 def _need(text: str) -> Requirement | None:

@@ -188,10 +188,6 @@ class Sources:
         own = {without_credentials(url).rstrip("/"): url for url in (*self.settings.index_urls, *self._configured)}
         return tuple(own.get(url.rstrip("/"), url) for url in plan.indexes if not known_index(url, catalog))
 
-    def links_of(self, plan: Plan) -> tuple[str, ...]:
-        """Return the folders and pages of wheels that are looked through for a plan: the user's and the plan's own."""
-        return (*self.settings.find_links, *plan.links)
-
     @property
     def _configured(self) -> tuple[str, ...]:
         """The indexes that uv asks for any package whatever the plan, in order of priority."""
