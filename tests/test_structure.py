@@ -79,7 +79,7 @@ def test_conda_and_binder_agree_with_the_project():
 # What a person or an environment other than the assistant's own brings, and is imported only where it is found.
 ELSEWHERE = {"torch", "torch_directml", "onnxruntime", "babel"}
 # Programs for other environments, files that users copy, and what the translations are made with.
-NOT_OURS = ("install/programs/", "labs/library/", "labs/programs/", "runtime/", "locale/")
+NOT_OURS = ("labs/library/", "labs/programs/", "runtime/", "locale/")
 # Rooms whose modules only run where an extra is installed; a module of any other room may import the core alone.
 EXTRA_OF_ROOM = {"onnx/": "onnx", "wizard/": "lab", "labs/course/grading": "course", "labs/": "lab", "mcp/": "mcp"}
 # Where the core asks first whether the package is there, and does without it otherwise.

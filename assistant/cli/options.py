@@ -75,8 +75,8 @@ project_options = together(
         "projects",
         multiple=True,
         metavar="FILE|FOLDER",
-        help="Also what a project needs: requirements.txt, pyproject.toml, environment.yml, a lock file, a notebook or "
-        "a folder of code; '-' for standard input; may be given several times.",
+        help="Also what a project needs: requirements.txt, pyproject.toml, environment.yml, a notebook or a "
+        "folder of code; '-' for standard input; may be given several times.",
     ),
     click.option(
         "--extra",

@@ -41,7 +41,6 @@ agreement_options = together(
         help="If no CPU build is available, take PyPI's default build with its several GB of CUDA libraries.",
     ),
     click.option("--keep", is_flag=True, help="Keep the installation even if its verification fails."),
-    click.option("--installer", type=click.Choice(["uv", "pip"]), default="uv", help="The program that installs."),
     trust_index_option,
 )
 

@@ -1,4 +1,4 @@
-"""Looks into package indexes: the wheels and source archives that they hold, and their sizes, within a time limit."""
+"""Looks into package indexes: the wheels that they hold, and their sizes, within a time limit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from packaging.specifiers import SpecifierSet
 from packaging.utils import parse_wheel_filename
 from packaging.version import Version
 
@@ -119,24 +118,6 @@ def list_folders(url: str, *, timeout: float, network: Network = DIRECT) -> tupl
     return ()
 
 
-def has_source(
-    project: str,
-    python: str,
-    versions: SpecifierSet,
-    *,
-    index_urls: Iterable[str],
-    find_links: Iterable[str],
-    timeout: float,
-    network: Network = DIRECT,
-) -> bool:
-    """Return whether a source holds a source archive of a project that allows a Python; else as `find_wheels`."""
-    sources = [_Source(url, "configured") for url in index_urls] + [_Source(url, "find-links") for url in find_links]
-    named = [source.url for source in sources if source.url and source.where != "find-links"]
-    with _client(network, timeout, named) as client:
-        found = each_within(lambda source: source.archives(project, _target(python, []), client), sources, timeout)
-    return any(any(versions.filter(archives)) for archives in found.values())
-
-
 def _found(
     project: str, sources: list[_Source], target: TargetPython | None, timeout: float, network: Network
 ) -> Found:
@@ -198,7 +179,7 @@ class _Source:
         try:
             if (folder := local_path(self.url)) and not folder.exists():
                 raise _Unreachable(_("there is no such folder"))  # noqa: TRY301 - reported as any other failure
-            finder = self._finder(client, target, only_binary=[project])
+            finder = self._finder(client, target, project)
             if target is None and local_path(str(finder.sources[0]["url"])) is None:
                 wheels = wheels_of_page(str(finder.sources[0]["url"]), project, client, self.where)
             else:
@@ -209,23 +190,8 @@ class _Source:
         foreign = tuple(sorted(servers)) if self.url else ()  # a mirror whose page names upstream leaks to it
         return wheels, replace(self.asked("ok" if wheels else "nothing"), foreign=foreign)
 
-    def archives(self, project: str, target: TargetPython, client: PyPIClient) -> tuple[str, ...]:
-        """Return the versions of a project that have a source archive; none for a source that cannot be asked."""
-        finder = self._finder(client, target, no_binary=[project])
-        with suppress(Exception):
-            packages = finder.find_all_packages(project)
-            return tuple(one.version for one in packages if one.version and not one.link.is_wheel)
-        return ()
-
-    def _finder(
-        self,
-        client: PyPIClient,
-        target: TargetPython | None,
-        *,
-        only_binary: Sequence[str] = (),
-        no_binary: Sequence[str] = (),
-    ) -> PackageFinder:
-        """Return unearth's finder for this source; None as the target takes wheels for any machine."""
+    def _finder(self, client: PyPIClient, target: TargetPython | None, project: str) -> PackageFinder:
+        """Return unearth's finder for a project's wheels; None as the target takes them for any machine."""
         from unearth import PackageFinder  # noqa: PLC0415 - a third of a second that only a look needs
 
         links = self.where == "find-links"
@@ -235,8 +201,7 @@ class _Source:
             find_links=[self.url] if links else [],
             target_python=target,
             ignore_compatibility=target is None,
-            only_binary=only_binary,
-            no_binary=no_binary,
+            only_binary=[project],
         )
 
     def _wheel(self, link: Link) -> Wheel:

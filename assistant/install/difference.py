@@ -14,12 +14,11 @@ from packaging.version import InvalidVersion, Version
 from assistant.catalog import carried_by_torch_index, load_catalog
 from assistant.i18n import _
 from assistant.install.conflicts import Broken, broken_requirements, undone_by_project
-from assistant.install.consent import resolved
 from assistant.install.index_findings import index_findings
 from assistant.install.inspect_env import Distribution, Site
 from assistant.install.installer import Installer
 from assistant.install.packages import Package, Resolution
-from assistant.install.resolution import OnlySource, Unsolved
+from assistant.install.resolution import OnlySource, Unsolved, resolve
 from assistant.install.target import check_target, read_marker
 from assistant.install.tools import Tools
 from assistant.install.undo import Move
@@ -143,7 +142,7 @@ def plan_for(site: Site, requirements: tuple[str, ...], index_url: str | None) -
 def _resolved(plan: Plan, installer: Installer, keep: Mapping[str, str], tools: Tools) -> Resolution:
     if not plan.requirements:
         return Resolution(lock="", packages=())
-    return resolved(plan, installer, tools.sources, keep)
+    return resolve(plan, installer, keep, tools.sources.locked)
 
 
 def _displaced(site: Site, coming: Mapping[str, str], wished: set[str]) -> Iterator[str]:

@@ -6,11 +6,11 @@ import dataclasses
 import re
 
 from assistant.i18n import _
-from assistant.install.backends import KERNEL
 from assistant.install.installer import Installer
 from assistant.install.packages import Resolution
 from assistant.install.resolution import Unsolved, resolve
 from assistant.install.tools import Tools
+from assistant.install.uv import KERNEL
 from assistant.model.errors import WorkFailed
 from assistant.model.machine import Machine
 from assistant.model.plan import Plan
@@ -38,7 +38,7 @@ def commands_for(plan: Plan, machine: Machine) -> tuple[tuple[str, ...], ...]:
 def resolve_for(plan: Plan, machine: Machine, tools: Tools, also: tuple[str, ...] = (KERNEL,)) -> Resolution:
     """Resolve a plan as `resolve` does, but for the machine and the Python that it was made for.
 
-    `also` is resolved with it. Raises `WorkFailed` also where uv knows no such platform, or may not be used.
+    `also` is resolved with it. Raises `WorkFailed` also where uv knows no such platform.
     """
     try:
         return resolve(plan, dataclasses.replace(installer_for(plan, machine, tools), also=also))
@@ -52,10 +52,10 @@ def resolve_for(plan: Plan, machine: Machine, tools: Tools, also: tuple[str, ...
 def installer_for(plan: Plan, machine: Machine, tools: Tools) -> Installer:
     """Return the installer that resolves for a machine and a plan's Python, wherever it runs.
 
-    Raises `WorkFailed` where uv knows no such platform, or may not be used.
+    Raises `WorkFailed` where uv knows no such platform.
     """
     platform = uv_platform(machine)
-    if not platform or plan.python.endswith("t") or tools.sources.installer != "uv":
+    if not platform or plan.python.endswith("t"):
         raise WorkFailed(
             _(
                 "Packages for {system} on {arch} with Python {python} cannot be resolved here.",

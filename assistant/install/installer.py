@@ -1,4 +1,4 @@
-"""How the program that installs packages is run: uv, or pip where uv may not be used."""
+"""How uv is run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from assistant.host.download import Patience
 from assistant.host.files import write_whole
@@ -17,8 +17,8 @@ from assistant.host.lock import Lock
 from assistant.host.pip_settings import PipSettings, uv_arguments
 from assistant.host.process import CancelToken, stream
 from assistant.i18n import Message, _
-from assistant.install.backends import KERNEL, Backend, Pip, Uv
 from assistant.install.inspect_env import interpreter
+from assistant.install.uv import KERNEL, Uv, own_cache
 from assistant.install.work_folder import layout
 from assistant.model.errors import WorkFailed
 from assistant.model.event import FindingRaised, LogLine, Part, Progress, Sink, Step
@@ -26,16 +26,17 @@ from assistant.model.finding import Finding
 from assistant.privacy import Lines, Policy
 
 REQUIREMENTS = "requirements.txt"
+# As in " + onnx==1.23.2" and " + torch==2.13.0+cpu (from file:///wheels/torch.whl)".
+INSTALLED = re.compile(r"^ \+ (?P<name>\S+?)==\S+?(?: \(.*\))?$")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Installer:
-    """The program that installs, the interpreter it works for, and where its output goes.
+    """The interpreter that uv works for, and where its output goes.
 
-    `environment` are the variables that it gets; `settings` are those of the user's pip; `pip` is the Python whose
-    pip works where `python` has none of its own; `uv_indexes` are those of uv's own configuration. The programs
-    that run hold `lock`, so that the next run can end them where this one is killed. `also` is resolved with any plan.
-    `elsewhere` are the words by which uv resolves for another machine than this one.
+    `environment` are the variables that it gets; `settings` are those of the user's pip; `uv_indexes` are those of uv's
+    own configuration. The programs that run hold `lock`, so that the next run can end them where this one is killed.
+    `also` is resolved with any plan. `elsewhere` are the words by which uv resolves for another machine than this one.
     """
 
     python: str
@@ -44,8 +45,6 @@ class Installer:
     cancel: CancelToken
     settings: PipSettings = field(default_factory=PipSettings)
     uv_indexes: tuple[str, ...] = field(default=(), repr=False)
-    program: Literal["uv", "pip"] = "uv"
-    pip: str = ""
     patience: Patience = field(default_factory=Patience)
     lock: Lock | None = None
     also: tuple[str, ...] = (KERNEL,)
@@ -57,16 +56,13 @@ class Installer:
         return self.environment.get("UV_OFFLINE") == "1"
 
     @property
-    def backend(self) -> Backend:
-        """The program that runs."""
-        if self.program == "uv":
-            return Uv(uv_arguments(self.settings), self.also, self.elsewhere)
-        return Pip(self.pip, self.also)
+    def uv(self) -> Uv:
+        """The command lines."""
+        return Uv(uv_arguments(self.settings), self.also, self.elsewhere)
 
-    def with_own_cache(self, folder: Path) -> Installer | None:
-        """Return an installer with a new cache in a folder, as its own may be damaged; None for one without."""
-        variables = self.backend.own_cache(folder)
-        return replace(self, environment={**self.environment, **variables}) if variables else None
+    def with_own_cache(self, folder: Path) -> Installer:
+        """Return an installer with a new cache in a folder, as its own may be damaged."""
+        return replace(self, environment={**self.environment, **own_cache(folder)})
 
     @property
     def index_urls(self) -> tuple[str, ...]:
@@ -79,8 +75,8 @@ class Installer:
         """List the commands of an installation in a target; `python` is that of an environment that stands there."""
         places = layout(target, stands=python is not None)
         file, staged = places.work / REQUIREMENTS, places.staged if python else None
-        steps = [] if python else [self.backend.venv(self.python, places.build)]
-        install = self.backend.install(python or interpreter(places.build), file, staged)
+        steps = [] if python else [self.uv.venv(self.python, places.build)]
+        install = self.uv.install(python or interpreter(places.build), file, staged)
         rename = "move" if os.name == "nt" else "mv"  # cmd knows `move`, PowerShell both; one rename on any system
         move = [[rename, str(places.top), str(places.place)]] if places.top else []
         return tuple(tuple(step) for step in (*steps, install, *move))
@@ -104,7 +100,7 @@ class Installer:
     def make_venv(self, target: Path, lock: Lock, work: Path) -> None:
         """Make an empty environment; `work` is for the installer's own temporary files."""
         self.progress(_("Making the environment"), part=Part.UNPACK)
-        self.run(self.backend.venv(self.python, target), lock, work)
+        self.run(self.uv.venv(self.python, target), lock, work)
 
     def install(
         self, lines: str, python: Path, lock: Lock, work: Path, *, total: int, staged: Path | None = None
@@ -116,11 +112,11 @@ class Installer:
         done = itertools.count(1)
 
         def count(line: str) -> None:
-            for name in installed_packages(line):
-                text = _("Installed {package}", package=name)
+            if found := INSTALLED.match(line):
+                text = _("Installed {package}", package=found["name"])
                 self.progress(text, done=next(done), total=total, unit="packages", part=Part.UNPACK)
 
-        self.run(self.backend.install(python, file, staged), lock, work, count)
+        self.run(self.uv.install(python, file, staged), lock, work, count)
 
     def run(self, argv: Sequence[str], lock: Lock, work: Path, on_line: Callable[[str], None] | None = None) -> None:
         """Run a command, each line logged; raise `WorkFailed` with its last words when it fails."""
@@ -161,7 +157,7 @@ class Installer:
                 on_line(line)
 
         variables = {**self.environment, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(scratch))}
-        variables["PYTHONDONTWRITEBYTECODE"] = "1"  # pip would compile itself, and a failure must leave no trace
+        variables["PYTHONDONTWRITEBYTECODE"] = "1"  # uv asks the Python, and a failure must leave no trace
         return stream(argv, each, cancel=self.cancel, environment=variables, lock=lock or self.lock)
 
 
@@ -174,17 +170,3 @@ def disk_obstacle(text: str) -> str:
     """Return the system's words for a disk that is full or takes no writes, where a text holds them; else ""."""
     known = (os.strerror(number) for number in (errno.ENOSPC, errno.EDQUOT, errno.EROFS))
     return next((words for words in known if words.lower() in text.lower()), "")
-
-
-# uv, one line each: " + onnx==1.23.2"; pip, all at once: "Successfully installed numpy-2.4.6 six-1.17.0"
-_ONE = re.compile(r"^ \+ (?P<name>\S+?)==(?P<version>\S+?)(?: \(.*\))?$")
-_ALL = re.compile(r"^Successfully installed (?P<names>.+)$")
-
-
-def installed_packages(line: str) -> tuple[str, ...]:
-    """Return the names of the packages that a line of uv's or pip's output reports as installed."""
-    if found := _ONE.match(line):
-        return (found["name"],)
-    if found := _ALL.match(line):
-        return tuple(name.rpartition("-")[0] for name in found["names"].split())
-    return ()

@@ -23,7 +23,7 @@ class Package(Record, frozen=True):
 
 
 class Resolution(Record, frozen=True):
-    """A resolved plan: the lock file's text (PEP 751; "" from pip) and the packages in it."""
+    """A resolved plan: the lock file's text (PEP 751) and the packages in it."""
 
     lock: str
     packages: tuple[Package, ...]

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from assistant.i18n import _
 from assistant.install.conflicts import conflicts, undone_by_project
-from assistant.install.consent import resolved
 from assistant.install.index_findings import index_findings
 from assistant.install.inspect_env import Site, still
 from assistant.install.installation import Verify, install, writes
 from assistant.install.packages import Resolution
 from assistant.install.place import place_findings
 from assistant.install.recovery import make_whole
+from assistant.install.resolution import resolve
 from assistant.install.target import check_target, read_marker, target_for
 from assistant.install.tools import Tools
 from assistant.install.wheels import to_download
@@ -55,7 +55,7 @@ def prepare(plan: Plan, where: str, tools: Tools, card: str = "") -> Prepared:
     installer = tools.installer(plan, site)
     installer.progress(_("Resolving the packages"))
     keep = {**(site.versions if site else {}), **tools.sources.keep}
-    resolution = resolved(plan, installer, tools.sources, keep)
+    resolution = resolve(plan, installer, keep, tools.sources.locked)
     if ready := reusable(target, site, resolution):
         return Prepared(plan=plan, target=str(target), resolution=resolution, ready=ready)
     findings = (

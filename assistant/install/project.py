@@ -13,8 +13,8 @@ from packaging.utils import canonicalize_name
 
 from assistant.catalog import carried_by_torch_index
 from assistant.i18n import _
-from assistant.install.backends import KERNEL
 from assistant.install.constraints import guarded
+from assistant.install.uv import KERNEL
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.plan import Plan
 from assistant.model.record import Record

@@ -15,8 +15,9 @@ from assistant.host.files import write_whole
 from assistant.host.index import wheel_sizes
 from assistant.i18n import Message, _
 from assistant.install.installer import Installer
-from assistant.install.packages import Resolution
+from assistant.install.packages import Resolution, read_lock
 from assistant.install.temporary import scratch
+from assistant.install.uv import LOCK
 from assistant.install.validate import check_plan
 from assistant.model.errors import WorkFailed
 from assistant.model.plan import Plan
@@ -24,7 +25,7 @@ from assistant.model.record import replace
 
 
 class Unsolved(WorkFailed):
-    """No wheels were found that fit; `need` is the requirement that nothing was found for, None where none was named.
+    """No wheels were found that fit.
 
     `reason` holds the resolver's own words; `unreachable` says that an index could not be reached, `address` at which
     address, as far as the resolver says so; `family` names the packages of torch's family that stand in the reason.
@@ -36,13 +37,12 @@ class Unsolved(WorkFailed):
         *,
         hint: Message,
         reason: str = "",
-        need: Requirement | None = None,
         unreachable: bool = False,
         address: str = "",
         family: frozenset[str] = frozenset(),
     ) -> None:
         super().__init__(message.format(reason=reason), hint=hint)
-        self.reason, self.need, self.family = reason, need, family
+        self.reason, self.family = reason, family
         self.unreachable, self.address = unreachable, address
 
 
@@ -85,7 +85,17 @@ def resolve(
     """
     check_plan(plan)
     with scratch() as (folder, lock):
-        found = _solved_with_family(plan, dataclasses.replace(installer, lock=lock), folder, keep or {}, locked or {})
+        try:
+            found = _solved_with_family(
+                plan, dataclasses.replace(installer, lock=lock), folder, keep or {}, locked or {}
+            )
+        except Unsolved as refusal:
+            if not locked:
+                raise
+            raise WorkFailed(
+                _("The locked packages are not available as they were: {differences}.", differences=refusal.message),
+                hint=_("Restore the source that they came from, or make a new plan.", option="--anew"),
+            ) from refusal
     if source_only := [
         f"{one.name}=={one.version}" for one in found.packages if not one.url.partition("?")[0].endswith(".whl")
     ]:
@@ -123,16 +133,16 @@ def _solved(
     constraints = folder / "locked.txt" if locked else None
     if constraints:
         write_whole(constraints, "".join(f"{name}=={version}\n" for name, version in locked.items()))
-    argv = installer.backend.resolve(installer.python, plan, folder, keep, constraints)
+    argv = installer.uv.resolve(installer.python, plan, folder, keep, constraints)
     try:
         _run_resolver(installer, argv, folder)
     except Unsolved as error:
         uncached = installer.with_own_cache(folder)
-        if uncached is None or installer.offline or error.unreachable:
+        if installer.offline or error.unreachable:
             raise
         # A power cut leaves empty files in uv's cache, and uv then calls a good wheel invalid, today and ever after.
         _run_resolver(uncached, argv, folder)
-    return installer.backend.resolution(folder)
+    return read_lock((folder / LOCK).read_text(encoding="utf-8"))
 
 
 def _run_resolver(installer: Installer, argv: list[str], folder: Path) -> None:
@@ -151,25 +161,19 @@ def _run_resolver(installer: Installer, argv: list[str], folder: Path) -> None:
         )
         reason = lost or words.rpartition("dependencies cause: ")[2][:600]  # without uv's own heading
         family = frozenset(filter(carried_by_torch_index, _NAME.findall(words)))
-        need, address = unmet("\n".join(output)), _address(words) if lost else ""
-        raise Unsolved(
-            text, hint=hint, reason=reason, need=need, unreachable=bool(lost), address=address, family=family
-        )
+        address = _address(words) if lost else ""
+        raise Unsolved(text, hint=hint, reason=reason, unreachable=bool(lost), address=address, family=family)
 
 
 # As in uv's "Because triton-rocm was not found in the package registry and all versions of torch depend on …".
 _NAME = re.compile(r"(?<![\w./:-])[a-z][a-z-]*(?![\w./-])")
 
 # uv: "error: Failed to fetch: `https://…`", "Caused by: error sending request for url (…)", "dns error: …"
-# and pip says "… Failed to establish a new connection: [Errno 111] Connection refused".
 _UNREACHABLE = ("dns error", "error sending request", "failed to fetch", "connection", "connect error")
 # uv, offline: "Because unsloth was not found in the cache and environment depends on unsloth, …"
 _NOT_CACHED = "was not found in the cache"
 
 # uv: "Because evil[extra]==1.0 has no usable wheels and …", "hint: Wheels are required for `evil` because building …"
-# pip, run by programs/wheels_only.py: "wheels only: evil comes only as source"
-# pip itself cannot tell a package without a wheel from one that is nowhere: "ERROR: Could not find a version that
-# satisfies the requirement evil>=1 (from needs) (from versions: none)"
 _NO_WHEEL = (
     re.compile(
         r"(?<![\w.<>=!~-])([\w.-]{1,200}(?:\[[\w.,-]{1,200}\])?(?:[<>=!~]=?[\w.+!*,<>=~]{1,200})?)"
@@ -177,12 +181,6 @@ _NO_WHEEL = (
     ),
     re.compile(r"Wheels are required for `([\w.-]+)` because building from source is disabled"),
     re.compile(r"Building source distributions for `([\w.-]+)` is disabled"),
-    re.compile(r"wheels only: ([\w.-]+) comes only as source"),
-)
-# and uv offline: "Because evil was not found in the cache and …"
-_NOT_FOUND = (
-    re.compile(r"Could not find a version that satisfies the requirement ([\w.-]+(?:\[[^]]*\])?[^\s(;]*)"),
-    re.compile(r"(?<![\w.-])([\w.-]{1,200}) was not found in the cache"),
 )
 
 
@@ -217,12 +215,6 @@ def only_source(output: str) -> tuple[str, ...]:
     for need in filter(None, named):
         needs.setdefault(canonicalize_name(need.name), need)  # the form that has the version comes first
     return tuple(str(need) for need in needs.values())
-
-
-def unmet(output: str) -> Requirement | None:
-    """Return the requirement that nothing was found for; whether there is a source, only the indexes can tell."""
-    found = next(filter(None, (form.search(output) for form in _NOT_FOUND)), None)
-    return _need(found[1]) if found else None
 
 
 def _need(text: str) -> Requirement | None:

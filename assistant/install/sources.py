@@ -6,7 +6,6 @@ import dataclasses
 import threading
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Literal
 
 from assistant.catalog import load_catalog
 from assistant.catalog.indexes import known_index
@@ -60,7 +59,7 @@ class Sources:
     """The package sources of this user; pip is asked for its settings only once.
 
     `index_url` replaces the index of every plan, `find_links` adds folders of wheels, `offline` stays off the network,
-    `installer` is the program that installs. `seconds` is the most that a look at all sources may take. `keep` and
+    `seconds` is the most that a look at all sources may take. `keep` and
     `locked` are the versions to be kept where they fit, and those that must hold.
     """
 
@@ -71,7 +70,6 @@ class Sources:
         index_url: str = "",
         find_links: Iterable[str] = (),
         offline: bool = False,
-        installer: Literal["uv", "pip"] = "uv",
         seconds: float = LOOK_SECONDS,
         consent: Consent | None = None,
     ) -> None:
@@ -82,7 +80,6 @@ class Sources:
         self.consent = consent or Consent()
         self.keep: dict[str, str] = {}
         self.locked: dict[str, str] = {}
-        self.installer = installer
         self._find_links = tuple(find_links)
         self._asking = threading.Lock()
 
@@ -113,7 +110,7 @@ class Sources:
 
     @cached_property
     def environment(self) -> dict[str, str]:
-        """The variables that make uv look where pip would, and pip where the user's options say."""
+        """The variables that make uv look where pip would, and the pip of a fix where the user's options say."""
         answers = {name: self._host.variable(name) for name in UV_NAMES}
         known = {name: answer.text for name, answer in answers.items() if answer}
         variables = uv_environment(dataclasses.replace(self.settings, extra_index_urls=self._beside_default), known)
@@ -132,9 +129,7 @@ class Sources:
         variables = {
             "UV_INDEX": " ".join(dict.fromkeys([*more.split(), *indexes])),
             "UV_FIND_LINKS": ",".join(filter(None, [before, *plan.links])),
-            "PIP_EXTRA_INDEX_URL": " ".join(dict.fromkeys([*self.settings.extra_index_urls, *indexes])),
         }
-        variables |= pip_environment(self.links_of(plan))
         return {**known, **{name: value for name, value in variables.items() if value}}
 
     @cached_property
@@ -162,22 +157,21 @@ class Sources:
         return self._host.read(file).text if file else ""
 
     def consulted(self, plan: Plan) -> tuple[str, ...]:
-        """Return the indexes that the installer asks for any package of a plan, in order of priority.
+        """Return the indexes that uv asks for any package of a plan, in order of priority.
 
-        uv asks the index that the plan takes torch from for torch's family alone, pip for everything.
+        The one that the plan takes torch from it asks for torch's family alone.
         """
         if self.settings.no_index:
             return ()
-        torchs = filter(None, [plan.index_url]) if self.installer == "pip" else ()
         *extra, default = self._configured
-        wanted = dict.fromkeys((*extra, *self._beside_torchs(plan), default, *torchs))
+        wanted = dict.fromkeys((*extra, *self._beside_torchs(plan), default))
         return tuple(filter(self.may_ask, wanted))
 
     @property
     def takes_first_index(self) -> bool:
-        """Whether the installer takes a package from the first index that has its name, and looks at no other."""
+        """Whether uv takes a package from the first index that has its name, and looks at no other."""
         said = self.variable("UV_INDEX_STRATEGY") or uv_strategy(self._uv_toml)
-        return self.installer == "uv" and said in {"", "first-index"}
+        return said in {"", "first-index"}
 
     @property
     def _beside_default(self) -> tuple[str, ...]:
@@ -194,15 +188,9 @@ class Sources:
         own = {without_credentials(url).rstrip("/"): url for url in (*self.settings.index_urls, *self._configured)}
         return tuple(own.get(url.rstrip("/"), url) for url in plan.indexes if not known_index(url, catalog))
 
-    def links_of(self, plan: Plan) -> tuple[str, ...]:
-        """Return the folders and pages of wheels that are looked through for a plan: the user's and the plan's own."""
-        return (*self.settings.find_links, *plan.links)
-
     @property
     def _configured(self) -> tuple[str, ...]:
-        """The indexes that the installer asks for any package whatever the plan, in order of priority."""
-        if self.installer == "pip":
-            return self.indexes()
+        """The indexes that uv asks for any package whatever the plan, in order of priority."""
         variables = {name: self._host.variable(name).text for name in UV_NAMES}
         default, others = uv_default(self._uv_toml), uv_indexes(self._uv_toml, explicit=False)
         configured = self.settings.index_url or default or DEFAULT_INDEX

@@ -35,12 +35,9 @@ class Tools:
         """
         facts, sources = self.host.facts("platform"), self.sources
         base = str(facts["base_executable"])
-        found = plan.python if sources.installer == "uv" else f"python{plan.python}"
-        own = base if str(facts.get("python", "")).startswith(f"{plan.python}.") else found
+        own = base if str(facts.get("python", "")).startswith(f"{plan.python}.") else plan.python
         return Installer(
             python=site.python if site else own,
-            pip=base if site and "pip" not in site.versions else "",
-            program=sources.installer,
             environment=sources.environment_for(plan),
             settings=sources.settings,
             uv_indexes=sources.uv_indexes,

@@ -14,12 +14,12 @@ from assistant.host.lock import Lock
 from assistant.host.pip_settings import uv_arguments
 from assistant.host.process import stream
 from assistant.i18n import Text, _
-from assistant.install.backends import VERSIONS, Uv
 from assistant.install.derivation import TRACE, Derivation, Trace, is_trace, read_derivation, read_trace
 from assistant.install.elsewhere import installer_for
 from assistant.install.resolution import only_source, unreachable
 from assistant.install.temporary import scratch
 from assistant.install.tools import Tools
+from assistant.install.uv import VERSIONS, Uv, own_cache
 from assistant.install.validate import check_plan
 from assistant.model.machine import Machine
 from assistant.model.plan import Plan
@@ -60,7 +60,7 @@ def try_plan(plan: Plan, machine: Machine, tools: Tools) -> Trial:
     """Ask uv for all that a plan names, for its machine and Python; no package is built and none is downloaded.
 
     Raises `Cancelled` on request, `BadInput` for an index or a requirement that is none, and `WorkFailed` where uv
-    knows no such platform or may not be used.
+    knows no such platform.
     """
     check_plan(plan)
     installer = installer_for(plan, machine, tools)
@@ -70,7 +70,7 @@ def try_plan(plan: Plan, machine: Machine, tools: Tools) -> Trial:
         failed, steps, words = _run(argv, installer.environment, folder / "said.log", lock, tools)
         if failed not in (0, _NOTHING_FITS) and not unreachable(words):
             # A power cut leaves empty files in uv's cache, which it then stumbles over.
-            uncached = {**installer.environment, **uv.own_cache(folder)}
+            uncached = {**installer.environment, **own_cache(folder)}
             failed, steps, words = _run(argv, uncached, folder / "said-again.log", lock, tools)
         if not failed:
             found = _VERSION.findall((folder / VERSIONS).read_text(encoding="utf-8"))

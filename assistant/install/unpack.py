@@ -50,13 +50,12 @@ def unpack(
     try:
         _fill(folder, content, site, installer, work, plan)
     except WorkFailed as error:
-        uncached = installer.with_own_cache(work.layout.work)
-        if uncached is None or disk_obstacle(str(error)):
+        if disk_obstacle(str(error)):
             raise
         installer.log(_("The installer's cache may be damaged, so everything is unpacked again without it."))
         with suppress(OSError):
             discard_folder(folder)
-        _fill(folder, content, site, uncached, work, plan)
+        _fill(folder, content, site, installer.with_own_cache(work.layout.work), work, plan)
     if not site:
         relocate(folder, work.layout.infix)
     return folder

@@ -14,7 +14,6 @@ class ProjectKind(Enum):
     REQUIREMENTS = "requirements"
     PYPROJECT = "pyproject"
     CONDA = "conda"
-    LOCK = "lock"
     NOTEBOOK = "notebook"
     CODE = "code"
 

@@ -1,4 +1,4 @@
-"""Read what a project needs from its own files: requirements, pyproject, conda, locks, notebooks, or its imports."""
+"""Read what a project needs from its own files: requirements, pyproject, environment.yml, or imports."""
 
 from assistant.project.read import read_project
 from assistant.project.request import with_project

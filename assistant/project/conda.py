@@ -1,9 +1,8 @@
-"""Conda's environment files and lists: their packages by the names that PyPI has for them, and the part for pip."""
+"""Conda's environment files: their packages by the names that PyPI has for them, and the part for pip."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -24,7 +23,6 @@ _SPEC = re.compile(
     r"(?:[\w./:-]+::)?(?P<name>[\w.-]+)\s*(?:\[(?P<terms>[^\]]*)\]|(?P<version>[=<>!~][^\s]*|(?<=\s)[\d.*]+)(?:\s+\S+)?)?"
 )
 _VERSION_TERM = re.compile(r"version\s*=\s*(?:'([^']*)'|\"([^\"]*)\"|([^,\s]+))")
-_EXPORTED = re.compile(r"(?m)^# \$ conda create --name|^[\w.-]{1,99}=[\w.!+]{1,99}=[\w.]{1,99}\s*$")
 _LIMIT = 10**6  # characters, chosen: PyYAML reads some 200 kB a second, and an exported environment has 30
 _EXACT = 3  # parts of a version: with fewer, conda's single "=" means any that begins so
 
@@ -80,27 +78,7 @@ def take_environment(text: str, source: Source, gathering: Gathering) -> None:
         if isinstance(row, dict):
             take_lines("\n".join(line for line in rows(row.get("pip")) if isinstance(line, str)), source, gathering)
         elif isinstance(row, str) and row.strip():
-            others.append(take_conda(row, source, gathering))
-    _note(others, gathering)
-
-
-# # This file may be used to create an environment using:
-# # $ conda create --name <env> --file <this file>
-# # platform: linux-64
-# numpy=1.26.4=py311h64a7726_0
-def is_conda_list(text: str) -> bool:
-    """Return whether a text is what `conda list --export` prints, which pip cannot read."""
-    return _EXPORTED.search(text) is not None
-
-
-def take_conda_list(text: str, source: Source, gathering: Gathering) -> None:
-    """Take each line of a list that conda exported."""
-    lines = map(str.strip, text.splitlines())
-    _note([take_conda(line, source, gathering) for line in lines if line and not line.startswith("#")], gathering)
-
-
-def _note(others: Iterable[str], gathering: Gathering) -> None:
-    """Note what `take_conda` found to be no Python packages."""
+            others.append(_take(row, source, gathering))
     if names := list(filter(None, others)):
         gathering.note(
             _(
@@ -111,7 +89,7 @@ def _note(others: Iterable[str], gathering: Gathering) -> None:
         )
 
 
-def take_conda(spec: str, source: Source, gathering: Gathering) -> str:
+def _take(spec: str, source: Source, gathering: Gathering) -> str:
     """Take one package as conda spells it, by its name on PyPI; return the name of one that is no Python package."""
     known, found = _tables(), _SPEC.fullmatch(spec.strip()) if len(spec) <= LONGEST_LINE else None
     if found is None:

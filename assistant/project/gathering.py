@@ -214,8 +214,8 @@ class Gathering:
             command = command_line(["pip", "install", "--no-deps", "-e", shown(found["path"])])
             self.note(
                 _(
-                    "{path} is the project's own code: the dependencies that it declares are included; install the "
-                    "code afterwards with `{command}`.",
+                    "{path} is the project's own code: what its pyproject.toml declares is included; install the code "
+                    "afterwards with `{command}`.",
                     path=shown(text),
                     command=command,
                 )

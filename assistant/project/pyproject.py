@@ -1,52 +1,63 @@
-"""What `pyproject.toml` declares: the standard's tables, uv's additions, Poetry's table, and setuptools' files."""
+"""What `pyproject.toml` declares: the standard's tables, uv's additions, and the files that setuptools reads."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any
 
+from packaging.markers import Marker
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
+from assistant.catalog.companions import carried_by_torch_index
 from assistant.i18n import _
 from assistant.project.gathering import Gathering
 from assistant.project.lines import marked
-from assistant.project.places import take_from
-from assistant.project.poetry import poetry_groups, take_poetry
 from assistant.project.requirements import take_beside
-from assistant.project.source import Source, rows, table, toml
-from assistant.project.unread import unread_file
+from assistant.project.source import TOO_DEEP, Source, refused, rows, table, toml
+from assistant.project.unread import NotRead, not_read
+
+_MOST_PARTS = 1000  # chosen: parts that name one another, each once for every condition that it is under
 
 
 def take_pyproject(text: str, source: Source, gathering: Gathering) -> bool:
     """Take the tables of a `pyproject.toml`, and of its optional parts those that are wanted.
 
-    Returns whether it declares what the project needs. Raises `BadInput` where the text is no TOML.
+    Returns whether it declares what the project needs. Raises `BadInput` where the text is no TOML, and `NotRead` where
+    only another tool's own table declares anything.
     """
     whole = toml(text, source.name)
     project, tools = table(whole.get("project")), table(whole.get("tool"))
-    uv, poetry, pixi = (table(tools.get(name)) for name in ("uv", "poetry", "pixi"))
+    uv = table(tools.get("uv"))
     parts, places = _parts(project, whole, uv), _places(uv)
-    optional, taken = _optional(parts, source.extras, str(project.get("name", "")))
+    optional, taken = _optional(parts, source, str(project.get("name", "")))
     needs = project.get("dependencies", [])
     if not isinstance(needs, list):
         gathering.note(_("{name} in {file} was ignored.", name="dependencies", file=source.label))
     for line in map(str, [*rows(needs), *optional]):
         _take(line, places, source, gathering)
     dynamic = _take_dynamic(project, tools, source, gathering)
-    offered = {*parts, *dynamic, *table(poetry.get("extras")), *poetry_groups(poetry)}
     elsewhere = "optional-dependencies" in _fields(project) and not dynamic
-    gathering.offer(offered, taken, source, whole=bool(project or poetry) and not elsewhere)
+    gathering.offer({*parts, *dynamic}, taken, source, whole=bool(project) and not elsewhere)
     if requires_python := project.get("requires-python"):
         gathering.take_pythons(str(requires_python))
     _take_uv(uv, source, gathering)
-    take_poetry(poetry, source, gathering)
-    fault = unread_file("pixi.toml", f"[tool.pixi] in {source.name}")
-    if fault and {"dependencies", "pypi-dependencies", "feature"} & pixi.keys():
-        gathering.note_fault(fault)
     by_setuptools = "dependencies" in _fields(project) and "setuptools" in tools
-    return bool(parts or pixi or {"dependencies", "group"} & {*project, *poetry}) or by_setuptools
+    declares = bool(parts or "dependencies" in project) or by_setuptools
+    if fault := _of_another_tool(tools, source):
+        if not declares:
+            raise fault
+        gathering.note_fault(fault)
+    return declares
+
+
+# [tool.poetry.dependencies], [tool.poetry.group.dev.dependencies], [tool.pixi.pypi-dependencies]
+def _of_another_tool(tools: dict[str, Any], source: Source) -> NotRead | None:
+    """Return the error for a table of another tool's in which it lists packages, None where there is none."""
+    lists = {"dependencies", "pypi-dependencies", "dev-dependencies", "group", "feature"}
+    named = (name for name in ("poetry", "pixi") if lists & table(tools.get(name)).keys())
+    return next((not_read(f"{name}.lock", f"[tool.{name}] in {source.name}") for name in named), None)
 
 
 def _fields(project: dict[str, Any]) -> list[Any]:
@@ -65,24 +76,34 @@ def _parts(project: dict[str, Any], whole: dict[str, Any], uv: dict[str, Any]) -
     return parts
 
 
-def _optional(parts: dict[str, list[Any]], extras: Iterable[str], project: str) -> tuple[list[str], set[str]]:
-    """List the lines of the wanted parts and of those that they name ("flux[torch]"), and the names of them all."""
+def _optional(parts: dict[str, list[Any]], source: Source, project: str) -> tuple[list[str], set[str]]:
+    """List the lines of the wanted parts and of those that they name ("flux[torch]"), and the names of them all.
+
+    What a part names under a marker ("flux[apple] ; sys_platform == 'darwin'") keeps it.
+    """
     offered: dict[str, list[Any]] = {canonicalize_name(name): lines for name, lines in parts.items()}
-    waiting, taken, found = sorted(extras), set[str](), list[str]()
+    waiting = [(part, frozenset[str]()) for part in sorted(source.extras)]
+    done, found = set[tuple[str, frozenset[str]]](), list[str]()
     while waiting:
-        part = waiting.pop(0)
-        if part in taken:
+        part, markers = waiting.pop(0)
+        if {(part, markers), (part, frozenset())} & done:
             continue
-        taken.add(part)
+        done.add((part, markers))
+        if len(done) > _MOST_PARTS:
+            raise refused(source.name, TOO_DEEP)
         for line in offered.get(part, []):
             own = _parsed(str(line))
+            both = markers | {str(own.marker)} if own and own.marker else markers
             if isinstance(line, dict):  # {include-group = "test"}
-                waiting.append(canonicalize_name(str(line.get("include-group", ""))))
+                waiting.append((canonicalize_name(str(line.get("include-group", ""))), markers))
             elif own and project and canonicalize_name(own.name) == canonicalize_name(project):
-                waiting += sorted(map(canonicalize_name, own.extras))
+                waiting += [(one, both) for one in sorted(map(canonicalize_name, own.extras))]
+            elif own and markers:
+                own.marker = Marker(" and ".join(f"({marker})" for marker in sorted(both)))
+                found.append(str(own))
             else:
                 found.append(str(line))
-    return found, taken
+    return found, {part for part, _markers in done}
 
 
 def _parsed(line: str) -> Requirement | None:
@@ -144,10 +165,37 @@ def _take(line: str, places: dict[str, list[dict[str, Any]]], source: Source, ga
     left = []
     for one in given:
         marker = " and ".join(f"({part})" for part in (requirement.marker, one.get("marker")) if part)
-        if not take_from(one, name, marker, source, gathering):
+        if not _take_from(one, name, marker, source, gathering):
             left.append(marked(f"{name}{requirement.specifier}", marker))
     for text in [line] if len(left) == len(given) else left:
         gathering.take(text, source)
+
+
+# { git = "https://…", rev = "1f" }, { url = "https://…/x.whl" }, { path = "../mine" }, { workspace = true },
+# { index = "https://company.example/simple" }
+def _take_from(place: Mapping[str, Any], name: str, marker: str, source: Source, gathering: Gathering) -> bool:
+    """Take a package (`name` with its extras) from the place that uv has it from; return False for an allowed index.
+
+    What belongs to an index that is not known, or to the workspace, would be somebody else's on PyPI. For torch's own
+    family the plan chooses the index.
+    """
+    bare, bracket, extras = name.partition("[")
+    if "git" in place:
+        at = next((f"@{place[key]}" for key in ("rev", "tag", "branch") if key in place), "")
+        gathering.skip_source(f"{name} @ git+{str(place['git']).removeprefix('git+')}{at}")
+    elif "url" in place:
+        gathering.take(marked(f"{name} @ {place['url']}", marker), source)
+    elif isinstance(place.get("path"), str):
+        gathering.take_path(marked(f"{place['path']}{bracket}{extras}", marker), source)
+    elif place.get("workspace"):
+        gathering.skip(name, _("it is another part of the project"))
+    elif "index" in place and not (
+        gathering.allows(str(place["index"])) or carried_by_torch_index(canonicalize_name(bare))
+    ):
+        gathering.skip(name, _("it comes from an unknown index"))
+    else:
+        return False
+    return True
 
 
 def _take_uv(uv: dict[str, Any], source: Source, gathering: Gathering) -> None:

@@ -11,13 +11,11 @@ from assistant.i18n import _
 from assistant.model.errors import BadInput
 from assistant.model.project import Project, ProjectKind
 from assistant.project.code import read_code, take_imports, take_script
-from assistant.project.conda import is_conda_list, take_conda_list, take_environment
+from assistant.project.conda import take_environment
 from assistant.project.gathering import Gathering
-from assistant.project.locks import take_poetry_lock, take_pylock, take_uv_lock
 from assistant.project.notebook import take_notebook
 from assistant.project.pyproject import take_pyproject
 from assistant.project.requirements import take_lines
-from assistant.project.setup_script import take_setup_cfg, take_setup_script
 from assistant.project.source import (
     FILE_LIMIT,
     Source,
@@ -32,12 +30,13 @@ from assistant.project.source import (
     source_of,
     too_long,
 )
-from assistant.project.unread import EXPLICIT, names_of_unread, unread_file
+from assistant.project.unread import CONDA_LIST, NotRead, declares_nothing, names_of_unread, not_read
 
 _DECLARING = ("pyproject.toml", "setup.cfg", "setup.py")
-# In a folder the first that gives something counts. A lock holds one machine's answer, so it comes late.
+# In a folder the first that gives something counts.
 _BEST_FIRST = ("pyproject.toml", "requirements.txt", "environment.yml", "environment.yaml")
-_BEST_AFTER_LISTS = ("setup.cfg", "setup.py", "pylock.toml", "uv.lock")
+# What `conda list` writes with --explicit and --export: a line "@EXPLICIT", lines "numpy=1.26.4=py311h64a7726_0".
+_BY_CONDA = re.compile(r"(?m)^@EXPLICIT\s*$|^# \$ conda create --name|^[\w.-]{1,99}=[\w.!+]{1,99}=[\w.]{1,99}\s*$")
 # Lists for those who work on the project, such as requirements-dev.txt or requirements/test.txt.
 _OF_DEVELOPERS = re.compile(r"(?:^|[-_.])(?:dev|tests?|testing|docs?|lint|ci|build)(?:[-_.]|$)", re.IGNORECASE)
 _NOTEBOOKS = 20  # of a folder that are read; chosen
@@ -91,19 +90,13 @@ def _read(name: str | bytes, gathering: Gathering) -> ProjectKind:
 def _reader(name: str) -> _Reader:
     """Return the reader of a file by its name; one of another name is taken for a list of requirements."""
     file = name.lower()
-    if re.fullmatch(r"pylock\..*toml", file):
-        return _Reader(ProjectKind.LOCK, take_pylock)
     return _READERS.get(file) or _READERS.get(Path(file).suffix) or _Reader(ProjectKind.REQUIREMENTS, _take_list)
 
 
 def _take_list(text: str, source: Source, gathering: Gathering) -> None:
-    """Take a list of requirements, or one of conda's; raise `BadInput` for a page or a manual taken for one."""
-    explicit = unread_file(EXPLICIT, source.name)
-    if explicit and re.search(rf"(?m)^{EXPLICIT}\s*$", text):
-        raise explicit
-    if is_conda_list(text):
-        take_conda_list(text, source, gathering)
-        return
+    """Take a list of requirements; raise `BadInput` for one of conda's, a page or a manual taken for one."""
+    if _BY_CONDA.search(text) and (fault := not_read(CONDA_LIST, source.name)):
+        raise fault
     kept, unread = gathering.kept, gathering.unread
     take_lines(text, source, gathering)
     if gathering.unread - unread > gathering.kept - kept:
@@ -112,10 +105,6 @@ def _take_list(text: str, source: Source, gathering: Gathering) -> None:
 
 _READERS = {
     "pyproject.toml": _Reader(ProjectKind.PYPROJECT, take_pyproject),
-    "setup.cfg": _Reader(ProjectKind.PYPROJECT, take_setup_cfg),
-    "setup.py": _Reader(ProjectKind.PYPROJECT, take_setup_script),
-    "poetry.lock": _Reader(ProjectKind.LOCK, take_poetry_lock),
-    "uv.lock": _Reader(ProjectKind.LOCK, take_uv_lock),
     ".ipynb": _Reader(ProjectKind.NOTEBOOK, take_notebook),
     ".py": _Reader(ProjectKind.CODE, take_script),
     ".yaml": _Reader(ProjectKind.CONDA, take_environment),
@@ -127,7 +116,9 @@ def _read_file(path: Path, gathering: Gathering, extras: frozenset[str]) -> bool
     """Read one file by its name, once; return whether it declares anything."""
     if real(path) in gathering.paths:
         return True
-    if fault := unread_file(path.name, str(path)):
+    if fault := not_read(path.name, str(path)):
+        if declares_nothing(path):
+            return False
         raise fault
     text = file_text(path)
     gathering.paths[real(path)] = None
@@ -138,7 +129,10 @@ def _read_file(path: Path, gathering: Gathering, extras: frozenset[str]) -> bool
 
 
 def _read_folder(folder: Path, gathering: Gathering) -> ProjectKind:
-    """Read the best file of a folder that gives something, else the imports of its code and notebooks."""
+    """Read the best file of a folder that gives something, else the imports of its code and notebooks.
+
+    Imports say nothing of versions, so they do not stand in for the list of another tool: `NotRead` is raised then.
+    """
     kinds, faults, before = list[ProjectKind](), list[BadInput](), gathering.taken
     for path in _candidates(folder):
         with gathering.attempt() as failed:
@@ -147,6 +141,8 @@ def _read_folder(folder: Path, gathering: Gathering) -> ProjectKind:
         faults += failed
         if gathering.taken > before:
             return kinds[-1]
+    if not kinds and (fault := next((one for one in faults if isinstance(one, NotRead)), None)):
+        raise fault
     kinds = [*_read_imports(folder, gathering), *kinds]
     if not kinds:
         raise next(iter(faults), _nothing(folder))
@@ -182,9 +178,9 @@ def _candidates(folder: Path) -> list[Path]:
     """List the files of a folder that may list packages, the best first; requirements_versions.txt is one, too."""
     lists = [*sorted(folder.glob("require*.txt")), *sorted(folder.glob("requirements/*.txt"))]
     wanted = [path for path in lists if not _OF_DEVELOPERS.search(path.stem)]
-    first, last = ([folder / name for name in names] for names in (_BEST_FIRST, _BEST_AFTER_LISTS))
-    others = [folder / name for name in names_of_unread()]
-    return [path for path in dict.fromkeys((*first[:2], *wanted, *first[2:], *last, *others)) if is_file(path)]
+    first = [folder / name for name in _BEST_FIRST]
+    unread = [*(folder / name for name in names_of_unread()), *sorted(folder.glob("pylock.*.toml"))]
+    return [path for path in dict.fromkeys((*first[:2], *wanted, *first[2:], *unread)) if is_file(path)]
 
 
 def _read_named_folders(gathering: Gathering) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -17,10 +17,26 @@ from packaging.utils import canonicalize_name
 
 from assistant.i18n import _
 from assistant.model.errors import BadInput
-from assistant.project.arguments import arguments
 from assistant.project.gathering import Gathering, Into
 from assistant.project.source import Source, file_text, is_file, real, shown, source_of
 
+# https://pip.pypa.io/en/stable/reference/requirements-file-format/: options whose value may be a word of its own.
+_VALUED = frozenset(
+    {
+        "--config-settings", "--constraint", "--editable", "--extra-index-url", "--find-links", "--global-option",
+        "--hash", "--index-url", "--no-binary", "--only-binary", "--pypi-url", "--requirement", "--trusted-host",
+        "--use-feature", "-C", "-c", "-e", "-f", "-i", "-r",
+    }
+)  # fmt: skip
+_LONG = {
+    "-c": "--constraint",
+    "-e": "--editable",
+    "-f": "--find-links",
+    "-i": "--index-url",
+    "-r": "--requirement",
+    "--pypi-url": "--index-url",
+}
+_SHORT = 2  # characters of an option such as -r
 MOST_FILES = 100  # chosen: nobody includes as many, and one that does would be read for ever
 _COMMENT = re.compile(r"(?:^|\s)#.*$")
 # What an installation does anyhow, or what concerns pip alone.
@@ -66,22 +82,37 @@ def take_lines(text: str, source: Source, gathering: Gathering, into: Into = "re
             options = shlex.split(" ".join(words[cut:])) if cut < len(words) else []
         except ValueError:  # a quotation mark without its partner
             options = words[cut:]
-        for name, value in arguments(options):
+        for name, value in _options(options):
             if name == "--hash":
                 gathering.hashed |= _named(requirement)
             else:
-                take_option(name, value, source, gathering, into)
+                _take_option(name, value, source, gathering, into)
 
 
-def take_option(name: str, value: str, source: Source, gathering: Gathering, into: Into = "requires") -> None:  # noqa: C901 - a list of options
+def _options(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield pairs of an option, by its long name, and its value ("" without one); a word that is none has option ""."""
+    rest = iter(words)
+    for word in rest:
+        if word == "--":
+            continue
+        if not word.startswith("-") or word == "-":
+            yield "", word
+        elif word.startswith("--"):
+            name, equals, value = word.partition("=")
+            yield name, value if equals or name not in _VALUED else next(rest, "")
+        else:
+            name, value = word[:_SHORT], word[_SHORT:].removeprefix("=")
+            valued = name in _VALUED
+            yield _LONG.get(name, name) if valued else word, (value or next(rest, "")) if valued else ""
+
+
+def _take_option(name: str, value: str, source: Source, gathering: Gathering, into: Into = "requires") -> None:
     """Do what an option of a requirement file says, or tell why not."""
     match name:
         case "--requirement":
             _include(value, source, gathering, into)
         case "--constraint":
             _include(value, source, gathering, "constraints")
-        case "--override":
-            _include(value, source, gathering, "overrides")
         case "--editable":
             if "://" in value or value.startswith(("git@", "git+")):
                 gathering.take(value.partition("#egg=")[0], source)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 
@@ -9,16 +10,21 @@ from assistant.catalog.tables import Table
 from assistant.i18n import _
 from assistant.model.errors import BadInput
 from assistant.model.record import Record, from_json
-from assistant.project.source import shown
+from assistant.project.source import file_text, shown
 
-EXPLICIT = "@EXPLICIT"  # stands in a list of addresses that `conda list --explicit` prints
+CONDA_LIST = "conda list"  # what it prints has no name of its own
+# A setup.py or setup.cfg without it is for building alone, or for other tools.
+_DECLARES = re.compile(r"\binstall_requires\b")
+
+
+class NotRead(BadInput):
+    """A file of another tool's that may say what a project needs, and is not read."""
 
 
 class UnreadFile(Record, frozen=True):
-    """A file by its name, the tool that it belongs to, and the tool's command that writes what can be read."""
+    """A file by its name, and its tool's command that writes what can be read."""
 
     name: str
-    tool: str
     command: str
 
 
@@ -29,23 +35,28 @@ class UnreadTables(Record, frozen=True):
 
 
 @cache
-def _unread() -> dict[str, UnreadFile]:
+def _rows() -> tuple[UnreadFile, ...]:
     file = Path(__file__).parent / "data" / "unread.json"
-    tables = from_json(file.read_bytes(), UnreadTables, "project/data/unread.json")
-    return {row.name.lower(): row for row in tables.files.rows}
+    return from_json(file.read_bytes(), UnreadTables, "project/data/unread.json").files.rows
 
 
 def names_of_unread() -> tuple[str, ...]:
     """Return the names of all such files."""
-    return tuple(row.name for row in _unread().values())
+    return tuple(row.name for row in _rows())
 
 
-def unread_file(kind: str, file: str) -> BadInput | None:
+def not_read(kind: str, file: str) -> NotRead | None:
     """Return the error for a `file` of a kind such as "Pipfile", None for a file that is read here."""
-    row = _unread().get(kind.lower())
-    if row is None:
+    name = re.sub(r"^pylock\..*toml$", "pylock.toml", kind.lower())
+    command = next((row.command for row in _rows() if row.name.lower() == name), None)
+    if command is None:
         return None
-    return BadInput(
-        _("{file} belongs to {tool} and cannot be read here.", file=shown(file), tool=row.tool),
-        hint=_("Run `{command}`, and name the file that it writes.", command=row.command),
+    return NotRead(
+        _("{file} is not read here.", file=shown(file)),
+        hint=_("Run `{command}`, and name the file that it writes.", command=command),
     )
+
+
+def declares_nothing(path: Path) -> bool:
+    """Return whether a file is setuptools' own and lists no packages."""
+    return path.name.lower() in {"setup.py", "setup.cfg"} and not _DECLARES.search(file_text(path))

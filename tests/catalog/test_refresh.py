@@ -117,7 +117,7 @@ def test_a_companion_that_came_out_for_no_one_torch_is_learnt_with_its_builds():
     (tables, *_others), changed, changes = refreshed(KEPT, seen, facts, "2026-12-24")
     assert "torch" in changed
     assert "torchaudio 2.11.2 goes with torch 2.15.0." in map(str, changes)
-    catalog = load_catalog(to_json(tables))
+    catalog = with_torch(tables)
     builds = (
         ("cu132", "linux_x86_64"),
         ("cu130", "linux_x86_64"),

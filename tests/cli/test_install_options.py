@@ -29,7 +29,6 @@ def install(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
         (("--find-links", "no-such-folder"), "no-such-folder is not a folder"),
         (("--pin", "torch; rm -rf ~"), "is not a requirement"),
         (("--pin", "--extra-index-url=https://a.example"), "is not a requirement"),
-        (("--installer", "conda"), "is not one of 'uv', 'pip'"),
     ],
 )
 def test_options_that_are_none_are_refused_at_once(tmp_path: Path, words: tuple[str, ...], told: str) -> None:

@@ -222,13 +222,12 @@ def test_a_version_that_is_gone_is_told(run, written, index, tmp_path) -> None:
     refused(done, 1, "The locked packages are not available as they were", "numpy")
 
 
-@pytest.mark.parametrize("installer", ["uv", "pip"])
 @pytest.mark.parametrize("command", [("install", "--dry-run"), ("install", "--yes"), ("setup", "--yes")])
-def test_a_pin_that_comes_as_source_is_not_built(run, index, tmp_path, command, installer) -> None:
+def test_a_pin_that_comes_as_source_is_not_built(run, index, tmp_path, command) -> None:
     """The sentence names the package and says that it would have to be built by hand."""
     mark = tmp_path / "it-ran"
     index.add_archive("evilpkg", "1.0", mark, by="backend")
-    options = ("--backend", "cpu", "--index-url", index.url, "--pin", "evilpkg", "--installer", installer)
+    options = ("--backend", "cpu", "--index-url", index.url, "--pin", "evilpkg")
     done = run(*command, *options, "--target", tmp_path / "env")
     assert done.returncode in {1, 3}
     assert "evilpkg" in done.stderr

@@ -292,32 +292,6 @@ def test_the_snippet_for_uv_ties_torch_to_its_index(bench: Bench) -> None:
     assert told["index"][0]["explicit"] is True
 
 
-def pip_installer(bench: Bench) -> Installer:
-    """Make an installer that never calls uv."""
-    told = bench.installer()
-    environment = {"PIP_INDEX_URL": bench.index.url, "PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": ""}
-    base = getattr(sys, "_base_executable", sys.executable)
-    given = {"python": base, "environment": environment, "sink": told.sink, "cancel": told.cancel, "program": "pip"}
-    return Installer(**given, patience=told.patience)
-
-
-@pytest.mark.process
-def test_pip_does_the_same_where_uv_is_refused(bench: Bench) -> None:
-    """Resolution, download, installation and counting by the real pip, and no command of uv's."""
-    installer = pip_installer(bench)
-    bench.installer = lambda: installer
-    resolution = bench.resolution()
-    assert resolution.versions == {"ipykernel": "7.0", "numpy": "1.0", "torch": "9.0"}
-    assert all(package.sha256 and package.size for package in resolution.packages)
-    made = bench.make(resolution)
-    versions = look_at(Path(made.path), LiveHost()).versions
-    assert {name: versions[name] for name in resolution.versions} == resolution.versions
-    last = [event for event in bench.events if isinstance(event, Progress) and event.unit == "packages"][-1]
-    assert (last.done, last.total) == (3, 3)
-    shown = installer.commands(bench.target, None)
-    assert not any(Path(command[0]).stem == "uv" for command in shown)
-
-
 @pytest.mark.process
 def test_bytes_are_counted_with_speed_and_time_left(bench: Bench) -> None:
     """The download ends with all bytes of all wheels, and says how fast it was."""

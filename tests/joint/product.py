@@ -67,7 +67,7 @@ class Product:
         """Return the seconds that uv takes for an answer, asked as it is installed, and whether all of it holds."""
         installer = installer_for(plan, machine, self.tools)
         with tempfile.TemporaryDirectory() as folder:
-            uv = dataclasses.replace(installer, also=()).backend
+            uv = dataclasses.replace(installer, also=()).uv
             argv = uv.resolve(installer.python, plan, Path(folder), {}, None)
             environment = {**os.environ, **installer.environment}
             start = time.perf_counter()

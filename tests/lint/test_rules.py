@@ -83,7 +83,6 @@ def _without_docstrings(tree: ast.Module) -> ast.Module:
 PRINTERS = (
     "cli/console.py",
     "cli/terminal.py",
-    "install/programs/",
     "labs/library/",
     "labs/programs/",
     "onnx/child.py",

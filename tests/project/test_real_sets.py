@@ -1,4 +1,4 @@
-"""Requirement files, environments and notebooks of real projects are read line by line as a person reads them."""
+"""Requirement files and environments of real projects are read line by line as a person reads them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from assistant.i18n import render
 from assistant.model.errors import BadInput
 from assistant.project import read_project
 
-# What 36 repositories ask for, with source and date; comments are cut, and of the file with hashes five packages are
+# What 32 repositories ask for, with source and date; comments are cut, and of the file with hashes five packages are
 # kept. `expect` was written by hand before the reader had seen any of them; `told` are parts of the sentences.
 SETS = json.loads(Path(__file__).with_name("sets.json").read_text(encoding="utf-8"))
 

@@ -197,16 +197,6 @@ def test_a_link_to_itself_is_no_file(read: Read, tmp_path: Path) -> None:
         read("-r loop.txt\n")
 
 
-def test_what_conda_exports_as_a_list_is_conda_s(read: Read) -> None:
-    """`conda list --export` looks like a list of requirements; one of addresses is refused with the next step."""
-    text = "# $ conda create --name <env> --file <this file>\nnumpy=1.26.4=py311h64_0\nreadline=8.2=h5_0\n"
-    found = read(text)
-    assert found.requires == ("numpy==1.26.4",)
-    assert "not Python packages: readline" in told(found)
-    with pytest.raises(BadInput, match="belongs to conda"):
-        read("# platform: linux-64\n@EXPLICIT\nhttps://h.example/numpy-1.26.4-py311.conda\n")
-
-
 def test_hashes_of_torch_are_told(read: Read) -> None:
     """They name the files of one index, and a plan may take another build."""
     found = read("torch==2.9.1 --hash=sha256:aa\nnumpy==2.2 --hash=sha256:bb\n")

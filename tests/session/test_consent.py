@@ -1,10 +1,9 @@
-"""No code before consent, and no package from an index that was not meant: by the real uv and pip."""
+"""No code before consent, and no package from an index that was not meant: by the real uv."""
 
 from __future__ import annotations
 
 import itertools
 import re
-import runpy
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -17,7 +16,6 @@ from assistant.catalog import load_catalog
 from assistant.detect import detect
 from assistant.host.recording import ReplayHost
 from assistant.install import Consent, Package
-from assistant.install.backends import WHEELS_ONLY
 from assistant.install.index_findings import without_hash
 from assistant.machines import load, shipped
 from assistant.model.errors import AssistantError
@@ -35,7 +33,6 @@ pytestmark = pytest.mark.process
 
 make = grounds.make
 Given = Callable[..., Session]
-BOTH = pytest.mark.parametrize("installer", ["uv", "pip"])
 
 
 @pytest.fixture
@@ -96,14 +93,13 @@ def prepared(session: Session) -> StepStatus:
     return grounds.run(session, Task.PREPARE).status(Step.INSTALL)
 
 
-@BOTH
 @pytest.mark.parametrize("by", ["setup.py", "backend"])
 @pytest.mark.parametrize("way", ["needed", "asked for"])
-def test_nothing_is_built_where_nobody_agrees(given, loopback_index, mark, installer, by, way) -> None:
+def test_nothing_is_built_where_nobody_agrees(given, loopback_index, mark, by, way) -> None:
     """Whether it is asked for or needed by another: the sentence names the package, and its code never runs."""
     loopback_index.add_archive("evil", "1.5", mark, by=by)
     loopback_index.add("needs", "1.0", requires=("evil>=1",))
-    status = prepared(given("evil" if way == "asked for" else "needs", installer=installer))
+    status = prepared(given("evil" if way == "asked for" else "needs"))
     assert status.phase is Phase.FAILED
     assert "evil" in str(status.message)
     assert "source" in str(status.message)
@@ -111,16 +107,15 @@ def test_nothing_is_built_where_nobody_agrees(given, loopback_index, mark, insta
     assert not mark.exists()
 
 
-@BOTH
-def test_nobody_is_asked_to_agree_to_a_build(given, loopback_index, mark, installer) -> None:
+def test_nobody_is_asked_to_agree_to_a_build(given, loopback_index, mark) -> None:
     """Who would say yes to anything is not asked, and nothing is built: a wheel made by hand is what helps."""
     archive = loopback_index.add_archive("evil", "1.5", mark)
-    session = given("evil<2", installer=installer, asks=True)
+    session = given("evil<2", asks=True)
     heard = asked(session, yes=True)
     assert prepared(session).phase is Phase.FAILED
     assert (heard, mark.exists()) == ([], False)
     make_wheel(archive.parent, "evil", "1.5", "py3-none-any")
-    session = given("evil<2", installer=installer)
+    session = given("evil<2")
     assert prepared(session).phase is not Phase.FAILED
     assert session.state.preview.resolution.versions["evil"] == "1.5"
 
@@ -130,55 +125,27 @@ NO_BINARY = {"PIP_NO_BINARY": "evil", "UV_NO_BINARY_PACKAGE": "evil"}
 
 @pytest.mark.parametrize("variable", ["PIP_FIND_LINKS", "UV_FIND_LINKS"])
 @pytest.mark.parametrize("also", [{}, NO_BINARY], ids=["", "no binary"])
-@BOTH
-def test_a_folder_of_source_is_not_built_either(  # noqa: PLR0913, PLR0917 - three things that vary
-    given, loopback_index, mark, tmp_path, monkeypatch, variable, also, installer
+def test_a_folder_of_source_is_not_built_either(
+    given, loopback_index, mark, tmp_path, monkeypatch, variable, also
 ) -> None:
     """Nor do the user's own variables for other work open the door."""
     (tmp_path / "links").mkdir()
     loopback_index.add_archive("evil", "1.5", mark).rename(tmp_path / "links" / "evil-1.5.tar.gz")
     for name, value in {variable: str(tmp_path / "links"), **also}.items():
         monkeypatch.setenv(name, value)
-    assert prepared(given("evil", installer=installer)).phase is Phase.FAILED
+    assert prepared(given("evil")).phase is Phase.FAILED
     assert not mark.exists()
 
 
-@BOTH
 @pytest.mark.parametrize("by", ["setup.py", "backend"])
-def test_an_address_in_a_wheels_metadata_is_not_built(given, loopback_index, mark, installer, by) -> None:
-    """Pip would fetch and build it, whatever `--only-binary` says."""
+def test_an_address_in_a_wheels_metadata_is_not_built(given, loopback_index, mark, by) -> None:
+    """Nor is it fetched."""
     archive = loopback_index.add_archive("evil", "1.5", mark, by=by)
     loopback_index.add("nice", "1.0", requires=(f"evil @ {archive.as_uri()}",))
-    status = prepared(given("nice", installer=installer))
+    status = prepared(given("nice"))
     assert status.phase is Phase.FAILED
     assert "evil" in str(status.message)
     assert not mark.exists()
-
-
-@pytest.mark.parametrize(
-    ("started", "refused"),
-    [
-        (("git", ["git", "clone", "-q", "https://evil.example/git"]), True),
-        ((None, "git clone https://evil.example/x"), True),
-        ((None, '"C:\\Program Files\\Git\\bin\\git.exe" clone x'), True),
-        (("/usr/bin/hg", ["/usr/bin/hg", "clone"]), True),
-        (("/env/bin/python", ["/env/bin/python", "/pip/_vendor/pyproject_hooks/_in_process/_in_process.py"]), True),
-        ((None, "C:\\env\\python.exe C:\\env\\pip\\__pip-runner__.py install setuptools"), True),
-        (("/env/bin/python", ["/env/bin/python", "-c", "exec(open('setup.py').read())", "egg_info"]), True),
-        (("rustc", ["rustc", "--version"]), False),
-        (("keyring", ["keyring", "get", "https://git.example/simple", "git"]), False),
-        ((None, "cmd /c ver"), False),
-    ],
-)
-def test_what_pip_may_start_is_told_from_builds(monkeypatch, capsys, started, refused) -> None:
-    """On every system, however the line is handed over; pip's other helpers go on working."""
-    guard = runpy.run_path(str(WHEELS_ONLY))
-    ended: list[int] = []
-    monkeypatch.setattr("os._exit", ended.append)
-    guard["refuse"]("subprocess.Popen", (*started, None, None))
-    guard["refuse"]("open", started)
-    assert ended == [3] * refused
-    assert ("wheels only:" in capsys.readouterr().out) is refused
 
 
 def test_git_is_not_started(given, loopback_index, tmp_path, monkeypatch) -> None:
@@ -189,14 +156,13 @@ def test_git_is_not_started(given, loopback_index, tmp_path, monkeypatch) -> Non
     git.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
     loopback_index.add("nice", "1.0", requires=("evil @ git+https://evil.example/evil.git",))
-    status = prepared(given("nice", installer="pip"))
+    status = prepared(given("nice"))
     assert status.phase is Phase.FAILED
     assert "evil" in str(status.message)
     assert not (tmp_path / "git-ran").exists()
 
 
-@BOTH
-def test_what_lies_in_the_folder_is_not_obeyed(given, loopback_index, mark, tmp_path, monkeypatch, installer) -> None:
+def test_what_lies_in_the_folder_is_not_obeyed(given, loopback_index, mark, tmp_path, monkeypatch) -> None:
     """A cloned folder with a `uv.toml`, a `pyproject.toml` and a `pip` of its own changes nothing."""
     repository = tmp_path / "cloned"
     (repository / "pip").mkdir(parents=True)
@@ -207,7 +173,7 @@ def test_what_lies_in_the_folder_is_not_obeyed(given, loopback_index, mark, tmp_
     for name in ("pip/__init__.py", "pip/__main__.py", "json.py"):
         (repository / name).write_text(f"open({str(mark)!r}, 'w').close()\n")
     monkeypatch.chdir(repository)
-    session = given(installer=installer)
+    session = given()
     assert prepared(session).phase is not Phase.FAILED
     assert session.state.preview.resolution.versions["borrowed"] == "1.0"
     assert not mark.exists()
@@ -237,11 +203,11 @@ def test_a_package_comes_from_the_first_index_that_has_its_name(given, loopback_
     assert f"{other.url}, {loopback_index.url}. uv takes each package from the first" in str(finding.text)
 
 
-@pytest.mark.parametrize("where", ["variable", "file", "pip"])
+@pytest.mark.parametrize("where", ["variable", "file"])
 def test_where_the_best_version_counts_the_user_is_warned(
     given, loopback_index, other, tmp_path, monkeypatch, where
 ) -> None:
-    """By a setting of uv, or with pip, any of the indexes can offer the file."""
+    """By a setting of uv any of the indexes can offer the file."""
     loopback_index.add("corplib", "99.0")
     other.add("corplib", "1.0")
     if where == "variable":
@@ -250,7 +216,7 @@ def test_where_the_best_version_counts_the_user_is_warned(
         (tmp_path / "config" / "uv").mkdir(parents=True)
         (tmp_path / "config" / "uv" / "uv.toml").write_text('index-strategy = "unsafe-best-match"\n')
         monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    session = given("corplib", installer="pip" if where == "pip" else "uv")
+    session = given("corplib")
     assert prepared(session).phase is not Phase.FAILED
     assert session.state.preview.resolution.versions["corplib"] == "99.0"
     (finding,) = session.state.preview.findings
@@ -289,11 +255,10 @@ def test_a_name_of_a_projects_index_does_not_come_from_elsewhere(given, loopback
     assert f"{projects.url}, {loopback_index.url}" in str(finding.text)
 
 
-@BOTH
-def test_the_source_of_a_projects_index_is_found(given, projects, mark, installer) -> None:
+def test_the_source_of_a_projects_index_is_found(given, projects, mark) -> None:
     """What comes only as source there is named as such, as from any other index."""
     projects.add_archive("evil", "1.5", mark)
-    status = prepared(given("evil", indexes=(projects.url,), installer=installer))
+    status = prepared(given("evil", indexes=(projects.url,)))
     assert status.phase is Phase.FAILED
     assert re.search(r"evil.* only source", str(status.message))
 

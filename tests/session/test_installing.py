@@ -60,13 +60,11 @@ def make(loopback_index: LoopbackIndex, tmp_path: Path, monkeypatch: pytest.Monk
             requirements=("torch==9.0", "borrowed"),
         )
         found = Detection(machine=Machine(os="linux"))
-        installer, asks = answers.pop("installer", "uv"), bool(answers.pop("asks", False))
+        asks = bool(answers.pop("asks", False))
         given = {"target": str(tmp_path / "it's made" / "环境"), **answers}
         state = State(detection=found, planning=Planning(choice=plan, plans=(plan,)), **given)
         host = LiveHost()
-        return Session(
-            host, runner or InlineRunner(), None, state, sources=Sources(host, installer=installer), asks=asks
-        )
+        return Session(host, runner or InlineRunner(), None, state, sources=Sources(host), asks=asks)
 
     return made
 
@@ -83,15 +81,14 @@ def run(session: Session, *tasks: Task) -> State:
     return session.state
 
 
-@pytest.mark.parametrize("installer", ["uv", "pip"])
-def test_an_installation_ends_verified(make: Make, installer: str) -> None:
-    """Both installers tell the same events, and the verification of the installation is the one that is reported."""
-    session = make(installer=installer)
+def test_an_installation_ends_verified(make: Make) -> None:
+    """The verification of the installation is the one that is reported."""
+    session = make()
     told: list[Event] = []
     session.listen(told.append)
     state = run(session, Task.PREPARE, Task.INSTALL)
     assert state.status(Step.INSTALL).phase is Phase.DONE, state.status(Step.INSTALL)
-    assert {Path(command[0]).stem == "uv" for command in state.preview.commands[:2]} == {installer == "uv"}
+    assert {Path(command[0]).stem for command in state.preview.commands[:2]} == {"uv"}
     units = [event.unit for event in told if isinstance(event, Progress)]
     assert list(dict.fromkeys(unit for unit in units if unit)) == ["bytes", "packages", "checks"]
     assert state.proof.usable
@@ -156,22 +153,15 @@ def test_a_recipes_verification_call_decides(make: Make, loopback_index: Loopbac
     assert not Path(state.target).exists()
 
 
-@pytest.mark.parametrize(
-    ("kind", "installer"),
-    [
-        ("new", "uv"),
-        ("existing", "uv"),
-        pytest.param("existing", "pip", marks=pytest.mark.heavy),  # the way back is ours, whoever put the files there
-    ],
-)
+@pytest.mark.parametrize("kind", ["new", "existing"])
 def test_a_failed_verification_leaves_everything_as_it_was(
-    make: Make, kind: str, installer: str, monkeypatch: pytest.MonkeyPatch
+    make: Make, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody is there to ask: the sentence names the check, and not a byte differs."""
-    session = make(installer=installer)
+    session = make()
     place = Path(session.state.target).parent
     if kind == "existing":
-        session.state = make_standing(make, installer)
+        session.state = make_standing(make)
         for cache in place.rglob("__pycache__"):
             shutil.rmtree(cache)
     before = picture(place) if place.exists() else None
@@ -185,9 +175,9 @@ def test_a_failed_verification_leaves_everything_as_it_was(
     assert any("exit status 7" in str(line) for line in session.state.log)
 
 
-def make_standing(make: Make, installer: str) -> State:
+def make_standing(make: Make) -> State:
     """Make an environment whose torch then turns into another one; give the state to go on from."""
-    session = make(installer=installer)
+    session = make()
     run(session, Task.PREPARE, Task.INSTALL)
     info = next(Path(session.state.target).glob("lib/*/site-packages/torch-9.0.dist-info/METADATA"))
     text = info.read_text().replace("9.0", "8.0")
@@ -199,7 +189,7 @@ def make_standing(make: Make, installer: str) -> State:
 def test_a_conflict_is_told_until_it_is_gone(make: Make) -> None:
     """What does not go together is told before the installation, after it, and by Diagnose; once mended no more."""
     session = make()
-    session.state = make_standing(make, "uv")
+    session.state = make_standing(make)
     packages = next(Path(session.state.target).glob("lib/*/site-packages"))
     for name in ("onnxruntime", "onnxruntime-gpu"):
         info = packages / f"{name.replace('-', '_')}-1.20.dist-info"
@@ -318,7 +308,7 @@ def test_sources_tell_pip_about_folders_with_spaces(tmp_path: Path) -> None:
 
 def test_a_python_that_is_nowhere_is_named(make: Make) -> None:
     """A plan for a Python that is nowhere says so in a sentence."""
-    session = make(installer="pip")
+    session = make()
     session.state = State(
         detection=session.state.detection,
         planning=Planning(plans=(Plan(backend=Backend.CPU, variant="cpu", torch="9.0", python="2.1"),)),
@@ -326,4 +316,4 @@ def test_a_python_that_is_nowhere_is_named(make: Make) -> None:
     )
     status = run(session, Task.PREPARE).status(Step.INSTALL)
     assert status.phase is Phase.FAILED
-    assert "python2.1 cannot be started" in str(status.message)
+    assert "2.1" in str(status.message)

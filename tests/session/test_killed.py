@@ -51,7 +51,7 @@ def test_what_was_half_made_is_taken_back_before_it_is_looked_at(
     """The folder that a kill left is not taken for an environment that stands."""
     session = make()
     if kind == "standing":
-        session.state = make_standing(make, "uv")
+        session.state = make_standing(make)
     elif kind == "empty folder":
         Path(session.state.target).mkdir(parents=True)
     run(session, Task.PREPARE)

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from loopback import LoopbackIndex
-from tables import each
 
 from assistant.catalog import load_catalog
 from assistant.host.recording import ReplayHost
@@ -196,15 +195,13 @@ def project_plan(*indexes: str) -> Plan:
     return Plan(backend=Backend.CPU, variant="cpu", torch="2.15.0", python="3.12", indexes=indexes)
 
 
-@each("installer", ["uv", "pip"])
-def test_a_projects_index_that_the_settings_name_is_asked_once_with_its_password(installer):
+def test_a_projects_index_that_the_settings_name_is_asked_once_with_its_password():
     """It is the user's own; a second one without the password would only refuse to answer."""
-    sources = Sources(host_with(f"global.extra-index-url='{SECRET}'"), installer=installer)
+    sources = Sources(host_with(f"global.extra-index-url='{SECRET}'"))
     plan = project_plan(f"{COMPANY}/", "https://download.pytorch.org/whl/cu126", "https://other.example/simple")
-    default, further = ("",), (SECRET, "https://other.example/simple")
-    assert sources.consulted(plan) == ((*further, *default) if installer == "uv" else (*default, *further))
+    assert sources.consulted(plan) == (SECRET, "https://other.example/simple", "")
     variables = sources.environment_for(plan)
-    assert variables["UV_INDEX"] == variables["PIP_EXTRA_INDEX_URL"] == f"{SECRET} https://other.example/simple"
+    assert variables["UV_INDEX"] == f"{SECRET} https://other.example/simple"
     assert set(sources.trusted) == {COMPANY}
 
 
