@@ -1,4 +1,4 @@
-"""Writes markup: elements and pages of HTML, and SVG with shapes and words at places in pixels.
+"""Writes markup: elements and pages of HTML, and SVG.
 
 This is the one place where text is escaped: an element escapes all that is put into it, unless it was written here.
 """
@@ -11,8 +11,6 @@ from html import escape
 from assistant.i18n import language
 from assistant.model.visible import visible
 
-# Where no page around it sets a colour, a grey that reads on white and on black: contrast 4.4 and 4.7 to 1.
-GREY = "#787878"
 _NO_XML = dict.fromkeys((0xFFFE, 0xFFFF))  # no XML 1.0 may hold them (production Char), and they show nothing
 
 
@@ -52,32 +50,6 @@ def tag(name: str, /, *content: object, **attributes: object) -> Markup:
     }
     named = "".join(f' {key.rstrip("_").replace("_", "-")}="{plain(value)}"' for key, value in given.items())
     return Markup(f"<{name}{named}>{joined(content)}</{name}>" if content else f"<{name}{named}/>")
-
-
-def text(x: float | str, y: float, words: object, **attributes: object) -> Markup:
-    """Write words that start at `x`, with their baseline at `y`; `text_anchor` may move them. Nothing for no words."""
-    return tag("text", words, x=x, y=y, **attributes) if words else Markup()
-
-
-def document(width: float, height: float, parts: Iterable[object], title: str, description: str) -> Markup:
-    """Write a whole picture, named and described for those who cannot see it, on the page's own background."""
-    return tag(
-        "svg",
-        tag("title", title),
-        tag("desc", description),
-        *parts,
-        xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"0 0 {width:.0f} {height:.0f}",
-        width=width,
-        height=height,
-        role="img",
-        aria_label=title,
-        font_family="system-ui, sans-serif",
-        font_size=12,
-        fill="currentColor",
-        color=GREY,  # for viewers of files that do not know variables
-        style=f"color: var(--ptsa-text, {GREY})",
-    )
 
 
 def style(sheet: str) -> Markup:

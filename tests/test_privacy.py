@@ -230,7 +230,6 @@ EXEMPT = {
     "cli/inputs.py:write_file": "it writes what the commands above give it",
     "cli/notebooks.py:_put": "a notebook of the project",
     "cli/notebooks.py:put_copies": "private: names of notebooks and their hashes",
-    "cli/onnx.py:check": "a picture of the user's own model",
     "bundle/folder.py:_copy": "wheels",
     "bundle/manifest.py:write_bundle": "public, and without passwords",
     "host/streams.py:keep_log": "what was typed, in the user's own log",

@@ -201,7 +201,7 @@ COMMANDS = {
     "verify": ["verify", "--target", f"env {EVIL}"],
     "environments": ["envs", "--remove", EVIL, "--yes"],
     "recover": ["recover", "--target", f"env {EVIL}"],
-    "a model": ["onnx", "check", "m.onnx", "--svg", "m.svg"],
+    "a model": ["onnx", "check", "m.onnx"],
     "no such model": ["onnx", "check", EVIL],
     "a table": ["catalog", "show", EVIL],
     "labs": ["labs", "check", EVIL],

@@ -21,17 +21,14 @@ from assistant.onnx.answers import (
     HEADINGS_OF_AGREEMENT,
     HEADINGS_OF_CHANGES,
     HEADINGS_OF_RUNS,
-    HEADINGS_OF_SIZES,
     Attempt,
     Checked,
     Conversion,
-    FixedShapes,
     operator_rows,
     operator_table,
     rows_of_agreement,
     rows_of_changes,
     rows_of_runs,
-    rows_of_sizes,
 )
 from assistant.views import (
     CHECK_HEADINGS,
@@ -209,8 +206,6 @@ def draw_unknown(answer: Unexplained) -> None:
 def draw_check(answer: Checked) -> None:
     """Print the verdict, a row for each operator, and what to do."""
     console.print(Text(render(answer.verdict), style="bold"))
-    if answer.npu:
-        console.print(Text(render(answer.npu)))
     headings, rows = operator_table(answer)
     styles = ("red" if counts.nowhere else "yellow" if counts.cpu else "" for counts in operator_rows(answer))
     coloured = ((Text(render(first), style=style), *rest) for style, (first, *rest) in zip(styles, rows, strict=True))
@@ -223,27 +218,8 @@ def draw_conversion(done: Conversion) -> None:
     draw_rows(HEADINGS_OF_CHANGES, rows_of_changes(done))
     if done.loaded is False:
         console.print(Text(say("ONNX Runtime loads neither the result nor the original on the CPU."), style="yellow"))
-    for note in done.notes:
-        console.print(Text(as_typed(note)))
     text = say("Written: {file}, opset {opset}, in {seconds}.")
     console.print(Text(text.format(file=done.output, opset=done.opset, seconds=duration(done.seconds)), style="bold"))
-
-
-def draw_fixed_shapes(done: FixedShapes) -> None:
-    """Print what each open size became and why, whether the result was run, and where it is."""
-    draw_rows(HEADINGS_OF_SIZES, rows_of_sizes(done))
-    if any(one.why == "chosen" for one in done.sizes):
-        note = _("What is chosen is a guess: give the sizes that you need.", option="--dim, --input")
-        console.print(Text(render(note)))
-    if done.open:
-        note = _("These outputs keep an open size, which depends on what is computed: {names}.")
-        console.print(Text(render(note.format(names=", ".join(done.open)))))
-    if done.ran is False:
-        note = _("ONNX Runtime did not run it: {reason}.", reason=done.note)
-        console.print(Text(render(note), style="yellow"))
-    text = _("Written, and run once: {file}.") if done.ran else _("Written, not run: {file}.")
-    text = text.format(file=done.output)
-    console.print(Text(render(text), style="bold"))
 
 
 def draw_attempt(answer: Attempt) -> None:

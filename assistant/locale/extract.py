@@ -108,13 +108,6 @@ def defects(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[An
         yield from ((0, None, row[column], []) for column in ("text", "way"))
 
 
-def limits(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
-    """Yield what targets ask of an ONNX operator and nobody can judge by a model alone."""
-    for operators in tomllib.loads(file.read().decode())["limits"].values():
-        for conditions in operators.values():
-            yield from ((0, None, one["words"], []) for one in conditions if "words" in one)
-
-
 def of_click(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
     """Yield click's own sentences that users meet: one per line, its plural after a tab."""
     for number, line in enumerate(file.read().decode().splitlines(), 1):

@@ -1,4 +1,4 @@
-"""What runs where: checks ONNX models against ONNX Runtime's own rules, converts them and tries them.
+"""What runs where on DirectML and the CPU: checks ONNX models by ONNX Runtime's rules, converts and tries them.
 
 The functions are found here by name and their modules, which need NumPy and onnx, imported only then.
 """
@@ -10,15 +10,10 @@ from typing import Any
 
 MODULES = {
     "check_model": "check",
-    "check_targets": "survey",
-    "fix_file": "shapes_file",
-    "fix_shapes": "fixed_shapes",
     "load_model": "load",
     "save_model": "load",
     "try_model": "compare",
     "convert": "conversion",
-    "lowered": "opset",
-    "rewritten": "rewrites",
     "to_fp16": "fp16",
 }
 

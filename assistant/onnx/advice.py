@@ -20,17 +20,16 @@ from assistant.onnx.program import Value, attribute, constant_input
 
 MOST_NAMES = 5  # of nodes, sizes or operators in one sentence
 ORDER = (Severity.ERROR, Severity.WARNING, Severity.INFO)
-CONVOLUTIONS = {"Conv", "ConvTranspose", "MaxPool", "AveragePool", "LpPool"}
-FLAT = 3  # dimensions of what a 1-D convolution takes: batch, channels, length
-# What DirectML answers: https://github.com/microsoft/DirectML/issues/611
-NOT_SUPPORTED = "The specified device interface or feature level is not supported on this system"
-
 
 _AFTERWARDS = _("Cut the post-processing off the model and run it outside.")
 _NO_TRAINING = _("Export the model in evaluation mode, without unused outputs.")
+_FIX_SIZES = _(
+    "Write fixed sizes into the model with ONNX Runtime's own tool, a model for each size that you need: "
+    "`python -m onnxruntime.tools.make_dynamic_shape_fixed --help`."
+)
 _UNROLL = _("Unroll loops of fixed length, or run the whole model on the CPU.")
 # What to do about an operator that falls to the CPU.
-INSTEAD = {
+_INSTEAD = {
     **dict.fromkeys(("NonMaxSuppression", "Unique", "Compress"), _AFTERWARDS),
     **dict.fromkeys(("Dropout", "BatchNormalization", "LayerNormalization"), _NO_TRAINING),
     **dict.fromkeys(("Loop", "Scan"), _UNROLL),
@@ -44,18 +43,15 @@ Found = tuple[float, Finding]  # what it would gain, in nodes, and the finding
 Rule = Callable[[Examination], Iterator[Found]]
 
 
-def find(exam: Examination, own: Sequence[Rule] = ()) -> tuple[Finding, ...]:
-    """Return everything worth knowing: what stops the model first, then by what it would gain, NPUs last.
-
-    `own` are the rules of a target other than DirectML and the CPU.
-    """
+def find(exam: Examination) -> tuple[Finding, ...]:
+    """Return everything worth knowing: what stops the model first, then by what it would gain."""
     rules = (
         _loads,
         _nowhere,
         _foreign,
         _defects,
         _newer_release,
-        *(own or ((_cpu_halves,) if exam.provider == "cpu" else DIRECTML)),
+        *((_cpu_halves,) if exam.provider == "cpu" else DIRECTML),
     )
     found = [entry for rule in rules for entry in rule(exam)]
     found.sort(key=lambda entry: (ORDER.index(entry[1].severity), -entry[0]))
@@ -77,7 +73,7 @@ def obstacle(exam: Examination) -> Text:
 def _loads(exam: Examination) -> Iterator[Found]:
     text = obstacle(exam)
     if text:
-        yield finding(_severity(exam), "load", text, exam.computing, _convert(exam))
+        yield _finding(_severity(exam), "load", text, exam.computing, _convert(exam))
 
 
 def _nowhere(exam: Examination) -> Iterator[Found]:
@@ -85,7 +81,7 @@ def _nowhere(exam: Examination) -> Iterator[Found]:
     if lost:
         text = _("{nodes} can run nowhere, so the model does not load; the first: {why}")
         remedy = _advice(_("Export the model for another opset, or replace these operators."))
-        yield finding(
+        yield _finding(
             _severity(exam), "not-implemented", text.format(nodes=_count(lost), why=lost[0].why), lost, remedy
         )
 
@@ -99,7 +95,7 @@ def _foreign(exam: Examination) -> Iterator[Found]:
         text = _("{nodes} can run nowhere, so the model does not load as it is: {why}")
         advice, commands = remedy(domain)
         text = text.format(nodes=_count(nodes), why=unknown(domain))
-        yield finding(_severity(exam), "unknown-domain", text, nodes, _advice(advice, *commands))
+        yield _finding(_severity(exam), "unknown-domain", text, nodes, _advice(advice, *commands))
 
 
 def _defects(exam: Examination) -> Iterator[Found]:
@@ -110,7 +106,7 @@ def _defects(exam: Examination) -> Iterator[Found]:
         severity = Severity.WARNING if defect.effect == "fallback" else Severity.ERROR
         without = _("Or create the session with disabled_optimizers={names}.", names=list(defect.optimizers))
         way = _advice(_(defect.way), *_convert(exam).commands * defect.converts)
-        yield finding(severity, defect.key, defect.told(len(nodes)), nodes, way, _advice(without))
+        yield _finding(severity, defect.key, defect.told(len(nodes)), nodes, way, _advice(without))
 
 
 def _severity(exam: Examination) -> Severity:
@@ -127,7 +123,7 @@ def _newer_release(exam: Examination) -> Iterator[Found]:
             known=runtimes().releases[-1].version,
         )
         remedy = _advice(_("Load the model with that ONNX Runtime to find out, or update the assistant."))
-        yield finding(Severity.WARNING, "newer-runtime", text, (), remedy)
+        yield _finding(Severity.WARNING, "newer-runtime", text, (), remedy)
 
 
 def _cpu_halves(exam: Examination) -> Iterator[Found]:
@@ -135,7 +131,7 @@ def _cpu_halves(exam: Examination) -> Iterator[Found]:
     if wide:
         text = _("The CPU has no FP16 kernel for {nodes}: they run in FP32, between casts.")
         remedy = _advice(_("Keep the FP32 model for the CPU: it is faster there."))
-        yield finding(Severity.INFO, "fp16-on-cpu", text.format(nodes=_count(wide)), wide, remedy)
+        yield _finding(Severity.INFO, "fp16-on-cpu", text.format(nodes=_count(wide)), wide, remedy)
 
 
 def _wrong_pads(exam: Examination) -> Iterator[Found]:
@@ -143,22 +139,22 @@ def _wrong_pads(exam: Examination) -> Iterator[Found]:
     bad = [node for node in exam.ops("Pad") if node.device == "dml" and _has_negative_pads(node)]
     if bad:
         text = _("DirectML computes wrong values for negative pads ({nodes}).", nodes=_count(bad))
-        yield finding(Severity.ERROR, "pad-negative", text, bad, _convert(exam))
+        yield _finding(Severity.ERROR, "pad-negative", text, bad, _convert(exam))
 
 
 def _opset(exam: Examination) -> Iterator[Found]:
     changed = [node for node in exam.computing if node.changed]
     low, high = runtimes().best_opsets  # at these, rows match 150 to 153 of ONNX's operators; at 22, 116
-    best = best_opset(exam, (exam.opset, *range(low, high + 1))) if changed else exam.opset
+    best = _best_opset(exam, (exam.opset, *range(low, high + 1))) if changed else exam.opset
     if best != exam.opset:
         text = _("At opset {found}, DirectML has no kernel for the version of {nodes}; opset {best} suits it better.")
         text = text.format(nodes=_count(changed), found=exam.opset, best=best)
         remedies = (_convert(exam), _advice(_("Or export the model with opset_version={best}.", best=best)))
-        yield finding(Severity.WARNING, "opset", text, changed, *remedies)
+        yield _finding(Severity.WARNING, "opset", text, changed, *remedies)
 
 
-def best_opset(exam: Examination, candidates: Iterable[int]) -> int:
-    """Find the opset at which the target's table matches the most nodes; of several the one nearest to the model's."""
+def _best_opset(exam: Examination, candidates: Iterable[int]) -> int:
+    """Find the opset at which DirectML's table matches the most nodes; of several the one nearest to the model's."""
     kinds = Counter(
         (node.op, _types(node.step.inputs), _types(node.step.outputs))
         for node in exam.computing
@@ -170,7 +166,7 @@ def best_opset(exam: Examination, candidates: Iterable[int]) -> int:
         return sum(
             count
             for (op, inputs, outputs), count in kinds.items()
-            if (version := versions[op]) is not None and match(exam.provider, "", op, version, inputs, outputs)[0]
+            if (version := versions[op]) is not None and match("dml", "", op, version, inputs, outputs)[0]
         )
 
     return max(candidates, key=lambda opset: (matched(opset), -abs(opset - exam.opset)))
@@ -181,11 +177,11 @@ def _shapes(exam: Examination) -> Iterator[Found]:
     if found:
         text = _("DirectML does not compile what has open sizes ({names}), and runs several times slower uncompiled.")
         remedies = (
-            fix_shapes(exam),
+            _advice(_FIX_SIZES),
             _advice(_("Or fix them for the session, with SessionOptions.add_free_dimension_override_by_name.")),
         )
-        text = text.format(names=", ".join(one.name for one in found[:MOST_NAMES]))
-        yield finding(Severity.WARNING, "dynamic-shape", text, (), *remedies, gain=len(exam.on_device) / 2)
+        text = text.format(names=", ".join(found[:MOST_NAMES]))
+        yield _finding(Severity.WARNING, "dynamic-shape", text, (), *remedies, gain=len(exam.on_device) / 2)
 
 
 def _control_flow(exam: Examination) -> Iterator[Found]:
@@ -194,7 +190,7 @@ def _control_flow(exam: Examination) -> Iterator[Found]:
         text = _("Branches and loops ({operators}) keep DirectML from compiling the graph that holds them.")
         remedy = _advice(_("Unroll loops of fixed length, keep the one branch that is used, or export without them."))
         text = text.format(operators=_operators(flow))
-        yield finding(Severity.WARNING, "control-flow", text, flow, remedy, gain=len(exam.on_device) / 3)
+        yield _finding(Severity.WARNING, "control-flow", text, flow, remedy, gain=len(exam.on_device) / 3)
 
 
 def _fallbacks(exam: Examination) -> Iterator[Found]:
@@ -209,16 +205,16 @@ def _fallbacks(exam: Examination) -> Iterator[Found]:
         remedy = (
             _("Cast FP64 to FP32 where it enters, and compare the results.")
             if double
-            else INSTEAD.get(nodes[0].op, _("Replace them with other operators, or accept the copies."))
+            else _INSTEAD.get(nodes[0].op, _("Replace them with other operators, or accept the copies."))
         )
-        yield finding(Severity.WARNING, "fp64" if double else "no-kernel", text, nodes, _advice(remedy))
+        yield _finding(Severity.WARNING, "fp64" if double else "no-kernel", text, nodes, _advice(remedy))
 
 
 def _single_precision(exam: Examination) -> Iterator[Found]:
     size = sum(4 * math.prod(tensor.dims) for tensor in tensors(exam.model) if tensor.data_type == TensorProto.FLOAT)
     if size:
         text = _("The weights are FP32 ({size:.2g} MB): in FP16 they take half the memory and traffic.")
-        yield finding(Severity.INFO, "fp32", text.format(size=size / 1e6), (), _convert(exam))
+        yield _finding(Severity.INFO, "fp32", text.format(size=size / 1e6), (), _convert(exam))
 
 
 def _normalised_halves(exam: Examination) -> Iterator[Found]:
@@ -227,7 +223,7 @@ def _normalised_halves(exam: Examination) -> Iterator[Found]:
     if found:
         text = _("On DirectML, layer normalisation ({nodes}) sums in FP16 and overflows where a variance passes 65504.")
         remedy = _advice(_("Keep them FP32 if the results hold NaN or Inf."))
-        yield finding(Severity.INFO, "layernorm-fp16", text.format(nodes=_count(found)), found, remedy)
+        yield _finding(Severity.INFO, "layernorm-fp16", text.format(nodes=_count(found)), found, remedy)
 
 
 def _integers(exam: Examination) -> Iterator[Found]:
@@ -235,40 +231,13 @@ def _integers(exam: Examination) -> Iterator[Found]:
     if found:
         text = _("Not every device computes in int64 ({nodes}); what it cannot compute moves to the CPU.")
         remedy = _advice(_("Use int32 inside the model if the device leaves them to the CPU."))
-        yield finding(Severity.INFO, "int64", text.format(nodes=_count(found)), found, remedy)
+        yield _finding(Severity.INFO, "int64", text.format(nodes=_count(found)), found, remedy)
 
 
-def _copied(exam: Examination) -> Iterator[Found]:
+def _copies(exam: Examination) -> Iterator[Found]:
     if exam.copies:
         text = _("Values copied between device and CPU in every run, besides inputs and outputs: {count}.")
-        yield finding(Severity.INFO, "copies", text.format(count=exam.copies), gain=exam.copies)
-
-
-def _npu(exam: Examination) -> Iterator[Found]:
-    """Yield what stops NPUs only; GPUs do all of it."""
-    gpu = _advice(_("Or choose the GPU, with the provider option device_filter=gpu."))
-    single = [node for node in exam.on_device if TensorProto.FLOAT in _kinds(node)]
-    if single:
-        text = _("NPUs compute in FP16 and integers: FP32 ({nodes}) fails with {error}.")
-        text = text.format(nodes=_count(single), error=f'"{NOT_SUPPORTED}" (887A0004)')
-        yield finding(Severity.INFO, "npu-fp32", text, single, _convert(exam), gpu, gain=-1)
-    if exam.open_sizes:
-        yield finding(
-            Severity.INFO, "npu-dynamic-shape", _("NPUs take fixed sizes only."), (), fix_shapes(exam), gpu, gain=-2
-        )
-    flat = [
-        node
-        for node in exam.ops(*CONVOLUTIONS)
-        if any(it and len(it.shape or ()) == FLAT for it in node.step.inputs[:1])
-    ]
-    if flat:
-        text = _("NPU drivers refuse 1-D convolutions and pools ({nodes}).", nodes=_count(flat))
-        yield finding(Severity.INFO, "npu-conv1d", text, flat, _convert(exam), gpu, gain=-3)
-    odd = [node for node in exam.computing if not node.preferred and not _is_fused(node)]
-    if odd:
-        text = _("Left outside the graph that an NPU would be given: {nodes} ({operators}).")
-        text = text.format(nodes=_count(odd), operators=_operators(odd))
-        yield finding(Severity.INFO, "npu-operators", text, odd, gpu, gain=-4)
+        yield _finding(Severity.INFO, "copies", text.format(count=exam.copies), gain=exam.copies)
 
 
 DIRECTML = (
@@ -280,12 +249,11 @@ DIRECTML = (
     _single_precision,
     _normalised_halves,
     _integers,
-    _copied,
-    _npu,
+    _copies,
 )
 
 
-def finding(
+def _finding(
     severity: Severity,
     key: str,
     text: Text,
@@ -310,13 +278,6 @@ def _convert(exam: Examination) -> Remedy:
     return _advice(text, command_line(["assistant", "onnx", "convert", exam.file]))
 
 
-def fix_shapes(exam: Examination) -> Remedy:
-    """Point to the command that writes sizes into the model, with all of those that are open."""
-    given = [word for one in exam.open_sizes for word in ("--dim", f"{one.name}={one.size}")]
-    text = _("Fix the sizes in the model: one model for each size that you need.")
-    return _advice(text, command_line(["assistant", "onnx", "fix-shapes", exam.file, *given]))
-
-
 def count_nodes(count: int) -> Message:
     """Return a number of nodes in words: "1 node", "2 nodes"."""
     return ngettext("{count} node", "{count} nodes", count)
@@ -334,12 +295,6 @@ def _operators(nodes: Sequence[Node]) -> str:
 def _has_negative_pads(node: Node) -> bool:
     pads = constant_input(node.step, 1) or attribute(node.step.node, "pads")
     return isinstance(pads, list) and min(pads, default=0) < 0
-
-
-def _is_fused(node: Node) -> bool:
-    """Return whether a node runs on the device, in a kernel that may join a compiled graph."""
-    kernel = node.kernel if node.device == "dml" else None
-    return kernel is not None and kernel.fused and kernel.fused_inputs in {None, len(node.step.inputs)}
 
 
 def _kinds(node: Node) -> set[int]:

@@ -7,17 +7,18 @@ from pathlib import Path
 from typing import Literal
 
 from assistant.i18n import Message, Text, _
-from assistant.model.finding import Finding, Remedy
+from assistant.model.finding import Finding
 from assistant.model.record import Record
 from assistant.model.report import duration
-from assistant.onnx.targets import known
 
+Provider = Literal["dml", "cpu"]
+TITLES: dict[Provider, Text] = {"dml": "DirectML", "cpu": _("ONNX Runtime's CPU provider")}
 MOST_NAMED = 4  # operations in one row of changes
 CHECK_SECONDS, CONVERT_SECONDS, TRY_SECONDS = 600.0, 3600.0, 300.0  # how long each may take unless the user says
 
 
 class Placed(Record, frozen=True):
-    """Where a node runs: on the target by its name, "cpu" or "none"; `why` is empty where nothing needs saying."""
+    """Where a node runs: "dml", "cpu" or "none"; `why` is empty where nothing needs saying."""
 
     name: str
     op: str
@@ -25,100 +26,13 @@ class Placed(Record, frozen=True):
     why: Text
 
 
-class Blocked(Record, frozen=True):
-    """Nodes of one operator that a target does not take for one reason; `device` is where they run instead."""
-
-    op: str
-    nodes: int
-    device: str
-    why: Text
-
-
-class Summary(Record, frozen=True, omit_defaults=False):
-    """What one target takes of a model, in nodes that compute, and what the model needs to be taken whole there.
-
-    `as_of` is the date of the table that it rests on, `types_told` whether that table tells types.
-    """
-
-    target: str
-    title: str
-    takes: int
-    of: int
-    cpu: int
-    nowhere: int
-    needs: tuple[Message, ...]
-    blocked: tuple[Blocked, ...]
-    as_of: str
-    types_told: bool
-
-
 class Checked(Record, frozen=True):
-    """The answer for one target, by its name as `provider`.
+    """The answer for one provider: "dml" or "cpu"."""
 
-    `npu` is what DirectML says of an NPU in place of a GPU, "" for other targets; `targets` sums up all of them where
-    they were asked.
-    """
-
-    provider: str
+    provider: Provider
     nodes: tuple[Placed, ...]
     findings: tuple[Finding, ...]
     verdict: Message
-    npu: Text
-    copies: int
-    targets: tuple[Summary, ...] = ()
-
-
-class Survey(Record, frozen=True):
-    """What every target takes of a model, this machine's own first, and what mends the rest."""
-
-    targets: tuple[Summary, ...]
-    remedies: tuple[Remedy, ...]
-
-
-HEADINGS_OF_TARGETS = (_("Target"), _("Takes"), "CPU", _("Nowhere"), _("Needs"))
-HEADINGS_OF_BLOCKS = (_("Operator"), _("Nodes"), _("Not on"), _("Why"))
-MOST_BLOCKS = 12  # chosen: rows that a terminal shows
-
-
-def rows_of_targets(answer: Survey) -> list[tuple[Text, ...]]:
-    """Return a table's rows: how many nodes each target takes, how many fall to the CPU, what it needs."""
-    return [
-        (
-            one.title if one.types_told else f"{one.title} *",
-            f"{one.takes}/{one.of}",
-            str(one.cpu or ""),
-            str(one.nowhere or ""),
-            Message("{needs}").format(needs=one.needs) if one.needs else "",
-        )
-        for one in answer.targets
-    ]
-
-
-def notes_on_targets(answer: Survey) -> list[Text]:
-    """Return what is to be said below that table."""
-    stars = _("* Its table tells no types; a type that it does not take falls to the CPU, too.")
-    tables = _(
-        "By published tables; a target may still fail to compile what it claims, which `assistant onnx try` tells."
-    )
-    return [tables] if all(one.types_told for one in answer.targets) else [stars, tables]
-
-
-def rows_of_blocks(answer: Survey) -> list[tuple[Text, ...]]:
-    """Return a table's rows: what is not taken, by operator, where not, and the first reason; the most nodes first."""
-    found: dict[str, list[tuple[str, Blocked]]] = {}
-    for one in answer.targets:
-        for blocked in one.blocked:
-            found.setdefault(blocked.op, []).append((one.title, blocked))
-    rows = sorted(found.items(), key=lambda row: -sum(blocked.nodes for _title, blocked in row[1]))
-    return [
-        (
-            op,
-            str(max(blocked.nodes for _title, blocked in places)),
-            ", ".join(dict.fromkeys(title for title, _blocked in places)),
-            places[0][1].why,
-        )
-        for op, places in rows
-    ]
 
 
 class OperatorRow(Record, frozen=True):
@@ -133,13 +47,12 @@ class OperatorRow(Record, frozen=True):
 
 def operator_table(answer: Checked) -> tuple[tuple[Text, ...], list[tuple[Text, ...]]]:
     """Return headings and rows of `operator_rows`; the CPU's own provider has no column of what falls to it."""
-    on_device = known().targets[answer.provider].title
     beside = answer.provider != "cpu"
     rows = [
         (row.op, *(str(count or "") for count in (row.device, *[row.cpu] * beside, row.nowhere)), row.why)
         for row in operator_rows(answer)
     ]
-    return (_("Operator"), on_device, *["CPU"] * beside, _("Nowhere"), _("Why")), rows
+    return (_("Operator"), "DirectML" if beside else "CPU", *["CPU"] * beside, _("Nowhere"), _("Why")), rows
 
 
 def operator_rows(answer: Checked) -> list[OperatorRow]:
@@ -183,9 +96,9 @@ class Fp16Summary(Record, frozen=True):
     obstacle: Literal["", "missing", "size", "run", "random"] = ""  # to a proof
 
 
-def default_output(source: Path, kind: str = "dml") -> Path:
-    """Return where the result of work on a model lies unless another place is asked for."""
-    return source.with_name(f"{source.stem}.{kind}.onnx")
+def default_output(source: Path) -> Path:
+    """Return where the result of a conversion lies unless another place is asked for."""
+    return source.with_name(f"{source.stem}.dml.onnx")
 
 
 class Change(Record, frozen=True):
@@ -210,7 +123,6 @@ class Conversion(Record, frozen=True, omit_defaults=False):
     ir_version: int
     seconds: float
     loaded: bool | None = None
-    notes: tuple[Message, ...] = ()
 
 
 KINDS = {
@@ -236,52 +148,10 @@ def rows_of_changes(done: Conversion) -> list[tuple[Text, ...]]:
     return rows
 
 
-class FixedSize(Record, frozen=True, omit_defaults=False):
-    """A size that was open, what stands in its place, and why: "given", "weights" (they ask for it) or "chosen".
-
-    One without a name is called after its input and axis, such as "x#1"; `inputs` are those that have it.
-    """
-
-    name: str
-    size: int
-    why: Literal["given", "weights", "chosen"]
-    inputs: tuple[str, ...]
-
-
-class FixedShapes(Record, frozen=True, omit_defaults=False):
-    """What stands in place of the sizes that a model left open; `open` names the outputs that keep an open one.
-
-    Shapes are by name, None for a size that depends on what is computed, or for a whole shape. `ran` is whether ONNX
-    Runtime ran the result, None where there is none, and `note` why it did not.
-    """
-
-    sizes: tuple[FixedSize, ...]
-    inputs: dict[str, tuple[int, ...]]
-    outputs: dict[str, tuple[int | None, ...] | None]
-    open: tuple[str, ...]
-    source: str = ""
-    output: str = ""
-    ran: bool | None = None
-    note: Text = ""
-
-
-HEADINGS_OF_SIZES = (_("Open size"), _("Value"), _("Inputs"), _("Why"))
-WHY_SIZE = {
-    "given": _("you gave it"),
-    "weights": _("the weights ask for it"),
-    "chosen": _("chosen: nothing in the model tells it"),
-}
-
-
-def rows_of_sizes(done: FixedShapes) -> list[tuple[Text, ...]]:
-    """Return a table's rows: each size that was open, with its value and where that comes from."""
-    return [(one.name, str(one.size), ", ".join(one.inputs), WHY_SIZE[one.why]) for one in done.sizes]
-
-
 class Run(Record, frozen=True):
     """One child's run: `placement` counts operators by provider; `error` is what the runtime said, "" when it ran.
 
-    `offered` are the providers of a runtime that lacks the wanted one; `died` says that the runtime crashed.
+    `died` says that the runtime crashed.
     """
 
     provider: str = ""
@@ -291,7 +161,6 @@ class Run(Record, frozen=True):
     peak_bytes: int = 0
     placement: dict[str, dict[str, int]] = {}
     error: Text = ""
-    offered: tuple[str, ...] = ()
     died: bool = False
 
 

@@ -3,70 +3,39 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from onnx import ModelProto
 
 from assistant.i18n import Message, Text, _
-from assistant.model.finding import Finding
 from assistant.onnx.advice import count_nodes, find, obstacle
-from assistant.onnx.answers import Checked, Placed
+from assistant.onnx.answers import TITLES, Checked, Placed, Provider
 from assistant.onnx.examination import Examination
-from assistant.onnx.feeds import refuse_unfit, shapes_of
-from assistant.onnx.fixed_shapes import fix_shapes
-from assistant.onnx.inputs import Feeds
 from assistant.onnx.load import load_model
-from assistant.onnx.operators import PROVIDERS, provider_name, runtime
-from assistant.onnx.placement import named, placed
-from assistant.onnx.target_advice import ON_TARGET
+from assistant.onnx.operators import runtime
+from assistant.onnx.placement import place
 
 
-def check_model(model: ModelProto | str | Path, provider: str = "dml", *, samples: Sequence[Feeds] = ()) -> Checked:
-    """Check a model, or a model's file, for a target by its name, with the sizes of `samples` where there are some.
+def check_model(model: ModelProto | str | Path, provider: Provider = "dml") -> Checked:
+    """Check a model, or a model's file, for a provider; raise `BadInput` for a file that nothing could load.
 
-    Raises `BadInput` for a file that nothing could load, and for samples that the model does not take.
+    Where the model does not load at all, no node runs anywhere.
     """
-    return checked(examine(model, provider, samples=samples))
-
-
-def examine(model: ModelProto | str | Path, provider: str = "dml", *, samples: Sequence[Feeds] = ()) -> Examination:
-    """Place a model's nodes by a target's table and the limits of the ONNX Runtime that is or would be used."""
-    return next(examinations(model, (provider,), samples=samples))
-
-
-def examinations(
-    model: ModelProto | str | Path, names: Sequence[str], *, samples: Sequence[Feeds] = ()
-) -> Iterator[Examination]:
-    """Place a model's nodes on one target after the other; the model is read and analysed once."""
-    file = "model.onnx" if isinstance(model, ModelProto) else str(model)
-    loaded = model if isinstance(model, ModelProto) else load_model(model, weights=False)
-    sized, sizes = loaded, None
-    for sample in samples:
-        refuse_unfit(loaded, sample)
-        sized, fixed = fix_shapes(loaded, shapes=shapes_of(sample))
-        sizes = sizes or fixed.sizes
-    program = named(sized)
-    for name in names:
-        yield Examination(loaded, program, placed(program, name), name, runtime(name), file, sizes)
-
-
-def checked(exam: Examination) -> Checked:
-    """Return the answer for users; where the model does not load at all, no node runs anywhere."""
+    exam = examine(model, provider)
     stop = obstacle(exam)
     nodes = (
         Placed(name=node.name, op=node.op, device="none" if stop else node.device, why=stop or node.why)
         for node in exam.nodes
     )
-    findings = find(exam, () if exam.provider in PROVIDERS else ON_TARGET)
-    return Checked(
-        provider=exam.provider,
-        nodes=tuple(nodes),
-        findings=findings,
-        verdict=_verdict(exam, stop),
-        npu=_on_npu(findings, stop) if exam.provider == "dml" else "",
-        copies=exam.copies,
-    )
+    return Checked(provider=provider, nodes=tuple(nodes), findings=find(exam), verdict=_verdict(exam, stop))
+
+
+def examine(model: ModelProto | str | Path, provider: Provider = "dml") -> Examination:
+    """Place a model's nodes by a provider's table and the limits of the ONNX Runtime that is or would be used."""
+    file = "model.onnx" if isinstance(model, ModelProto) else str(model)
+    loaded = model if isinstance(model, ModelProto) else load_model(model, weights=False)
+    program, nodes = place(loaded, provider)
+    return Examination(loaded, program, nodes, provider, runtime(provider), file)
 
 
 def _verdict(exam: Examination, stop: Text) -> Message:
@@ -85,34 +54,8 @@ def _verdict(exam: Examination, stop: Text) -> Message:
             return _("It does not load as it is: {why}", why=defect.told(len(parts)))
     if counts[exam.provider] == total:
         message = _("{device} takes every node that computes ({nodes}).")
-        return message.format(device=provider_name(exam.provider), nodes=count_nodes(total))
-    return _shared(exam, counts)
-
-
-def _shared(exam: Examination, counts: Counter[str]) -> Message:
-    """Return the sentence for a model that a target and the CPU share."""
-    total, rest, count = counts.total(), counts["cpu"], counts[exam.provider]
-    if exam.provider != "dml":
-        message = _("{device} takes {count} of {all} nodes that compute, the CPU {rest}.")
-        return message.format(device=provider_name(exam.provider), count=count, all=total, rest=rest)
+        return message.format(device=TITLES[exam.provider], nodes=count_nodes(total))
     message = _(
         "DirectML takes {count} of {all} nodes that compute, the CPU {rest}, with {copies} copies in every run."
     )
-    return message.format(count=count, all=total, rest=rest, copies=exam.copies)
-
-
-_AGAINST_NPU = {
-    "npu-fp32": _("FP32"),
-    "npu-dynamic-shape": _("open sizes"),
-    "npu-conv1d": _("1-D convolutions"),
-    "npu-operators": _("operators outside the compiled graph"),
-}
-
-
-def _on_npu(findings: tuple[Finding, ...], stop: Text) -> Message:
-    against = tuple(_AGAINST_NPU[finding.key] for finding in findings if finding.key in _AGAINST_NPU)
-    if stop:
-        return _("On an NPU it does not load either.")
-    if against:
-        return _("An NPU is unlikely to run it, because of: {reasons}.", reasons=against)
-    return _("Nothing known keeps an NPU from running it; its driver decides.")
+    return message.format(count=counts["dml"], all=total, rest=counts["cpu"], copies=exam.copies)

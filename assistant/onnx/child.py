@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from assistant.onnx.offered import NotOffered, Offered, short
+PROVIDERS = {"dml": "DmlExecutionProvider", "cpu": "CPUExecutionProvider"}
 
 
 def main() -> None:
@@ -23,8 +23,6 @@ def main() -> None:
         answer: dict[str, Any]
         try:
             answer = WORK[request["work"]](request)
-        except NotOffered as error:
-            answer = {"offered": error.offered}
         except Exception as error:  # noqa: BLE001 - the runtime's errors share no base, and the parent tells this one
             answer = {"error": f"{type(error).__name__}: {error}"}
     sys.stdout.write(json.dumps(answer) + "\n")
@@ -43,7 +41,7 @@ def load(request: dict[str, Any]) -> dict[str, Any]:
 def run(request: dict[str, Any]) -> dict[str, Any]:
     """Load and run the model on a provider; return placement, seconds and memory. The outputs go to a file."""
     started = time.perf_counter()
-    session = _session(request["model"], request["provider"], request["device"])
+    session = _session(request["model"], request["provider"])
     loaded = time.perf_counter() - started
     given = _given(request, session)
     outputs, first = _timed(session, given)
@@ -55,7 +53,7 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
         "seconds": statistics.median(times) if times else first,
         "peak_bytes": _peak_bytes(),
         "placement": _placement(session),
-        "provider": short(session.get_providers()[0]),
+        "provider": "dml" if PROVIDERS["dml"] in session.get_providers() else "cpu",
     }
 
 
@@ -71,7 +69,7 @@ def strictly(request: dict[str, Any]) -> dict[str, Any]:
     return {"seconds": time.perf_counter() - started}
 
 
-def _session(model: str, provider: str, device: str) -> Any:  # noqa: ANN401 - the library has no types
+def _session(model: str, provider: str) -> Any:  # noqa: ANN401 - the library has no types
     import onnxruntime  # noqa: PLC0415 - only a child loads it
 
     from assistant.onnx.defects import disabled  # noqa: PLC0415 - likewise
@@ -83,11 +81,11 @@ def _session(model: str, provider: str, device: str) -> Any:  # noqa: ANN401 - t
     options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
     with contextlib.suppress(Exception):  # runtimes before 1.24 do not know it
         options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
-    offered = Offered(onnxruntime)
-    if short(provider) == "dml" and "dml" not in offered.names():
+    if PROVIDERS[provider] not in onnxruntime.get_available_providers():
         provider = "cpu"  # which the answer says
-    without = disabled(short(provider), onnxruntime.__version__)
-    return offered.open(_content(model), options, provider, device, without)
+    providers = list(dict.fromkeys((PROVIDERS[provider], PROVIDERS["cpu"])))
+    without = disabled(provider, onnxruntime.__version__)
+    return onnxruntime.InferenceSession(_content(model), options, providers=providers, disabled_optimizers=without)
 
 
 def _content(model: str) -> str | bytes:

@@ -18,18 +18,15 @@ from assistant.host.files import read_plain
 from assistant.host.process import CancelToken
 from assistant.host.sandbox import confine
 from assistant.i18n import Message, _, render, sentences
-from assistant.model.errors import BadInput
 from assistant.model.record import decoder
-from assistant.onnx.answers import TRY_SECONDS, Agreement, Attempt, Run
+from assistant.onnx.answers import TRY_SECONDS, Agreement, Attempt, Provider, Run
 from assistant.onnx.defects import cause
 from assistant.onnx.inputs import Feeds
 from assistant.onnx.isolated import limits
 from assistant.onnx.libraries import foreign_domains, remedy, unknown
 from assistant.onnx.load import load_model
-from assistant.onnx.offered import short
 from assistant.onnx.parity import distance
 from assistant.onnx.program import program
-from assistant.onnx.targets import known
 
 TOLERANCE = 1e-2  # of the largest number, as the rounding of FP16 makes it in deep networks (chosen)
 FEW_CHANGED = 0.01  # of integers and truths
@@ -40,17 +37,17 @@ REPEATS = 5  # of which the median time counts
 def try_model(
     model: str | Path,
     reference: str | Path | None = None,
-    provider: str = "dml",
+    provider: Provider = "dml",
     *,
     samples: Sequence[Feeds] = (),
     limit: float = TRY_SECONDS,
     python: str = sys.executable,
     cancel: CancelToken | None = None,
 ) -> Attempt:
-    """Try a model on a provider, by its short or full name, against `reference` or itself, in FP32 on the CPU.
+    """Try a model on a provider against `reference`, or itself, in FP32 on the CPU.
 
     A child that crashes or exceeds `limit` seconds is an answer, not a failure of ours. Raises `BadInput` for files
-    that nothing could load and for a provider that is not there, and `Cancelled` when asked to stop.
+    that nothing could load, and `Cancelled` when asked to stop.
     """
     model = Path(model)
     reference = Path(reference) if reference else source_of(model) or model
@@ -61,7 +58,6 @@ def try_model(
             np.savez(runner.inputs, **samples[0])
         before = runner.run(reference, "cpu", "reference")
         after = runner.run(model, provider, "model") if not before.error else Run(error=before.error)
-        _refuse_missing(provider, after)
         agreement = runner.compare("reference", "model")
         rounded = runner.run(model, provider, "strict", strict=True) if not before.error else None
         strict = runner.compare("reference", "strict")
@@ -81,15 +77,6 @@ def try_model(
     )
 
 
-def _refuse_missing(provider: str, run: Run) -> None:
-    """Raise `BadInput` where the ONNX Runtime in use has no such provider."""
-    if run.offered:
-        raise BadInput(
-            _("This ONNX Runtime does not offer {provider}.", provider=provider),
-            hint=_("It offers {names}.", names=", ".join(run.offered)),
-        )
-
-
 def source_of(model: Path) -> Path | None:
     """Find the model that a conversion started from, by the log beside it."""
     log = model.with_name(f"{model.name}.log.json")
@@ -107,13 +94,11 @@ class Runner:
         self.folder, self.limit, self.python, self.cancel = folder, limit, python, cancel
         self.inputs = folder / "inputs.npz"
 
-    def run(self, model: Path, provider: str, name: str, *, strict: bool = False) -> Run:
+    def run(self, model: Path, provider: Provider, name: str, *, strict: bool = False) -> Run:
         """Run a model in a child; what it computes is kept under `name`."""
-        known_as = known().targets.get(provider)
         request = {
             "model": str(model.resolve()),
-            "provider": known_as.provider if known_as else provider,
-            "device": known_as.device if known_as else "",
+            "provider": provider,
             "inputs": str(self.inputs),
             "outputs": str(self.folder / f"{name}.npz"),
             "runs": REPEATS,
@@ -169,8 +154,6 @@ def _notes(wanted: str, run: Run, rounded: Run | None) -> list[Message]:
                 "The model ran on the CPU."
             )
         )
-    elif run.provider == "cpu" and short(wanted) != "cpu":
-        notes.append(_("{provider} did not load, so the model ran on the CPU.", provider=wanted))
     if rounded is not None and rounded.error:
         text = _("The model could not be evaluated with every node rounded: {reason}.")
         notes.append(text.format(reason=_first_line(rounded)))

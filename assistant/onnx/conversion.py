@@ -30,7 +30,7 @@ from assistant.onnx.load import load_model, result_path, save_model
 from assistant.onnx.loading import loaded
 from assistant.onnx.opset import CannotLower, best_opsets, lower
 from assistant.onnx.program import Program, program
-from assistant.onnx.rewrites import ALWAYS, rewrite
+from assistant.onnx.rewrites import rewrite
 from assistant.onnx.staging import kept_aside
 
 # Of those that ONNX Runtime guarantees to run: https://onnxruntime.ai/docs/reference/compatibility.html
@@ -77,16 +77,9 @@ WHY_UNPROVED: dict[str, Message] = {
 
 
 class Options(Record, frozen=True):
-    """What to do: convert to FP16 or not, to which opset (0: the best), structure to rewrite, what stays FP32.
-
-    `opsets` are those to try, best first, where the best are not DirectML's.
-    With `strict`, a result that no run has proved is refused.
-    """
+    """What to do: convert to FP16 or not, and what stays FP32; `strict` refuses what no run has proved."""
 
     fp16: bool = True
-    opset: int = 0
-    opsets: tuple[int, ...] | None = None
-    structure: tuple[str, ...] = ALWAYS
     keep: tuple[str, ...] = ()
     keep_io_types: bool = True
     strict: bool = False
@@ -109,7 +102,7 @@ def convert(
     """
     started = time.monotonic()
     source = Path(source)
-    output = result_path(source, output, "dml", force=force)
+    output = result_path(source, output, force=force)
     model = load_model(source)
     options = options or Options()
     with nullcontext(folder) if folder else kept_aside(output) as place:
@@ -175,8 +168,8 @@ def convert_model(model: ModelProto, options: Options, samples: Sequence[Feeds] 
     """
     original_ir, half = model.ir_version, None
     model, changes = _raised(model)
-    source, lowering = _at_opset(model, options.opset, options.opsets)
-    source, rewrites = rewrite(source, options.structure)
+    source, lowering = _at_best_opset(model)
+    source, rewrites = rewrite(source)
     changes += [*lowering, *(Change(kind="structure", what=what) for what in rewrites)]
     if options.fp16:
         result, half = convert_program(
@@ -231,21 +224,16 @@ def _raised(model: ModelProto) -> tuple[ModelProto, list[Change]]:
     return result, [Change(kind="opset", what=f"{current} → {FIRST_OPSET}")]
 
 
-def _at_opset(model: ModelProto, wanted: int, best: tuple[int, ...] | None) -> tuple[Program, list[Change]]:
-    """Lower the opset as far as is `wanted` or, for 0, best; keep it, and say why, where an operator resists."""
-    current = opsets(model).get("", 0)
-    changes = []
-    for target in (wanted,) if wanted else best_opsets(model) if best is None else best:
-        if target < current:
-            try:
-                source, rewrites = lower(program(model), target)
-            except CannotLower as error:
-                changes.append(Change(kind="opset", what=f"{current} → {target} ✗", why=error.message))
-            else:
-                return source, [*changes, Change(kind="opset", what=f"{current} → {target}", why=", ".join(rewrites))]
-    if wanted and wanted != current:
-        message = _("The model cannot be brought from opset {current} to {target}.", current=current, target=wanted)
-        raise WorkFailed(message, hint=_("Export it again with that opset_version."))
+def _at_best_opset(model: ModelProto) -> tuple[Program, list[Change]]:
+    """Bring a model to the opset that suits DirectML best; keep it, and say why, where an operator resists."""
+    current, changes = opsets(model).get("", 0), []
+    for target in best_opsets(model):
+        try:
+            source = lower(program(model), target)
+        except CannotLower as error:
+            changes.append(Change(kind="opset", what=f"{current} → {target} ✗", why=error.message))
+        else:
+            return source, [*changes, Change(kind="opset", what=f"{current} → {target}")]
     return program(model), changes
 
 

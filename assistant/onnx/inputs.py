@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from importlib.resources import files
 from typing import Any, Literal, NamedTuple
@@ -80,23 +80,18 @@ class Use(NamedTuple):
 class Inputs:
     """The inputs of a program: made up for one size after another until it runs on them.
 
-    `given` are sizes by the name of an input, None for those that are not given; `lengths` are tried last.
+    `lengths` are tried last.
     """
 
-    def __init__(
-        self,
-        program: Program,
-        given: Mapping[str, Sequence[int | None]] | None = None,
-        lengths: Sequence[int] = (),
-    ) -> None:
+    def __init__(self, program: Program, lengths: Sequence[int] = ()) -> None:
         self._lengths = (*SIZES, *_lengths(program), *lengths)
-        self._program, self._infos, self._given = program, given_inputs(program.model.graph), given or {}
+        self._program, self._infos = program, given_inputs(program.model.graph)
         values = program.main.values
         self._uses = {info.name: use for info in self._infos if (use := _use_as_integers(values.get(info.name)))}
 
     @cached_property
     def _solved(self) -> tuple[dict[str, list[Dim]], dict[str, int]]:
-        return solved(self._program, self._given)
+        return solved(self._program)
 
     @cached_property
     def _batch(self) -> set[Dim]:

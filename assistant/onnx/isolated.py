@@ -1,4 +1,4 @@
-"""Checks, converts, fixes and tries models of anybody in a child with limits; nothing of onnx is imported here.
+"""Checks, converts and tries models of anybody in a child with limits; nothing of onnx is imported here.
 
 The functions do there what those of the same name, for callers from Python, do in this process.
 """
@@ -15,7 +15,7 @@ from assistant.host.sandbox import Limits, Outcome, confine, share_of_memory
 from assistant.i18n import _
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.record import from_json, replace, to_json
-from assistant.onnx.answers import Attempt, Checked, Conversion, FixedShapes, Survey, default_output
+from assistant.onnx.answers import Attempt, Checked, Conversion, default_output
 from assistant.onnx.staging import kept_aside
 from assistant.onnx.worker import ANSWER_FILE, Answer, Request
 
@@ -32,41 +32,22 @@ def limits(seconds: float) -> Limits:
     return Limits(seconds, share_of_memory(SHARE, LEAST_MEMORY))
 
 
-def check(request: Request, bounds: Limits, *, cancel: CancelToken | None = None) -> tuple[Checked, str]:
-    """Check a model; return the answer and the picture that was asked for. Raises `BadInput` and `WorkFailed`."""
+def check(request: Request, bounds: Limits, *, cancel: CancelToken | None = None) -> Checked:
+    """Check a model. Raises `BadInput` and `WorkFailed`."""
     answer = _worked(request, bounds, cancel)
     if answer.checked is None:
         raise TypeError(request.work)
-    return answer.checked, answer.picture
-
-
-def check_all(request: Request, bounds: Limits) -> tuple[Checked, ...]:
-    """Check a model for all of `request.targets`. Raises `BadInput` and `WorkFailed`."""
-    return _worked(request, bounds, None).several
-
-
-def survey(request: Request, bounds: Limits, *, cancel: CancelToken | None = None) -> tuple[Survey, Checked, str]:
-    """Sum up what every target takes of a model; return it with what `check` returns. Raises as that does."""
-    answer = _worked(request, bounds, cancel)
-    if answer.survey is None or answer.checked is None:
-        raise TypeError(request.work)
-    return answer.survey, answer.checked, answer.picture
+    return answer.checked
 
 
 def convert(request: Request, bounds: Limits, *, cancel: CancelToken | None = None) -> Conversion:
     """Convert a model; its result is put in place only when all is well. Raises `BadInput` and `WorkFailed`."""
-    answer = _written(request, request.provider, bounds, cancel)
+    output = Path(request.output) if request.output else default_output(Path(request.model))
+    with kept_aside(output) as folder:
+        answer = _worked(replace(request, place=str(folder.resolve())), bounds, cancel)
     if answer.conversion is None:
         raise TypeError(request.work)
     return answer.conversion
-
-
-def fix_shapes(request: Request, bounds: Limits, *, cancel: CancelToken | None = None) -> FixedShapes:
-    """Write a model with its sizes fixed, in place only when all is well. Raises `BadInput` and `WorkFailed`."""
-    answer = _written(request, "fixed", bounds, cancel)
-    if answer.fixed is None:
-        raise TypeError(request.work)
-    return answer.fixed
 
 
 def try_model(request: Request, bounds: Limits, *, cancel: CancelToken | None = None) -> Attempt:
@@ -76,13 +57,6 @@ def try_model(request: Request, bounds: Limits, *, cancel: CancelToken | None = 
     if answer.attempt is None:
         raise TypeError(request.work)
     return answer.attempt
-
-
-def _written(request: Request, kind: str, bounds: Limits, cancel: CancelToken | None) -> Answer:
-    """Let the child write its result aside, and put it in place."""
-    output = Path(request.output) if request.output else default_output(Path(request.model), kind)
-    with kept_aside(output) as folder:
-        return _worked(replace(request, place=str(folder.resolve())), bounds, cancel)
 
 
 def _worked(request: Request, bounds: Limits, cancel: CancelToken | None) -> Answer:

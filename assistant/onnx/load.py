@@ -94,9 +94,9 @@ def save_model(
     return path
 
 
-def result_path(source: Path, output: str | Path | None, kind: str, *, force: bool) -> Path:
+def result_path(source: Path, output: str | Path | None, *, force: bool) -> Path:
     """Return where a result goes, beside its source unless `output` says otherwise; refuse one that is there."""
-    path = Path(output) if output else default_output(source, kind)
+    path = Path(output) if output else default_output(source)
     if path.exists() and not force:
         message = _("{file} exists already.", file=path)
         raise BadInput(message, hint=_("Name another file, or replace this one.", option="--to, --force"))

@@ -15,13 +15,15 @@ from packaging.version import Version
 
 from assistant.i18n import Text, _
 from assistant.model.record import Record, from_json
-from assistant.onnx.targets import known as known_targets
+from assistant.onnx.answers import TITLES, Provider
 
 Types = tuple[str | None, ...]  # "" for an argument that is left out, None for a type that is not known
 ELEMENTS: dict[int, str] = {number: name.lower() for name, number in onnx.TensorProto.DataType.items()}
-# Distributions that bring the package onnxruntime.
-FLAVOURS = ("onnxruntime", "onnxruntime-gpu", "onnxruntime-directml", "onnxruntime-windowsml")
-PROVIDERS = ("dml", "cpu")
+# Distributions that bring the package onnxruntime with a provider.
+FLAVOURS: dict[Provider, tuple[str, ...]] = {
+    "dml": ("onnxruntime-directml", "onnxruntime-windowsml"),
+    "cpu": ("onnxruntime", "onnxruntime-gpu", "onnxruntime-directml", "onnxruntime-windowsml"),
+}
 
 
 class Kernel(Record, frozen=True):
@@ -30,9 +32,7 @@ class Kernel(Record, frozen=True):
     `until` is None for a row that takes its own version only; `types` gives for each type variable a number in the
     table's `type_sets`. `came` is the first release that has the row, `gone` the first one that has it no more; either
     is empty where none is known. `query` names a further condition (see `conditions`), `cpu_inputs` are read on the
-    CPU. `ranks` are the numbers of dimensions that the first input may have, where not any will do. `fused` says that
-    it may join a compiled DirectML graph, with `fused_inputs` inputs only where that is set, and `host` that it runs on
-    the CPU although it is DirectML's.
+    CPU. `host` says that it runs on the CPU although it is DirectML's.
     """
 
     since: int
@@ -42,9 +42,6 @@ class Kernel(Record, frozen=True):
     gone: str = ""
     query: str = ""
     cpu_inputs: tuple[int, ...] = ()
-    ranks: tuple[int, ...] = ()
-    fused: bool = True
-    fused_inputs: int | None = None
     host: bool = False
 
     def takes(self, version: int) -> bool:
@@ -135,16 +132,9 @@ class Runtimes(Record, frozen=True):
 
 
 @cache
-def table(provider: str) -> Table:
-    """Read the table of "dml", "cpu" or another target."""
-    folder = files(__package__) / "data"
-    file = (folder if provider in PROVIDERS else folder / "targets") / f"{provider}.json"
-    return from_json(file.read_bytes(), Table, provider)
-
-
-def provider_name(provider: str) -> Text:
-    """Return a provider's name for people."""
-    return _("ONNX Runtime's CPU provider") if provider == "cpu" else known_targets().targets[provider].title
+def table(provider: Provider) -> Table:
+    """Read the table of a provider."""
+    return from_json((files(__package__) / "data" / f"{provider}.json").read_bytes(), Table, provider)
 
 
 @cache
@@ -153,13 +143,13 @@ def runtimes() -> Runtimes:
     return from_json((files(__package__) / "data" / "runtimes.json").read_bytes(), Runtimes, "runtimes")
 
 
-def runtime(provider: str) -> Release:
+def runtime(provider: Provider) -> Release:
     """Return the limits of the installed ONNX Runtime, or of the last release where none is installed.
 
-    For a target only its own packages count. A release that is not listed has the limits of the one before it.
+    Only packages that bring the provider count. A release that is not listed has the limits of the one before it.
     """
     known = runtimes()
-    version = next(_installed(FLAVOURS if provider == "cpu" else known_targets().targets[provider].packages), None)
+    version = next(_installed(FLAVOURS[provider]), None)
     version = version or (known.last_directml if provider == "dml" else known.releases[-1].version)
     older = [release for release in known.releases if Version(release.version) <= Version(version)]
     limits = older[-1] if older else known.releases[0]
@@ -184,7 +174,7 @@ def since(domain: str, op: str, opset: int) -> int | None:
     """Return the version at which an operator last changed at or before an opset; None for one that is not known."""
     schema = described(domain, op, opset)
     if schema is None:
-        return 1 if any(op in table(provider).signatures.get(domain, {}) for provider in PROVIDERS) else None
+        return 1 if any(op in table(provider).signatures.get(domain, {}) for provider in FLAVOURS) else None
     return None if schema.deprecated else int(schema.since_version)
 
 
@@ -252,7 +242,7 @@ def signature(domain: str, op: str, version: int) -> Signature:
     """Return the arguments of an operator's version; none where it is not described."""
     schema = described(domain, op, version)
     if schema is None:
-        own = (table(provider).signatures.get(domain, {}).get(op) for provider in PROVIDERS)
+        own = (table(provider).signatures.get(domain, {}).get(op) for provider in FLAVOURS)
         return next(filter(None, own), Signature(inputs=(), outputs=()))
     inputs, outputs = (tuple((one.name, one.type_str) for one in side) for side in (schema.inputs, schema.outputs))
     halves = {one.type_param_str for one in schema.type_constraints if "tensor(float16)" in one.allowed_type_strs}
@@ -272,13 +262,13 @@ def _reaches(release: str, other: str) -> bool:
 
 @lru_cache(maxsize=2**16)
 def match(
-    provider: str, domain: str, op: str, version: int, inputs: Types, outputs: Types, release: str = ""
+    provider: Provider, domain: str, op: str, version: int, inputs: Types, outputs: Types, release: str = ""
 ) -> tuple[Kernel | None, Text]:
     """Return the kernel of a release ("" for the newest) that takes a node, or None and the reason.
 
     A type that is not known denies no kernel.
     """
-    known, named = table(provider), provider_name(provider)
+    known, named = table(provider), TITLES[provider]
     rows = [row for row in known.operators.get(domain, {}).get(op, ()) if row.is_in(release)]
     if not rows:
         return None, _("{provider} has no kernel for {op}.", provider=named, op=op)

@@ -12,11 +12,12 @@ from onnx import FunctionProto, ModelProto, NodeProto, TensorProto, TypeProto, V
 from onnx.defs import OpSchema
 
 from assistant.i18n import Text, _, sentences
+from assistant.onnx.answers import Provider
 from assistant.onnx.conditions import refusal
 from assistant.onnx.graph import bodies, opsets, plain_domain
 from assistant.onnx.libraries import unknown
-from assistant.onnx.limits import taken
 from assistant.onnx.operators import (
+    FLAVOURS,
     Kernel,
     Types,
     definition,
@@ -32,7 +33,6 @@ from assistant.onnx.operators import (
     tensor_type,
 )
 from assistant.onnx.program import NO_TENSOR, UNKNOWN, Program, Step, Value, program, skeleton
-from assistant.onnx.targets import target
 
 OPENED = "assistant.opened"  # the domain of a function that is to be replaced by what it consists of
 # An initializer of so many numbers does not keep a node on the device, nor does a type of 16 or 8 bits let it go: both
@@ -50,7 +50,7 @@ NEVER_ON_DML = ("tensor(string)", "tensor(complex", "tensor(bfloat16)", "tensor(
 
 @dataclass(eq=False, slots=True)
 class Node:
-    """A placed node: `device` is the target's name, "cpu" or "none", `why` a sentence where it is not the wanted one.
+    """A placed node: `device` is "dml", "cpu" or "none", `why` a sentence where it is not the wanted one.
 
     `op` is the operator without its domain, `kernel` the row that takes it. `changed` says that another version of the
     operator has a kernel, `preferred` that the CPU is chosen for a node that the device could take, `widened` that it
@@ -69,16 +69,22 @@ class Node:
     pieces: list[Node] = field(default_factory=list)
 
 
-def place(model: ModelProto, provider: str) -> tuple[Program, list[Node]]:
+def place(model: ModelProto, provider: Provider) -> tuple[Program, list[Node]]:
     """Place every node, those of the main graph first; calls of local functions are replaced by their bodies.
 
     The model stays as it is. A node without a name is called after its operator and its place in its graph.
     """
-    whole = named(model)
-    return whole, placed(whole, provider)
+    whole = _named(model)
+    placer = _Placer(provider, whole.model)
+    nodes = [placer.place(step) for scope in whole.scopes() for step in scope.steps]
+    if provider == "dml":
+        by_step = {id(node.step): node for node in nodes}
+        for scope in whole.scopes():
+            _prefer_cpu([by_step[id(step)] for step in scope.steps])
+    return whole, nodes
 
 
-def named(model: ModelProto) -> Program:
+def _named(model: ModelProto) -> Program:
     """Analyse a model with a name for every node; functions are replaced by their bodies."""
     bare = skeleton(model)
     for body in bodies(bare):
@@ -88,17 +94,6 @@ def named(model: ModelProto) -> Program:
     for entry in (entry for function in bare.functions for entry in function.opset_import):
         entry.version = versions.get(plain_domain(entry.domain), entry.version)
     return program(bare)
-
-
-def placed(whole: Program, provider: str) -> list[Node]:
-    """Place every node of an analysed model, those of the main graph first."""
-    placer = _Placer(provider, whole.model)
-    nodes = [placer.place(step) for scope in whole.scopes() for step in scope.steps]
-    if target(provider).shapes_on_cpu:
-        by_step = {id(node.step): node for node in nodes}
-        for scope in whole.scopes():
-            _prefer_cpu([by_step[id(step)] for step in scope.steps], provider)
-    return nodes
 
 
 def type_name(kind: TypeProto) -> str:
@@ -117,7 +112,7 @@ def type_name(kind: TypeProto) -> str:
 class _Placer:
     """Places one node after another by the tables of one provider."""
 
-    def __init__(self, provider: str, model: ModelProto) -> None:
+    def __init__(self, provider: Provider, model: ModelProto) -> None:
         self.provider = provider
         self.release = runtime(provider).version
         self.imports = opsets(model)
@@ -134,7 +129,7 @@ class _Placer:
         strange = {one.name for one in step.node.attribute} & newer.attributes if newer else None
         if (domain, op) == ("", "Constant"):
             node.why = _("It becomes a weight when the model is loaded.")
-        elif not any(domain in table(provider).operators for provider in ("cpu", "dml")):
+        elif not any(domain in table(provider).operators for provider in FLAVOURS):
             node.device, node.why = "none", unknown(domain)
         elif version is None:
             node.device, node.why = "none", _("{op} is not an operator of opset {opset}.", op=op, opset=opset)
@@ -144,16 +139,9 @@ class _Placer:
             node.why = message.format(version=self.release, attribute=min(strange), op=op)
         else:
             inputs, outputs = (tuple(self.type_of(value) for value in side) for side in (step.inputs, step.outputs))
-            if self.provider == "cpu" or not self._on_device(node, domain, version, inputs, outputs):
+            if self.provider == "cpu" or not _on_directml(node, domain, version, inputs, outputs):
                 self._on_cpu(node, domain, version, inputs, outputs)
         return node
-
-    def _on_device(self, node: Node, domain: str, version: int, inputs: Types, outputs: Types) -> bool:
-        """Place on the device if it takes the node; say why not otherwise."""
-        if self.provider == "dml":
-            return _on_directml(node, domain, version, inputs, outputs)
-        node.kernel, node.changed, node.why = taken(self.provider, node.step, domain, version, inputs, outputs)
-        return node.kernel is not None and not node.why
 
     def _on_cpu(self, node: Node, domain: str, version: int, inputs: Types, outputs: Types) -> None:
         """Place on the CPU, in FP32 or in pieces where that is needed, what the device does not take."""
@@ -261,7 +249,7 @@ def _on_directml(node: Node, domain: str, version: int, inputs: Types, outputs: 
     return not node.why
 
 
-def _prefer_cpu(nodes: Sequence[Node], provider: str) -> None:
+def _prefer_cpu(nodes: Sequence[Node]) -> None:
     """Move to the CPU what only computes shapes, as ONNX Runtime does, for each graph on its own.
 
     The walk begins at what takes the outputs of Shape and Size, which lie on the CPU, and goes on as long as a node
@@ -280,11 +268,11 @@ def _prefer_cpu(nodes: Sequence[Node], provider: str) -> None:
                 heapq.heappush(waiting, index)
 
     for node in nodes:
-        if node.device == provider and node.op in {"Shape", "Size"}:
+        if node.device == "dml" and node.op in {"Shape", "Size"}:
             follow(node)
     while waiting:
         node = nodes[heapq.heappop(waiting)]
-        if node.device == provider and all(_is_on_host(node, place, on_host) for place in range(len(node.step.inputs))):
+        if node.device == "dml" and all(_is_on_host(node, place, on_host) for place in range(len(node.step.inputs))):
             node.device, node.preferred = "cpu", True
             node.why = _("It only computes shapes, which is faster on the CPU.")
         if node.device == "cpu":

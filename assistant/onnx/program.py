@@ -257,21 +257,21 @@ def _dense(sparse: SparseTensorProto, most: int) -> TensorProto | None:
     return None
 
 
-def drop_shapes(bare: ModelProto, kept: Collection[str] = ()) -> None:
-    """Drop the declared shapes of inner values but those `kept`, as a stale one misleads every runtime.
+def _drop_shapes(bare: ModelProto) -> None:
+    """Drop the declared shapes of inner values, as a stale one misleads every runtime.
 
     Exporters list weights among the inner values, too: those have the shapes of their tensors.
     """
     for graph in bodies(bare):
         weights = {tensor.name for tensor in getattr(graph, "initializer", ())}
         for value in graph.value_info:
-            if value.type.HasField("tensor_type") and value.name not in weights and value.name not in kept:
+            if value.type.HasField("tensor_type") and value.name not in weights:
                 value.type.tensor_type.ClearField("shape")
 
 
 def _inferred(bare: ModelProto) -> ModelProto:
     """Infer types and shapes anew."""
-    drop_shapes(bare)
+    _drop_shapes(bare)
     try:
         return shape_inference.infer_shapes(bare)
     except (onnx.shape_inference.InferenceError, RuntimeError, ValueError):

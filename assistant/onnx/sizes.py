@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import onnx
 from onnx import ModelProto, TensorShapeProto, TypeProto
@@ -19,22 +19,15 @@ NAMELESS = "?"  # what Paddle writes for any size that is open: two of them need
 RECURRENT = frozenset({"GRU", "LSTM", "RNN"})
 
 
-def solved(
-    program: Program, given: Mapping[str, Sequence[int | None]] | None = None
-) -> tuple[dict[str, list[Dim]], dict[str, int]]:
+def solved(program: Program) -> tuple[dict[str, list[Dim]], dict[str, int]]:
     """Return each input's sizes as far as the weights tell them, and the least that an open one may be.
 
-    ONNX's own shape inference carries the names of open sizes to where they meet those of weights. `given` are sizes
-    that are known already, by the name of an input.
+    ONNX's own shape inference carries the names of open sizes to where they meet those of weights.
     """
     names = dims_by_input(program.model)
     if all(isinstance(dim, int) for sizes in names.values() for dim in sizes):
         return names, {}
-    model = _named(program.model)
-    names = _set(model, names, given or {})
-    if all(isinstance(dim, int) for sizes in names.values() for dim in sizes):
-        return names, {}
-    dims = _inferred(model)
+    dims = _inferred(_named(program.model))
     equal: dict[str, Dim] = {}
     least: dict[str, int] = {}
 
@@ -132,20 +125,6 @@ def _named(given: ModelProto) -> ModelProto:
             if dim.dim_value <= 0:
                 dim.dim_param = _name(dim, info.name, axis)
     return model
-
-
-def _set(
-    model: ModelProto, names: Mapping[str, list[Dim]], given: Mapping[str, Sequence[int | None]]
-) -> dict[str, list[Dim]]:
-    """Write given sizes into a model, wherever its inputs have an open one of that name, and return its sizes."""
-    pairs = [pair for name, sizes in given.items() for pair in zip(names.get(name, ()), sizes, strict=False)]
-    known = {dim: size for dim, size in pairs if isinstance(dim, str) and size is not None}
-    for dim in (dim for info in model.graph.input for dim in info.type.tensor_type.shape.dim):
-        if dim.dim_param in known:
-            dim.dim_value = known[dim.dim_param]
-    return {
-        name: [known.get(dim, dim) if isinstance(dim, str) else dim for dim in dims] for name, dims in names.items()
-    }
 
 
 def _inferred(model: ModelProto) -> dict[str, list[Dim]]:

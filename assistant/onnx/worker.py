@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Literal
 
 from assistant.host.files import write_whole
-from assistant.i18n import Text, _, use_language
+from assistant.i18n import Text, _
 from assistant.model.errors import AssistantError, BadInput, WorkFailed
-from assistant.model.record import Record, from_json, replace, to_json
-from assistant.onnx.answers import Attempt, Checked, Conversion, FixedShapes, Survey, default_output
-from assistant.onnx.targets import target
+from assistant.model.record import Record, from_json, to_json
+from assistant.onnx.answers import Attempt, Checked, Conversion, Provider
 
 ANSWER_FILE = "answer.json"
 
@@ -23,23 +22,17 @@ ANSWER_FILE = "answer.json"
 class Request(Record, frozen=True):
     """What to do with which model; paths are as the user gave them, seen from `here`.
 
-    `provider` is the target of a check or a conversion, by its name, and the provider of a trial; `targets` are all
-    that a survey sums up, in order. What is None is left to the target.
+    `provider` is that of a check or a trial; a conversion is for DirectML.
     """
 
-    work: Literal["check", "survey", "convert", "try", "fix-shapes"]
+    work: Literal["check", "convert", "try"]
     model: str
     here: str
-    provider: str = "dml"
-    targets: tuple[str, ...] = ()
-    picture: bool = False
-    language: str = ""
+    provider: Provider = "dml"
     output: str = ""
     place: str = ""
     force: bool = False
-    fp16: bool | None = None
-    opset: int = 0
-    npu: bool = False
+    fp16: bool = True
     keep: tuple[str, ...] = ()
     keep_io_types: bool = True
     strict: bool = False
@@ -47,20 +40,14 @@ class Request(Record, frozen=True):
     reference: str = ""
     python: str = ""
     limit: float = 0.0
-    sizes: dict[str, int] = {}
-    shapes: dict[str, tuple[int, ...]] = {}
 
 
 class Answer(Record, frozen=True):
-    """What came of it: one of the answers, with the picture of a check, or the sentence of a refusal."""
+    """What came of it: one of the answers, or the sentence of a refusal."""
 
     checked: Checked | None = None
-    several: tuple[Checked, ...] = ()
-    survey: Survey | None = None
-    picture: str = ""
     conversion: Conversion | None = None
     attempt: Attempt | None = None
-    fixed: FixedShapes | None = None
     code: int = 0
     message: Text = ""
     hint: Text = ""
@@ -76,10 +63,9 @@ def main() -> None:
 def answered(request: Request) -> Answer:
     """Do the work; a refusal is an answer, too, and what we did not foresee is raised where the model is not at fault.
 
-    The request's folder and language are those of the process from then on.
+    The request's folder is that of the process from then on.
     """
     os.chdir(request.here)
-    use_language(request.language or None)
     try:
         return WORK[request.work](request)
     except AssistantError as error:
@@ -113,55 +99,23 @@ def _invalid(file: str) -> BadInput | None:
 
 
 def _check(request: Request) -> Answer:
-    from assistant.onnx.check import checked, examinations  # noqa: PLC0415 - imports onnx and NumPy
-    from assistant.onnx.conversion import read_samples  # noqa: PLC0415 - likewise
-    from assistant.onnx.picture import draw  # noqa: PLC0415 - likewise
+    from assistant.onnx.check import check_model  # noqa: PLC0415 - imports onnx and NumPy
 
-    samples = read_samples(request.inputs) if request.inputs else []
-    exams = examinations(request.model, request.targets or (request.provider,), samples=samples)
-    if request.targets:
-        return Answer(several=tuple(map(checked, exams)))
-    exam = next(exams)
-    return Answer(checked=checked(exam), picture=draw(exam) if request.picture else "")
-
-
-def _survey(request: Request) -> Answer:
-    from assistant.onnx.check import checked, examinations  # noqa: PLC0415 - imports onnx and NumPy
-    from assistant.onnx.conversion import read_samples  # noqa: PLC0415 - likewise
-    from assistant.onnx.picture import draw  # noqa: PLC0415 - likewise
-    from assistant.onnx.survey import summed_up  # noqa: PLC0415 - likewise
-
-    samples = read_samples(request.inputs) if request.inputs else []
-    exams = list(examinations(request.model, request.targets, samples=samples))
-    one = next(exam for exam in exams if exam.provider == request.provider)
-    picture = draw(one) if request.picture else ""
-    return Answer(survey=summed_up(exams), checked=checked(one), picture=picture)
+    return Answer(checked=check_model(request.model, request.provider))
 
 
 def _convert(request: Request) -> Answer:
     from assistant.onnx.conversion import Options, convert, read_samples  # noqa: PLC0415 - imports onnx and NumPy
-    from assistant.onnx.rewrites import ALWAYS, FLAT_OPS  # noqa: PLC0415 - likewise
-    from assistant.onnx.suit import suit  # noqa: PLC0415 - likewise
 
-    suited = suit(request.model, request.provider)
-    options = Options(
-        fp16=suited.fp16 if request.fp16 is None else request.fp16,
-        opset=request.opset,
-        opsets=suited.opsets,
-        structure=(*ALWAYS, *(FLAT_OPS if request.npu else ())),
-        keep=request.keep,
-        keep_io_types=request.keep_io_types,
-        strict=request.strict,
-    )
+    options = Options(fp16=request.fp16, keep=request.keep, keep_io_types=request.keep_io_types, strict=request.strict)
     samples = read_samples(request.inputs) if request.inputs else []
     place = Path(request.place)
-    output = request.output or default_output(Path(request.model), request.provider)
+    output = request.output or None
     done = convert(request.model, output, options, samples=samples, force=request.force, folder=place)
     if not done.changes:
-        title = target(request.provider).title
-        message = _("Nothing in {file} has to change for {target}, so nothing was written.")
-        raise WorkFailed(message.format(file=request.model, target=title), hint=_("Use the model as it is."))
-    return Answer(conversion=replace(done, notes=suited.notes))
+        message = _("Nothing in {file} has to change for DirectML, so nothing was written.", file=request.model)
+        raise WorkFailed(message, hint=_("Use the model as it is."))
+    return Answer(conversion=done)
 
 
 def _try(request: Request) -> Answer:
@@ -176,24 +130,7 @@ def _try(request: Request) -> Answer:
     return Answer(attempt=answer)
 
 
-def _fix_shapes(request: Request) -> Answer:
-    from assistant.onnx.conversion import read_samples  # noqa: PLC0415 - imports onnx and NumPy
-    from assistant.onnx.shapes_file import fix_file  # noqa: PLC0415 - likewise
-
-    samples = read_samples(request.inputs) if request.inputs else []
-    done = fix_file(
-        request.model,
-        request.output or None,
-        sizes=request.sizes,
-        shapes=request.shapes,
-        samples=samples,
-        force=request.force,
-        folder=Path(request.place),
-    )
-    return Answer(fixed=done)
-
-
-WORK = {"check": _check, "survey": _survey, "convert": _convert, "try": _try, "fix-shapes": _fix_shapes}
+WORK = {"check": _check, "convert": _convert, "try": _try}
 
 if __name__ == "__main__":
     main()

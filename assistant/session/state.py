@@ -18,7 +18,6 @@ from assistant.model.project import Project
 from assistant.model.record import Record
 from assistant.model.report import Environment, Report, Status
 from assistant.onnx.answers import Attempt, Checked, Conversion
-from assistant.onnx.answers import Survey as TargetSurvey
 from assistant.session.survey import Known, Repair, Survey
 
 
@@ -224,17 +223,14 @@ class Exported(Record, frozen=True):
 
 
 class Examined(Record, frozen=True):
-    """How far the examination of an ONNX model is: surveyed for all targets, converted into `folder`, then tried.
+    """How far the examination of an ONNX model is: checked for DirectML, converted into `folder`, then tried.
 
-    `checked` and `picture`, an SVG of what runs where, are of the target that the machine has; `message` and `hint` say
-    why the examination ended early.
+    `message` and `hint` say why the examination ended early.
     """
 
     model: str
     folder: str
-    survey: TargetSurvey | None = None
     checked: Checked | None = None
-    picture: str = ""
     conversion: Conversion | None = None
     attempt: Attempt | None = None
     message: Text = ""

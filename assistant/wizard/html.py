@@ -126,12 +126,6 @@ def peek(summary: str, key: str) -> Markup:
     return tag("details", tag("summary", summary), place, data_file=key)
 
 
-def picture(svg: str, words: str) -> Markup:
-    """Show an SVG that another process drew: as an image, a browser runs no script of it and loads nothing for it."""
-    data = base64.b64encode(svg.encode()).decode()
-    return tag("div", tag("img", src=f"data:image/svg+xml;base64,{data}", alt=words), class_="ptsa-plot", tabindex=0)
-
-
 def code(text: str) -> Markup:
     """Write text as typed."""
     return tag("pre", text, class_="ptsa-code")

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-WRITERS = ("__main__", "onnx_kernels", "onnx_targets")  # they measure nothing, but write tables
+WRITERS = ("__main__", "onnx_kernels")  # they measure nothing, but write tables
 NAMES = sorted(file.stem for file in FOLDER.glob("*.py") if file.stem not in WRITERS)
 WITH_TORCH = ("fallback_overhead", "verify_time")  # their argument is the Python of an environment with torch
-WITH_FILES = ("onnx_places", "onnx_real", "plan_peers")  # models, and a folder that keeps some; judged machines
+WITH_FILES = ("onnx_real", "plan_peers")  # models, and a folder that keeps some; judged machines
 
 
 def main(arguments: list[str]) -> int:

@@ -22,7 +22,7 @@ def test_keys_pressed_in_the_wizard_are_not_commands_of_the_notebook(page: Page,
 
 OVERFLOWING = """root => {
     const edge = root.getBoundingClientRect();
-    const scrolls = (node) => node.closest(".ptsa-logbox, pre, .ptsa-plot, .ptsa-scroll") !== null;
+    const scrolls = (node) => node.closest(".ptsa-logbox, pre, .ptsa-scroll") !== null;
     const out = [...root.querySelectorAll("*")].filter((node) => {
         const box = node.getBoundingClientRect();
         return box.width > 0 && !scrolls(node) && (box.right > edge.right + 1 || box.left < edge.left - 1);

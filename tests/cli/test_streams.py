@@ -53,7 +53,6 @@ ARGUMENTS = {
     "check": "{config} --replay linux-ubuntu2204-gtx1080 --no-verify",
     "onnx check": "{model}",
     "onnx convert": "{new}",
-    "onnx fix-shapes": "{new}",
     "onnx try": "{new}",
     "mcp": "--skill",
     "catalog show": "support.workloads",

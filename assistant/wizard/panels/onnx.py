@@ -10,30 +10,22 @@ from pathlib import Path
 import ipywidgets as widgets
 
 from assistant.host.files import write_whole
-from assistant.i18n import as_typed, say
+from assistant.i18n import say
 from assistant.markup import Markup, joined, tag
 from assistant.model.errors import Cancelled
 from assistant.model.finding import Severity
 from assistant.onnx.answers import (
     HEADINGS_OF_AGREEMENT,
-    HEADINGS_OF_BLOCKS,
     HEADINGS_OF_CHANGES,
     HEADINGS_OF_RUNS,
-    HEADINGS_OF_TARGETS,
-    MOST_BLOCKS,
     Attempt,
     Checked,
     Conversion,
-    Survey,
-    notes_on_targets,
     operator_table,
     rows_of_agreement,
-    rows_of_blocks,
     rows_of_changes,
     rows_of_runs,
-    rows_of_targets,
 )
-from assistant.onnx.targets import known
 from assistant.session.actions import Action, Begin, Examine
 from assistant.session.state import Examined, Task
 from assistant.wizard import html
@@ -112,8 +104,7 @@ class OnnxPage(widgets.VBox):  # type: ignore[misc]  # the library has no types
 def _result(examined: Examined) -> Markup:
     severity = Severity.INFO if examined.exit_code == Cancelled.exit_code else Severity.ERROR
     parts = [
-        _surveyed(examined.survey) if examined.survey else "",
-        _checked(examined.checked, examined.picture) if examined.checked else "",
+        _checked(examined.checked) if examined.checked else "",
         _converted(examined.conversion) if examined.conversion else "",
         _tried(examined.attempt) if examined.attempt else "",
         html.failure(examined.message, examined.hint, severity) if examined.message else "",
@@ -121,25 +112,14 @@ def _result(examined: Examined) -> Markup:
     return joined(parts)
 
 
-def _surveyed(answer: Survey) -> Markup:
-    parts = [
-        html.table(rows_of_targets(answer), HEADINGS_OF_TARGETS),
-        *(html.paragraph(as_typed(note)) for note in notes_on_targets(answer)),
-    ]
-    if blocks := rows_of_blocks(answer)[:MOST_BLOCKS]:
-        parts.append(html.details(say("What is not taken, and why"), html.table(blocks, HEADINGS_OF_BLOCKS)))
-    return html.section(say("Targets"), joined(parts))
-
-
-def _checked(answer: Checked, picture: str) -> Markup:
+def _checked(answer: Checked) -> Markup:
     headings, rows = operator_table(answer)
     parts = [
         html.paragraph(answer.verdict),
         *map(html.finding, answer.findings),
         html.details(say("Every operator"), html.table(rows, headings)),
-        html.details(say("Picture"), html.picture(picture, say("What runs where"))),
     ]
-    return html.section(say("Check for {target}", target=known().targets[answer.provider].title), joined(parts))
+    return html.section(say("Check for {target}", target="DirectML"), joined(parts))
 
 
 def _converted(answer: Conversion) -> Markup:
