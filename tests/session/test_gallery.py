@@ -23,5 +23,5 @@ def test_every_recorded_machine_stands_in_the_table_with_its_plan(language):
     assert "GeForce RTX 5070 Ti" in gpus
     assert "cu128" in plan
     assert ("recorded" if language == "en" else "录制") in {row[4] for row in rows}
-    assert page.find("caption").text == repr(draw_gallery())
+    assert page.find("caption").text == repr(draw_gallery(language))
     use_language("en")
