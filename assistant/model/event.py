@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 
-from assistant.i18n import Message, Text
+from assistant.i18n import Message, Text, _
 from assistant.model.finding import Finding
 from assistant.model.record import Record
+
+MINUTE = 60.0  # seconds
 
 
 class Step(Enum):
@@ -52,7 +54,7 @@ class Progress(Record, frozen=True, tag=True):
 
     @property
     def figures(self) -> Text:
-        """How much is done of how much, and how fast, as far as known."""
+        """How much is done of how much, how fast, and how long still at that rate, as far as known."""
         if not (self.unit and (self.total or self.done)):
             return ""
         if self.unit != "bytes":
@@ -60,6 +62,11 @@ class Progress(Record, frozen=True, tag=True):
         words: list[Text] = [f"{self.done / 1e6:.1f}" + (f" / {self.total / 1e6:.1f}" if self.total else "") + " MB"]
         if self.rate:
             words.append(f"{self.rate / 1e6:.1f} MB/s")
+        left = (self.total - self.done) / self.rate if self.total and self.rate else 0.0
+        if left > MINUTE:
+            words.append(_("{minutes:.0f} min left", minutes=left / MINUTE))
+        elif left:
+            words.append(_("{seconds:.0f} s left", seconds=left))
         return Message("{figures}").format(figures=tuple(words))
 
 

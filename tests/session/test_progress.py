@@ -31,7 +31,7 @@ def test_an_installation_begins_with_its_download_and_no_other_task_has_parts() 
 @each(
     ("done", "total", "rate", "share", "figures"),
     [
-        (12.3e6, 46e6, 5.1e6, 12.3 / 46, "12.3 / 46.0 MB, 5.1 MB/s"),
+        (12.3e6, 46e6, 5.1e6, 12.3 / 46, "12.3 / 46.0 MB, 5.1 MB/s, 7 s left"),
         (12.3e6, None, None, None, "12.3 MB"),
         (47e6, 46e6, None, 1.0, "47.0 / 46.0 MB"),
     ],

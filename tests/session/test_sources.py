@@ -16,7 +16,7 @@ from assistant.model.machine import Answer, Exchange, Gpu, Machine, Recording, V
 from assistant.model.plan import Backend, Plan, Planning, Request
 from assistant.plan import make_plans
 from assistant.plan.availability import PlanInputs
-from assistant.session.sources import settled
+from assistant.session.sources import Looks, fitted, sized
 
 NOWHERE = "http://127.0.0.1:9/simple"
 LINUX = Machine(os="linux", arch="x86_64", glibc="2.39", python="3.12")
@@ -35,7 +35,7 @@ def host_with(*pip_settings: str, **variables: str) -> ReplayHost:
 def planned(sources: Sources, machine: Machine = LINUX, *, python: str | None = None) -> Planning:
     """Plan for a machine and ask the sources."""
     case = PlanInputs(machine, load_catalog(), Request(python=python))
-    return settled(make_plans(*case), case, sources)
+    return sized(fitted(make_plans(*case), case, Looks(case.machine, sources)), case, sources)
 
 
 @pytest.fixture

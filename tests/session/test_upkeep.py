@@ -150,7 +150,9 @@ def test_metadata_that_cannot_be_had_leave_the_pair_unknown(world, monkeypatch):
     assert world.catalog.release("2.16.0").torchvision == ("0.31.0",)
 
 
-@pytest.mark.parametrize("content", [b"Name: torchvision\nVersion: 0.30.9\n", b"\xff\x00", b"x" * (2 << 20)])
+@pytest.mark.parametrize(
+    "content", [b"Name: torchvision\nVersion: 0.30.9\n", b"\xff\x00", b"x" * (2 << 20)], ids=["other", "bytes", "large"]
+)
 def test_metadata_of_something_else_tell_nothing(world, monkeypatch, content):
     """What they say must fit the file's name, and be no more than metadata are."""
     add_torch(world.own, "2.16.0", "cpu")
