@@ -27,16 +27,6 @@ from assistant.views import (
 )
 
 
-def test_the_rows_of_every_recorded_machine_are_whole():
-    """Each has a label and a value, the labels are messages still to be written, and every GPU has a row."""
-    for name in shipped():
-        machine = detect(ReplayHost(load(name))).machine
-        rows = machine_rows(machine)
-        assert all(isinstance(label, Message) and value for label, value in rows), name
-        assert sum(label == Message("GPU") for label, _value in rows) == max(len(machine.gpus), 1), name
-        assert not any(label == Message("GPU") for label, _value in machine_rows(machine, hide={"gpu"})), name
-
-
 def test_a_gpu_without_a_name_is_told_by_maker_and_pci_id():
     """It is named once, and what decides over it stands behind."""
     assert gpu_line(Gpu(vendor=Vendor.AMD, pci_id="1002:73df", gfx="gfx1031")) == "amd 1002:73df (gfx1031)"

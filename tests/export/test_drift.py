@@ -96,18 +96,6 @@ def config(name: str, backend: Backend | None = None) -> Config:
     )
 
 
-@each("name", shipped())
-def test_on_the_same_machine_a_configuration_is_applied_to_the_letter(name):
-    """Every shipped machine that has a plan keeps it."""
-    machine = detect(ReplayHost(load(name))).machine
-    if make_plans(machine, load_catalog()).choice is None:
-        return
-    exported = config(name)
-    way = course(exported, machine, load_catalog())
-    assert way.plan is not None
-    assert (way.plan.variant, way.plan.torch, way.differs) == (exported.plan.variant, exported.plan.torch, ())
-
-
 @each(
     ("there", "here", "backend"),
     [

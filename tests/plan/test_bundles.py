@@ -132,17 +132,6 @@ def test_a_nightly_plan_says_what_it_leaves_out() -> None:
     assert "Without torchvision" in said(planning)
 
 
-@each("name", shipped())
-def test_every_shipped_machine_gets_every_bundle(name: str) -> None:
-    """Whatever the machine: a plan as without it, with the packages or the sentence that says which are lacking."""
-    machine = detect(ReplayHost(load(name))).machine
-    for key in KEYS[1:]:
-        planning = planned(key, machine)
-        if planning.choice:
-            lacking = {*bundle_of(key).requirements} - names(planning)
-            assert bool(lacking) == ("comes without" in said(planning)), (name, key)
-
-
 def test_a_name_that_is_no_bundle_is_refused_in_one_sentence() -> None:
     """With the names that are."""
     with pytest.raises(BadInput, match="no bundle called 'cooking'") as refused:

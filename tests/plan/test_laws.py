@@ -216,16 +216,3 @@ def test_every_backend_and_every_current_variant_is_reachable():
         "amd-index",
         "directml",
     } <= {variant for _backend, variant in reached}
-
-
-def test_machines_of_one_kind_get_the_same_plans() -> None:
-    """No plan of a recorded machine rests on the facts that a kind leaves out."""
-    other = {"memory_gb": 1.5, "disk_free_gb": 0.5, "packages": {"torch": "1.0"}, "evidence": ()}
-    machines = {name: detect(ReplayHost(load(name))).machine for name in shipped()}
-    differing = [
-        name
-        for name, machine in machines.items()
-        if kind_of(machine) != kind_of(msgspec.structs.replace(machine, **other))
-        or make_plans(machine, CATALOG) != make_plans(kind_of(machine), CATALOG)
-    ]
-    assert differing == []

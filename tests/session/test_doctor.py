@@ -50,48 +50,6 @@ def in_order(**facts: object) -> Machine:
     return Machine(**{**usual, **facts})
 
 
-@each("name", shipped())
-def test_nothing_is_said_twice(name: str) -> None:
-    """Over all recorded machines, no fault and no sentence comes twice."""
-    found = examine(ReplayHost(load(name)))
-    assert [key for key, count in Counter(finding.key for finding in found if finding.wrong).items() if count > 1] == []
-    assert [text for text, count in Counter(render(finding.text) for finding in found).items() if count > 1] == []
-
-
-@each("name", shipped())
-def test_the_doctor_never_advises_what_does_not_change_the_plan(name: str) -> None:
-    """Where it speaks of the driver's age, a newer driver leads to another build or release."""
-    machine = detect(ReplayHost(load(name))).machine
-    newest = replace(
-        machine,
-        nvidia_driver="999.0",
-        cuda_driver_api=None,
-        nvidia_smi_output=None,
-        gpus=tuple(replace(gpu, driver=None) for gpu in machine.gpus),
-    )
-    now, then = (make_plans(each, CATALOG).choice for each in (machine, newest))
-    keys = {finding.key for finding in examine(ReplayHost(load(name))) if finding.severity is not Severity.OK}
-    if "nvidia-driver-too-old" in keys:
-        assert (then.variant, then.torch) != (now.variant, now.torch)
-
-
-@each("name", shipped())
-def test_the_doctor_and_the_planner_agree(name: str) -> None:
-    """What keeps the best backend away in the plan is what the doctor names, by the same key and sentence."""
-    machine = detect(ReplayHost(load(name))).machine
-    planning = make_plans(machine, CATALOG)
-    said = {finding.key: finding.text for finding in examine(ReplayHost(load(name)))}
-    first = planning.rejected[0] if planning.rejected and planning.choice is None else None
-    against = [row for row in planning.rejected if row.key.startswith("nvidia-") or row.key == "devices-hidden"]
-    if CAUSES_OF_DRIVER & said.keys():
-        against = [row for row in against if not row.key.startswith("nvidia-")]
-    for row in filter(None, (first, *against)):
-        if planning.choice is None or list(type(row.backend)).index(row.backend) <= list(type(row.backend)).index(
-            planning.choice.backend
-        ):
-            assert row.key in said
-
-
 @each(
     ("variable", "value", "gpu", "hides"),
     [
