@@ -25,7 +25,7 @@ _AFTERWARDS = _("Cut the post-processing off the model and run it outside.")
 _NO_TRAINING = _("Export the model in evaluation mode, without unused outputs.")
 _FIX_SIZES = _(
     "Write fixed sizes into the model with ONNX Runtime's own tool, a model for each size that you need: "
-    "`python -m onnxruntime.tools.make_dynamic_shape_fixed --help`."
+    "`python -m onnxruntime.tools.make_dynamic_shape_fixed --dim_param NAME --dim_value SIZE MODEL.onnx FIXED.onnx`."
 )
 _UNROLL = _("Unroll loops of fixed length, or run the whole model on the CPU.")
 # What to do about an operator that falls to the CPU.

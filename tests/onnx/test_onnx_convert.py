@@ -13,6 +13,7 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper, parser
 from onnx.reference import ReferenceEvaluator
 from onnx_traps import TRAPS, random_inputs, trap
+from tables import each
 
 from assistant.onnx import to_fp16
 from assistant.onnx.fp16 import convert_to_fp16
@@ -49,7 +50,7 @@ def types(model: ModelProto) -> list[tuple[str, int]]:
     return [(i.name, i.type.tensor_type.elem_type) for i in (*model.graph.input, *model.graph.output)]
 
 
-@pytest.mark.parametrize("name", TRAPS)
+@each("name", TRAPS)
 def test_a_trap_is_converted_and_agrees_even_where_every_node_rounds(name: str) -> None:
     """Valid for the checker, types of inputs and outputs kept, equal on ONNX Runtime and in the strict evaluator."""
     model = trap(name)
@@ -287,7 +288,7 @@ def test_what_is_computed_from_constants_alone_is_computed_in_fp32() -> None:
     assert_close(run(model, given), run_strictly(result, given))
 
 
-@pytest.mark.parametrize("loudness", [1, 32767])
+@each("loudness", [1, 32767])
 def test_the_logarithm_of_a_spectrum_stays_right(loudness: float) -> None:
     """Faint parts beside loud ones, and sound whose numbers are those of 16 bits, are as in FP32."""
     model = parser.parse_model(

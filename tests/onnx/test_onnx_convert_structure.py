@@ -100,6 +100,22 @@ LOWERED = {
         16,
         'g (float[1,2,8,8] x, float[1,6,6,2] k) => (float[1,2,6,6] y) { y = GridSample<mode="linear">(x, k) }',
     ),
+    "types that the converter has no way back for": (
+        21,
+        17,
+        (
+            "g (float[2,3] x) => (float[a,b] y) { s = Shape(x) c = ConstantOfShape<value = float[1] {2.0}>(s) "
+            "k = Constant<value_ints=[0,1,0,0]>() p = Pad(c, k) q = Pad(x, k) y = Add(p, q) }"
+        ),
+    ),
+    "a definition of a node without some inputs": (
+        24,
+        19,
+        (
+            "g (float[1,2,4,8] x, float[1,2,4,8] k, float[1,2,4,8] p) => "
+            "(float[1,2,4,8] y, float[1,2,8,8] n, float[1,2,8,8] m) { y, n, m = Attention(x, k, k, , p, p) }"
+        ),
+    ),
     "inside a branch": (
         22,
         17,

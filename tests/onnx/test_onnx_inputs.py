@@ -12,6 +12,7 @@ import onnxruntime
 import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 from onnxruntime.transformers.float16 import convert_float_to_float16
+from tables import each
 
 from assistant.onnx import convert
 from assistant.onnx.compare import try_model
@@ -71,7 +72,7 @@ def test_a_window_is_no_longer_than_what_it_moves_over(written: Written) -> None
     assert first(model)["x"].shape == (1, 1, 400)
 
 
-@pytest.mark.parametrize("size", [0, -1])
+@each("size", [0, -1])
 def test_zero_and_minus_one_are_open(written: Written, size: int) -> None:
     """Some exporters write them for sizes that they leave open."""
     model = written("g (float[1, 3] x) => (float[1, 3] y) { y = Relu(x) }")
@@ -119,7 +120,7 @@ def test_integers_are_drawn_by_what_they_are_for(written: Written) -> None:
     assert long["length"].max() < 10
 
 
-@pytest.mark.parametrize("seed", range(6))
+@each("seed", range(6))
 def test_a_step_is_never_zero(written: Written, seed: int) -> None:
     """ONNX Runtime's process ends where an STFT moves on by nothing."""
     model = written(

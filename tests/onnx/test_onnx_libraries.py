@@ -11,6 +11,7 @@ import onnx
 import pytest
 from onnx import ModelProto, TensorProto
 from refused import refused
+from tables import each
 
 from assistant.onnx import check_model, convert
 from assistant.onnx.libraries import libraries, library_of, remedy
@@ -35,7 +36,7 @@ def test_the_table_is_whole() -> None:
     assert all(one.package for one in known if one.lines)
 
 
-@pytest.mark.parametrize(
+@each(
     ("domain", "word"),
     [
         ("com.microsoft.extensions", "register_custom_ops_library(get_library_path())"),

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from onnx import SparseTensorProto, TensorProto, helper, numpy_helper
+from tables import each
 
 from assistant.onnx.tensor_data import CODES, dense, numbers
 
 
-@pytest.mark.parametrize("kind", [*CODES, TensorProto.BFLOAT16], ids=TensorProto.DataType.Name)
-@pytest.mark.parametrize("raw", [False, True])
+@each("kind, raw", itertools.product([*CODES, TensorProto.BFLOAT16], [False, True]))
 def test_numbers_are_those_that_numpy_reads(kind: int, *, raw: bool):
     """Every element type, whether its numbers are stored as bytes or in a list."""
     array = np.array([[0, 1, 2], [3, 100, 1]]).astype(helper.tensor_dtype_to_np_dtype(kind))
@@ -32,7 +34,7 @@ def sparse(values: list[float], indices: np.ndarray, shape: tuple[int, ...]) -> 
     return helper.make_sparse_tensor(held, numpy_helper.from_array(indices.astype(np.int64)), shape)
 
 
-@pytest.mark.parametrize("indices", [np.array([1, 7, 23]), np.array([[0, 0, 1], [0, 1, 3], [1, 2, 3]])])
+@each("indices", [np.array([1, 7, 23]), np.array([[0, 0, 1], [0, 1, 3], [1, 2, 3]])])
 def test_a_sparse_tensor_is_written_out(indices: np.ndarray):
     """Places may be counted through or given by coordinates."""
     expected = np.zeros((2, 3, 4), np.float32)
@@ -42,7 +44,7 @@ def test_a_sparse_tensor_is_written_out(indices: np.ndarray):
     np.testing.assert_array_equal(numpy_helper.to_array(whole), expected)
 
 
-@pytest.mark.parametrize(
+@each(
     ("indices", "shape"),
     [
         (np.array([1, 24]), (2, 3, 4)),
