@@ -37,9 +37,8 @@ from assistant.machines import load, shipped
 from assistant.model.finding import Finding
 from assistant.model.machine import Detection
 from assistant.model.plan import Planning
-from assistant.model.record import from_json, to_json, with_words
+from assistant.model.record import from_json, to_json
 from assistant.plan import explain, make_plans
-from assistant.session.doctor import examine
 
 ROOT = Path(__file__).parents[1]
 CHINESE = re.compile(r"[\u4e00-\u9fff]")

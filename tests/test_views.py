@@ -3,10 +3,7 @@
 from pathlib import Path
 
 from assistant.catalog import load_catalog
-from assistant.detect import detect
-from assistant.host.recording import ReplayHost
-from assistant.i18n import Message, render, use_language
-from assistant.machines import load, shipped
+from assistant.i18n import render, use_language
 from assistant.model.checks import check_title
 from assistant.model.finding import Launch, Remedy
 from assistant.model.machine import Gpu, Machine, Vendor
@@ -19,7 +16,6 @@ from assistant.views import (
     check_rows,
     folded,
     gpu_line,
-    machine_rows,
     plan_rows,
     plan_summary,
     remedy_blocks,

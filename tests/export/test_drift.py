@@ -11,7 +11,7 @@ from assistant.export.config import Config
 from assistant.export.drift import file_drift, machine_drift, package_drift, plan_drift, report_drift, same_hardware
 from assistant.host.recording import ReplayHost
 from assistant.install import Package, Resolution
-from assistant.machines import load, shipped
+from assistant.machines import load
 from assistant.model.errors import WorkFailed
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Request

@@ -33,7 +33,7 @@ CATALOG = load_catalog()
 
 
 def the_file_is_whole(of: Recorded) -> None:
-    """It says where it is from, holds nothing private, and its replay is what its `expect` says."""
+    """Say where it is from, hold nothing private, and replay to what its `expect` says."""
     assert list(faults(load(of.name), of.name)) == []
 
 
@@ -59,7 +59,7 @@ def what_is_advised_changes_the_plan(of: Recorded) -> None:
 
 
 def the_doctor_and_the_planner_agree(of: Recorded) -> None:
-    """What keeps the best backend away in the plan is what the doctor names, by the same key."""
+    """Name what keeps the best backend away in the plan, by the same key, in the doctor's findings, too."""
     choice, said = of.planning.choice, {finding.key for finding in of.findings}
     against = [row for row in of.planning.rejected if row.key.startswith("nvidia-") or row.key == "devices-hidden"]
     if CAUSES_OF_DRIVER & said:
@@ -80,7 +80,7 @@ def only_facts_that_make_its_kind_decide(of: Recorded) -> None:
 
 
 def it_gets_every_bundle(of: Recorded) -> None:
-    """A plan with a bundle's packages, or the sentence that says which are lacking."""
+    """Have a plan with the packages of each bundle, or the sentence that says which are lacking."""
     for bundle in bundles()[1:]:
         plan = make_plans(of.machine, CATALOG, Request(bundle=bundle.key)).choice
         if plan:

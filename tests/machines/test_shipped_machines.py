@@ -5,11 +5,8 @@ from __future__ import annotations
 import pytest
 from recorded import recorded
 
-from assistant.detect import detect
-from assistant.host.recording import ReplayHost
 from assistant.machines import label, load, shipped
 from assistant.model.errors import BadInput
-from assistant.model.record import to_json
 
 
 def test_each_vendor_and_system_is_shipped():

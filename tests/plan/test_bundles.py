@@ -14,9 +14,6 @@ from tables import each
 from assistant.catalog import load_catalog
 from assistant.catalog.bundles import bundle_within, bundles, load_bundles
 from assistant.catalog.recipes import bundle_of
-from assistant.detect import detect
-from assistant.host.recording import ReplayHost
-from assistant.machines import load, shipped
 from assistant.model.errors import BadInput
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Planning, Request

@@ -9,12 +9,9 @@ from packaging.requirements import Requirement
 
 from assistant.catalog import Catalog, load_catalog, number
 from assistant.catalog.rows import TorchRelease
-from assistant.detect import detect
-from assistant.host.recording import ReplayHost
-from assistant.machines import load, shipped
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Request
-from assistant.plan import kind_of, make_plans
+from assistant.plan import make_plans
 from assistant.plan.target import Refusal, python_tag, target_of
 
 CATALOG = load_catalog()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import venv
-from collections import Counter
 from pathlib import Path
 
 import forked
@@ -12,17 +11,16 @@ import pytest
 from tables import each
 
 from assistant.catalog import load_catalog
-from assistant.detect import detect
 from assistant.host.base import Host
 from assistant.host.recording import ReplayHost
 from assistant.i18n import render
 from assistant.install.inspect_env import Distribution, Site
-from assistant.machines import load, shipped
+from assistant.machines import load
 from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Answer, Detection, Gpu, Machine, Vendor
 from assistant.model.record import replace
 from assistant.plan import make_plans
-from assistant.session.doctor import CAUSES_OF_DRIVER, examine, findings_of, judged, mixed_packages, still_true
+from assistant.session.doctor import examine, findings_of, judged, mixed_packages, still_true
 
 CATALOG = load_catalog()
 NVIDIA, AMD, INTEL = (Gpu(vendor=vendor, name=vendor.value) for vendor in (Vendor.NVIDIA, Vendor.AMD, Vendor.INTEL))
