@@ -67,3 +67,16 @@ def _called(row: ParameterSet, ids: Callable[[Any], object] | Sequence[str] | No
     if callable(ids):
         return "-".join(str(ids(value)) for value in row.values)
     return ids[number] if ids else ", ".join(map(repr, row.values))[:200]
+
+
+def sampled(rows: Iterable[Any], every: int) -> list[ParameterSet]:
+    """Let one row in `every` stand for its kind in the usual run; all of them run with `--full`.
+
+    For `pytest.mark.parametrize`, where each row starts processes.
+    """
+    sets = [ParameterSet.extract_from(row, force_tuple=not isinstance(row, tuple)) for row in rows]
+    others = [(*row.marks, pytest.mark.full) for row in sets]
+    return [
+        row if number % every == 0 else pytest.param(*row.values, marks=marks, id=row.id)
+        for number, (row, marks) in enumerate(zip(sets, others, strict=True))
+    ]

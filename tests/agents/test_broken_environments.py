@@ -14,6 +14,7 @@ from loopback import LoopbackIndex
 pytestmark = [
     pytest.mark.process,
     pytest.mark.skipif(sys.platform != "linux", reason="these environments are made on Linux"),
+    pytest.mark.full,
 ]
 
 

@@ -20,6 +20,7 @@ from torch_wheels import rewrite
 pytestmark = [
     pytest.mark.process,
     pytest.mark.skipif(sys.platform != "linux", reason="what is left of a cancelled installation is looked for there"),
+    pytest.mark.full,
 ]
 
 FAKE = Path(__file__).parents[1] / "verify" / "faketorch" / "torch" / "__init__.py"

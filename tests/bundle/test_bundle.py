@@ -122,6 +122,7 @@ def test_a_flipped_byte_is_named_and_mended(thirty):
     assert maker.run("bundle", "check", folder).returncode == 0
 
 
+@pytest.mark.full
 def test_a_killed_make_is_gone_on_with(maker, tmp_path):
     """What was fetched stays and is not fetched again; until then the bundle says that it is not finished."""
     folder = tmp_path / "bundle"
@@ -146,6 +147,7 @@ def test_a_killed_make_is_gone_on_with(maker, tmp_path):
     assert not list(folder.rglob("*.part"))
 
 
+@pytest.mark.full
 def test_a_smaller_class_leaves_nothing_behind(maker, tmp_path):
     """What the machines of today do not need is taken out of the folder of yesterday."""
     folder = tmp_path / "bundle"
@@ -157,6 +159,7 @@ def test_a_smaller_class_leaves_nothing_behind(maker, tmp_path):
     assert [path.parent.name for path in folder.glob("uv/*/uv*")] == ["macos-arm64"]
 
 
+@pytest.mark.full
 def test_who_gets_nothing_is_named_and_the_others_are_served(maker, tmp_path):
     """A machine that no wheel fits, and one whose packages cannot be had: the second is a failure of the work."""
     (maker.index.folder / "torch" / "torch-2.14.1+cu126-cp312-cp312-manylinux_2_28_x86_64.whl").unlink()
@@ -173,6 +176,7 @@ def test_who_gets_nothing_is_named_and_the_others_are_served(maker, tmp_path):
     assert json.loads(done.stdout)["without"]
 
 
+@pytest.mark.full
 def test_a_folder_of_somebody_elses_is_left_alone(maker, tmp_path):
     """Nothing is written into a folder that holds other files; each command says which folder it takes."""
     folder = tmp_path / "photos"
@@ -291,6 +295,7 @@ def _page(url: str, server: subprocess.Popen[bytes]) -> str:
             time.sleep(0.1)
 
 
+@pytest.mark.full
 def test_a_python_that_can_be_had_is_carried(maker, tmp_path):
     """As uv looks for it below a mirror, checked as any other file; machines of one platform share it."""
     words = [

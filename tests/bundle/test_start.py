@@ -24,6 +24,7 @@ __all__ = ["sandbox"]  # a fixture
 pytestmark = [
     pytest.mark.torch,
     pytest.mark.skipif(sys.platform != "linux", reason="a network is taken away by bubblewrap, which is on Linux only"),
+    pytest.mark.full,
 ]
 PYTHON = "{}.{}".format(*sys.version_info)
 

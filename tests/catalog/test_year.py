@@ -27,6 +27,8 @@ from assistant.model.record import replace, to_json, with_words
 from assistant.plan import make_plans
 from assistant.session.upkeep import renewed
 
+pytestmark = pytest.mark.full
+
 YEAR = json.loads((Path(__file__).parent / "year.json").read_text(encoding="utf-8"))
 STEPS = [step["step"] for step in YEAR["steps"]]
 PLATFORMS = {

@@ -15,6 +15,8 @@ from assistant.model.errors import BadInput
 from assistant.parsers import decode
 from assistant.parsers.decode import text_lines
 
+pytestmark = pytest.mark.full
+
 TEXT = '{"a": "显卡"}\n\n{"b": "x\u2028y"}\n  \n{"c": 1}'
 LINES = ['{"a": "显卡"}', '{"b": "x\u2028y"}', '{"c": 1}']
 

@@ -20,6 +20,8 @@ from tables import each
 
 from assistant.cli.fold import columns, folded, folded_command, layout
 
+pytestmark = pytest.mark.full
+
 WORDS = st.text("ab/=,.。，中文字：· ✓1", max_size=120)
 
 

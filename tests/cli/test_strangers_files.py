@@ -15,6 +15,7 @@ import tomli_w
 from export.setups import ENVIRONMENT, REPORT
 from loopback import LoopbackIndex
 from refused import refused
+from tables import sampled
 
 from assistant.catalog import load_catalog
 from assistant.detect import detect
@@ -101,7 +102,7 @@ def written(tmp_path: Path, plan: Plan, index: LoopbackIndex) -> Write:
     return write
 
 
-@pytest.mark.parametrize("how", [("--dry-run",), ("--yes",), ("--yes", "--json")])
+@pytest.mark.parametrize("how", sampled([("--dry-run",), ("--yes",), ("--yes", "--json")], 3))
 @pytest.mark.parametrize("where", ["index", "PIP_FIND_LINKS"])
 def test_a_source_archive_in_a_configuration_never_runs(run, written, index, tmp_path, how, where) -> None:
     """`apply` refuses it by name, even where the name was trusted; `check` does not look for it at all."""
@@ -124,8 +125,8 @@ def test_a_source_archive_in_a_configuration_never_runs(run, written, index, tmp
     assert not (tmp_path / "env").exists()
 
 
-@pytest.mark.parametrize("how", ["--dry-run", "--yes"])
-@pytest.mark.parametrize("need", ["numpyy", "pytorch", "torch[evil]", "onnxruntime-gpuu==1.0"])
+@pytest.mark.parametrize("how", sampled(["--dry-run", "--yes"], 2))
+@pytest.mark.parametrize("need", sampled(["numpyy", "pytorch", "torch[evil]", "onnxruntime-gpuu==1.0"], 2))
 def test_a_misspelt_name_is_asked_about_before_any_request(run, written, index, tmp_path, how, need) -> None:
     """Nothing is resolved, so nobody learns of the name; the options that would accept it are told."""
     config = written(need)
@@ -158,7 +159,7 @@ def unknown(tmp_path: Path) -> Iterator[LoopbackIndex]:
     index.close()
 
 
-@pytest.mark.parametrize("how", ["--dry-run", "--yes"])
+@pytest.mark.parametrize("how", sampled(["--dry-run", "--yes"], 2))
 @pytest.mark.parametrize("place", ["indexes", "links"])
 def test_a_projects_source_is_not_asked_before_it_is_trusted(run, written, index, unknown, how, place) -> None:
     """Not one request reaches an index or a page of wheels that a configuration names beside torch's own."""
@@ -169,7 +170,7 @@ def test_a_projects_source_is_not_asked_before_it_is_trusted(run, written, index
 
 
 @pytest.mark.parametrize("place", ["indexes", "links"])
-@pytest.mark.parametrize("way", ["option", "answer", "pip"])
+@pytest.mark.parametrize("way", sampled(["option", "answer", "pip"], 3))
 def test_a_projects_source_serves_who_trusts_it(run, written, unknown, tmp_path, place, way) -> None:
     """A setup of one's own that took packages from a project's index is applied again, by the consent of torch's."""
     url = unknown.url if place == "indexes" else f"{unknown.url}/numpy/"
@@ -183,7 +184,7 @@ def test_a_projects_source_serves_who_trusts_it(run, written, unknown, tmp_path,
     assert unknown.requests
 
 
-@pytest.mark.parametrize("how", ["--dry-run", "--yes"])
+@pytest.mark.parametrize("how", sampled(["--dry-run", "--yes"], 2))
 def test_an_unknown_index_is_not_asked_before_it_is_trusted(run, written, tmp_path, how) -> None:
     """Not one request reaches it; with --trust-index it is asked, and what is not the same file is not fetched."""
     (tmp_path / "unknown").mkdir()

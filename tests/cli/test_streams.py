@@ -18,6 +18,7 @@ import onnx
 import pytest
 from babel.messages.pofile import read_po
 from export.setups import SETUP
+from tables import sampled
 
 import assistant
 from assistant.cli import cli
@@ -150,7 +151,7 @@ def test_every_sign_has_a_plain_one() -> None:
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("command", ARGUMENTS)
+@pytest.mark.parametrize("command", sampled(ARGUMENTS, 16))
 def test_no_code_page_ends_a_command(place: Place, command: str) -> None:
     """It says the same in all of them, with a question mark for each letter that one lacks, and with plain signs."""
     for language in LANGUAGES:
@@ -164,7 +165,7 @@ def test_no_code_page_ends_a_command(place: Place, command: str) -> None:
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("command", ["", *ARGUMENTS])
+@pytest.mark.parametrize("command", sampled(["", *ARGUMENTS], 20))
 def test_no_code_page_ends_the_help_of_a_command(place: Place, command: str) -> None:
     """Help is printed by click, and comes out in every code page."""
     for language, page in product(LANGUAGES, PAGES):
@@ -174,7 +175,7 @@ def test_no_code_page_ends_the_help_of_a_command(place: Place, command: str) -> 
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("command", LASTING)
+@pytest.mark.parametrize("command", sampled(LASTING, 3))
 def test_json_is_the_same_in_every_code_page(place: Place, command: str) -> None:
     """It is ASCII, whatever it tells."""
     whole = place.run(command, "utf-8", "zh_CN", "--json")

@@ -19,7 +19,7 @@ from playbooks import COLLECTION, NAME, PROGRAMS, module, settings
 
 from assistant import __version__
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.full]
 ASSISTANT = str(PROGRAMS / "assistant")
 MODULES = ("assistant_facts", "assistant_setup", "assistant_verify")
 # Where ansible-test would fetch get-pip.py from an address of its own, its cache has this: the pip that Python brings.

@@ -19,6 +19,7 @@ from assistant.session.diagnosis import diagnosed
 pytestmark = [
     pytest.mark.heavy,
     pytest.mark.skipif(sys.platform != "linux", reason="these failures are made on Linux"),
+    pytest.mark.full,
 ]
 HERE = Machine(  # detected, and without a GPU
     os="linux",

@@ -17,6 +17,7 @@ from assistant.session.diagnosis import diagnosed
 pytestmark = [
     pytest.mark.heavy,
     pytest.mark.skipif(sys.platform != "linux", reason="these failures are made on Linux"),
+    pytest.mark.full,
 ]
 
 

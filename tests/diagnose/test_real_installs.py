@@ -15,6 +15,7 @@ from torch_wheels import WINDOWS, add_torch
 pytestmark = [
     pytest.mark.process,
     pytest.mark.skipif(sys.platform != "linux", reason="these failures are made on Linux"),
+    pytest.mark.full,
 ]
 both = pytest.mark.parametrize("tool", ["python -m pip", "uv pip"])
 PLANNED = ("torch", "numpy", "onnx", "onnxruntime")

@@ -13,6 +13,8 @@ from babel.messages.pofile import read_po
 
 from assistant.diagnose.rules import load_rules
 
+pytestmark = pytest.mark.full
+
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "docs" / "how-to" / f"{name}.md" for name in ("cpu", "cuda", "rocm", "directml", "mps", "xpu")]
 SYMPTOM = re.compile(r"^\| `([^`]+)` \| \[[^\]]*\]\(#([\w-]+)\)", re.MULTILINE)

@@ -18,6 +18,8 @@ from assistant.catalog.identity import CardTables
 from assistant.catalog.tables import read_tables
 from assistant.diagnose import load_rules
 
+pytestmark = pytest.mark.full
+
 ROOT = Path(__file__).parents[2]
 SPHINX = [sys.executable, "-W", "ignore", "-m", "sphinx", "-q"]
 

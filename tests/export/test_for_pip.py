@@ -12,6 +12,8 @@ from assistant.export.pins import constraints_text, requirements_text
 from assistant.i18n import use_language
 from assistant.install.constraints import constraints
 
+pytestmark = pytest.mark.full
+
 # pip 24.0's own reader. It asks Python for the encoding of the locale, and a system with a Chinese one is missing here.
 READ = """
 import json, locale, sys

@@ -25,6 +25,8 @@ from assistant.detect import read_report
 from assistant.export import FORMATS, read_config
 from assistant.model.plan import Backend
 
+pytestmark = pytest.mark.full
+
 LINUX = [name for name in BOARDS if not name.startswith(("windows", "macos"))]
 board = pytest.mark.parametrize("name", BOARDS)
 

@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 from export.setups import BOARDS
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.full]
 
 SCHEMA = json.loads(Path(__file__).with_name("vscode_tasks.schema.json").read_text("utf-8"))
 OTHER = "linux-ubuntu2404-rtx4090"

@@ -15,7 +15,7 @@ from assistant.host.process import CancelToken
 from assistant.host.sandbox import Limits, Outcome, clean_environment, confine
 from assistant.model.errors import Cancelled
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.full]
 
 ROOM = Limits(30.0, 1 << 40)
 

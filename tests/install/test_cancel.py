@@ -24,6 +24,7 @@ from assistant.model.errors import Cancelled, WorkFailed
 pytestmark = [
     pytest.mark.process,
     pytest.mark.skipif(os.name == "nt", reason="forks children and kills them; Windows has neither"),
+    pytest.mark.full,
 ]
 
 FILES = 500

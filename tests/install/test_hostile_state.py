@@ -23,6 +23,7 @@ from pathlib import Path
 
 import pytest
 from install.faults import Ground, Nursery, picture
+from tables import sampled
 
 from assistant import cli
 from assistant.host.folders import user_state
@@ -146,7 +147,7 @@ RUNS = {
 }
 
 
-@pytest.mark.parametrize("plant", PLANTS)
+@pytest.mark.parametrize("plant", sampled(PLANTS, 6))
 def test_a_planted_work_folder_is_named_and_left_alone(
     home: Path, command: Callable[..., tuple[int, str, str]], plant: str
 ) -> None:
@@ -164,7 +165,7 @@ def test_a_planted_work_folder_is_named_and_left_alone(
                 assert str(target / WORK) in complaint
 
 
-@pytest.mark.parametrize("plant", PLANTS)
+@pytest.mark.parametrize("plant", sampled(PLANTS, 6))
 def test_an_environment_with_a_planted_work_folder_is_not_changed(ground: Ground, plant: str) -> None:
     """The installation names the folder and ends before anything is fetched."""
     resolution = ground.resolution()
@@ -210,7 +211,7 @@ CROOKED = {
 }
 
 
-@pytest.mark.parametrize("name", CROOKED)
+@pytest.mark.parametrize("name", sampled(CROOKED, 6))
 def test_a_journal_that_this_program_never_wrote_is_not_obeyed(
     home: Path, command: Callable[..., tuple[int, str, str]], name: str
 ) -> None:
@@ -276,8 +277,8 @@ def put(path: Path, body: bytes | str) -> None:
         path.symlink_to({"loop": path.name, "other": __file__}.get(body, body))
 
 
-@pytest.mark.parametrize("file", ["journal", "lock", "manifest", "where"])
-@pytest.mark.parametrize("body", BODIES)
+@pytest.mark.parametrize("file", sampled(["journal", "lock", "manifest", "where"], 2))
+@pytest.mark.parametrize("body", sampled(BODIES, 5))
 def test_one_corrupt_file_of_the_state_stops_nobody_else(
     home: Path, command: Callable[..., tuple[int, str, str]], file: str, body: str
 ) -> None:
@@ -304,7 +305,7 @@ def test_one_corrupt_file_of_the_state_stops_nobody_else(
         assert Path(made.work).exists() or not code
 
 
-@pytest.mark.parametrize("body", BODIES)
+@pytest.mark.parametrize("body", sampled(BODIES, 5))
 def test_an_installation_over_a_corrupt_journal_says_how_to_go_on(ground: Ground, body: str) -> None:
     """It is refused in a sentence, changes nothing, and goes through once the journal is given up."""
     resolution = ground.resolution()
@@ -396,7 +397,7 @@ DEEDS = {
 }
 
 
-@pytest.mark.parametrize("kind", DEEDS)
+@pytest.mark.parametrize("kind", sampled(DEEDS, 3))
 def test_what_the_user_put_there_after_a_kill_is_kept(ground: Ground, kind: str) -> None:
     """Killed at many moments, the user goes on by hand, then runs `recover`: each file is there, or is named."""
     resolution, pristine = ground.resolution(), ground.folder / "pristine"
@@ -746,8 +747,10 @@ def without_pip(versions: dict[str, str]) -> dict[str, str]:
     return {name: version for name, version in versions.items() if name != "pip"}
 
 
-@pytest.mark.parametrize("harm", [cut, emptied, altered, zeroed, swapped, longer], ids=lambda harm: harm.__name__)
-@pytest.mark.parametrize("kind", DEEDS)
+@pytest.mark.parametrize(
+    "harm", sampled([cut, emptied, altered, zeroed, swapped, longer], 3), ids=lambda harm: harm.__name__
+)
+@pytest.mark.parametrize("kind", sampled(DEEDS, 3))
 def test_a_damaged_wheel_in_the_cache_is_fetched_again(ground: Ground, harm: Callable[[Path], None], kind: str) -> None:
     """It is set aside, which is told, and the installation goes through with a whole one."""
     resolution = ground.resolution()
@@ -762,8 +765,10 @@ def test_a_damaged_wheel_in_the_cache_is_fetched_again(ground: Ground, harm: Cal
         assert ground.debris() == []
 
 
-@pytest.mark.parametrize("harm", [cut, emptied, Path.unlink], ids=["cut", "emptied", "gone"])
-@pytest.mark.parametrize("names", ["archive-v0/*/torch/lib/*", "archive-v0/*/*.dist-info/*", "**/*.rev", "**/*.http"])
+@pytest.mark.parametrize("harm", sampled([cut, emptied, Path.unlink], 3), ids=["cut", "emptied", "gone"])
+@pytest.mark.parametrize(
+    "names", sampled(["archive-v0/*/torch/lib/*", "archive-v0/*/*.dist-info/*", "**/*.rev", "**/*.http"], 2)
+)
 def test_a_damaged_cache_of_the_installers_does_not_matter(
     ground: Ground, harm: Callable[[Path], None], names: str
 ) -> None:
@@ -781,7 +786,7 @@ def test_a_damaged_cache_of_the_installers_does_not_matter(
         assert ground.debris() == []
 
 
-@pytest.mark.parametrize("body", ["a folder", "a pipe", "a link to a device", "a link to itself"])
+@pytest.mark.parametrize("body", sampled(["a folder", "a pipe", "a link to a device", "a link to itself"], 2))
 def test_what_is_no_file_in_the_cache_is_fetched_again(ground: Ground, body: str) -> None:
     """A pipe does not make it wait, a link to a device does not fill the memory."""
     resolution = ground.resolution()

@@ -42,7 +42,7 @@ from assistant.model.event import Event
 from assistant.model.record import replace
 from assistant.model.report import Environment
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.full]
 
 HOST = LiveHost()
 

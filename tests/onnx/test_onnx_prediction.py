@@ -17,6 +17,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
 from onnx_kernels import kernels
 
+pytestmark = pytest.mark.full
+
 EVERY = 12  # of onnx's node tests, about 150 in all
 AGREED = 0.99
 

@@ -11,6 +11,8 @@ from tables import each
 
 from assistant import start
 
+pytestmark = pytest.mark.full
+
 HERE = Path(__file__).parent / "in_torch"
 RUNTIME = Path(start.__file__).parent / "runtime"
 FILES = {"fallback_cases.py": "fallback.py", "installed_cases.py": "fallback.py", "device_cases.py": "device.py"}

@@ -28,6 +28,8 @@ from assistant.session.state import Page, Phase, State, Task
 from assistant.session.survey import Known, Light
 from assistant.session.wanted import mendable
 
+pytestmark = pytest.mark.full
+
 HERE = Machine(os="linux", arch="x86_64", wsl=False, python="3.11.2")
 NVIDIA = Gpu(vendor=Vendor.NVIDIA, name="NVIDIA GeForce RTX 4090", compute_capability="8.9")
 

@@ -23,7 +23,7 @@ from assistant.session.joint import decided, planned
 from assistant.session.search import Search
 from assistant.session.state import State
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.full]
 
 TORCH = ("2.6.0", "2.8.0", "2.13.0", "2.14.0", "2.14.1", "2.15.0")
 VISION = {"2.6.0": "0.21.0", "2.8.0": "0.23.0", "2.13.0": "0.28.0", "2.14.0": "0.29.0"}

@@ -20,6 +20,7 @@ __all__ = ["make"]
 pytestmark = [
     pytest.mark.process,
     pytest.mark.skipif(os.name == "nt", reason="Windows has no such signal"),
+    pytest.mark.full,
 ]
 
 # Goes on with a setup, and is killed while the new packages are checked, before anything is committed.

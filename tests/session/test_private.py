@@ -11,6 +11,7 @@ from pathlib import Path
 
 import forked
 import pytest
+from tables import sampled
 
 from assistant.catalog.tables import refreshed_file, user_tables
 from assistant.cli.inputs import write_file
@@ -115,11 +116,11 @@ PLANTED: dict[str, Callable[[Path], object]] = {
     "loop": lambda path: path.symlink_to(path.name),
     "huge": huge,
 } | {name: (lambda path, body=body: path.write_bytes(body)) for name, body in BODIES.items()}
-planted = pytest.mark.parametrize("plant", PLANTED.values(), ids=PLANTED)
+ROWS = [pytest.param(plant, id=name) for name, plant in PLANTED.items()]
 
 
 @pytest.mark.timeout(20)
-@planted
+@pytest.mark.parametrize("plant", ROWS)
 def test_whatever_lies_there_is_read_or_passed_over(tmp_path: Path, plant: Callable[[Path], object]):
     """Reading ends, tells that something was there, and the next state is saved over all but a folder."""
     store = Store(tmp_path / "state")
@@ -149,7 +150,7 @@ COMMANDS = (
 
 @posix
 @pytest.mark.timeout(90)
-@planted
+@pytest.mark.parametrize("plant", sampled(ROWS, 6))
 def test_every_command_ends_in_a_sentence(tmp_path: Path, plant: Callable[[Path], object]):
     """No command that reads the last setup hangs or breaks; the ones that need it say how to make one."""
     (tmp_path / NAME).mkdir()

@@ -19,7 +19,7 @@ from assistant.model.record import replace
 from assistant.plan import make_plans
 from assistant.session.upkeep import Renewal, looked_over, renewed
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.full]
 
 TODAY = "2027-01-15"
 CARD = Gpu(vendor=Vendor.NVIDIA, name="RTX 4090", compute_capability="8.9")

@@ -14,7 +14,7 @@ import pytest
 
 from assistant import __version__
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.full]
 
 ROOT = Path(__file__).parents[2]
 MADE = (".git", ".assistant", "__pycache__", ".*_cache", ".hypothesis", "dist", "node_modules")

@@ -124,6 +124,7 @@ def test_the_core_is_small(core):
     assert size < MOST_BYTES
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("code", "words"),
     [
@@ -161,6 +162,7 @@ def test_the_distribution_has_a_script_of_its_name(core):
     assert core.run("torch-setup-assistant", "--version").stdout == core.run("assistant", "--version").stdout
 
 
+@pytest.mark.full
 def test_what_resolves_packages_needs_a_uv(core):
     """The one that started the assistant will do, as under uvx; where there is none, the extra is named."""
     alone = core.run("assistant", "install", "--backend", "cpu", "--dry-run", PATH="")
@@ -186,6 +188,7 @@ def uvx(wheel: Path, large_folder) -> Callable[..., subprocess.CompletedProcess[
     return run
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "words", ["detect", "plan --replay linux-ubuntu2404-rtx4090", "doctor", "diagnose failure.log", "--version"]
 )
@@ -195,6 +198,7 @@ def test_uvx_answers_from_the_core(uvx, words):
     assert (done.returncode, bool(done.stdout)) == (0, True), done.stderr
 
 
+@pytest.mark.full
 def test_under_uvx_the_next_step_can_be_typed_as_it_stands(uvx):
     """Without a command there are first steps; a command that needs an extra says how uvx brings it, and that works."""
     first = uvx("uvx WHEEL")
@@ -217,6 +221,7 @@ def test_lists_and_files_of_the_labs_agree(core):
     assert all(any(f'Lab(\\"{key}\\"' in text for text in labs) for key in listed)
 
 
+@pytest.mark.full
 def test_lab_serves_copies_of_every_notebook(lab):
     """`assistant lab` puts them into a folder of the user's; what is served lies outside the environment."""
     shown = lab.run("assistant", "lab", "--folder", "mine", "--show-config")
@@ -226,6 +231,7 @@ def test_lab_serves_copies_of_every_notebook(lab):
     assert str(lab.home / "mine") in shown.stdout
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_what_notebooks_import_is_there(lab, name):
     """With the extra `lab` every import of every notebook resolves."""
@@ -238,6 +244,7 @@ def test_what_notebooks_import_is_there(lab, name):
     assert lab.run("python", "-c", "\n".join(imports)).stderr == ""
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", QUICK)
 def test_notebooks_run_on_the_installed_wheel(lab, name):
     """Those that need no torch run to their end in the environment's own kernel."""
@@ -248,6 +255,7 @@ def test_notebooks_run_on_the_installed_wheel(lab, name):
     assert (done.returncode, done.stdout.strip()) == (0, ""), done.stderr
 
 
+@pytest.mark.full
 def test_a_file_of_the_same_name_is_named(lab):
     """A user's `assistant.py` beside a notebook, or in the command's way, is named in one sentence and not run."""
     folder = lab.home / "shadowed"

@@ -114,6 +114,7 @@ def test_first_start_prepares_and_second_does_not(project):
     assert project.start("typed", PATH=known) == (0, f"typed|{name} start.py", "")
 
 
+@pytest.mark.full
 def test_a_folder_with_a_chinese_name_is_found_in_every_encoding(tmp_path):
     """The private environment finds the project where Python reads its own files in another encoding than UTF-8."""
     folder = tmp_path / "新建 文件夹"
@@ -126,6 +127,7 @@ def test_a_folder_with_a_chinese_name_is_found_in_every_encoding(tmp_path):
     subprocess.run([program, "-c", "import assistant"], env=other, cwd=tmp_path, check=True)
 
 
+@pytest.mark.full
 def test_a_script_finds_the_project_afterwards(project, tmp_path):
     """What uv links from its cache into the private environment is not written: the next one would get that, too."""
     project.start("detect")
@@ -136,6 +138,7 @@ def test_a_script_finds_the_project_afterwards(project, tmp_path):
     subprocess.run([sys.executable, "-m", "uv", "run", "--python", sys.executable, script], cwd=tmp_path, check=True)
 
 
+@pytest.mark.full
 def test_each_command_gets_what_it_needs(project):
     """The terminal's commands get the core, models and notebooks an extra; what holds more serves what needs less."""
 
@@ -166,6 +169,7 @@ def test_tests_get_their_packages_and_a_browser(project):
     assert len(project.environments()) == 1
 
 
+@pytest.mark.full
 def test_failed_install_leaves_nothing_and_can_be_repeated(project, tmp_path):
     """Without a network the end of the log is shown, nothing is kept, and the next start begins anew."""
     code, out, err = project.start("detect", **NO_NETWORK, UV_CACHE_DIR=str(tmp_path / "cache"))
@@ -186,6 +190,7 @@ def test_half_made_environment_is_not_trusted(project):
     assert project.start("detect")[:2] == (0, f"detect|{project.folder}")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["pyproject.toml", "labextension/static/remoteEntry.js"])
 def test_changed_project_gets_a_new_environment(project, name):
     """Another pyproject.toml, or another file of which it holds a copy, means another environment; the old one goes."""
@@ -199,6 +204,7 @@ def test_changed_project_gets_a_new_environment(project, name):
     assert project.environments() != before
 
 
+@pytest.mark.full
 @posix
 @pytest.mark.parametrize("request_to_end", [signal.SIGINT, signal.SIGTERM])
 def test_interrupt_leaves_nothing(request_to_end, project, loopback_index, tmp_path):
@@ -216,6 +222,7 @@ def test_interrupt_leaves_nothing(request_to_end, project, loopback_index, tmp_p
     assert project.environments() == []
 
 
+@pytest.mark.full
 @posix
 def test_second_start_waits_for_the_first(project):
     """While another start prepares, this one says that it waits, and goes on afterwards."""
@@ -230,6 +237,7 @@ def test_second_start_waits_for_the_first(project):
     assert (child.returncode, out.strip()) == (0, f"detect|{project.folder}")
 
 
+@pytest.mark.full
 @posix
 def test_pip_takes_over_where_uv_fails(project, tmp_path):
     """A uv that cannot do it is told in one line, and pip installs."""
@@ -243,6 +251,7 @@ def test_pip_takes_over_where_uv_fails(project, tmp_path):
     assert "broken" in (project.home / "start.log").read_text()
 
 
+@pytest.mark.full
 def test_python_without_pip_and_uv_makes_its_own(project):
     """Where the system's Python has no pip and there is no uv, ensurepip puts pip into the private environment."""
     code, out, err = project.start("detect", python=without_pip(ensurepip=True), PATH=os.devnull)

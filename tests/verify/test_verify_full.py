@@ -15,6 +15,8 @@ from assistant.model.report import Status, verdict
 from assistant.verify.run import verify
 from assistant.views import speed_lines
 
+pytestmark = pytest.mark.full
+
 FIRST = ("import", "device", "copy")
 
 

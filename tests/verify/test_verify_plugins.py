@@ -12,7 +12,7 @@ from assistant.model.report import Status
 from assistant.verify.run import verify
 from tests.verify.conftest import make_python
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.full]
 # Chromium brings a Vulkan that computes on the processor, which the plug-in may be allowed to take for a device.
 VULKAN = Path("/usr/lib/chromium")
 

@@ -1,7 +1,11 @@
 """The real thing: a CPU environment with torch, NumPy, onnx and ONNX Runtime."""
 
+import pytest
+
 from assistant.model.report import Status
 from assistant.verify.run import verify
+
+pytestmark = pytest.mark.full
 
 
 def test_a_real_cpu_environment_passes_every_check(cpu_environment):

@@ -24,6 +24,8 @@ from assistant.wizard.app import SetupWizard
 from assistant.wizard.panels.environments import EnvironmentsPage
 from assistant.wizard.panels.rows import draw_lead, draw_repair
 
+pytestmark = pytest.mark.full
+
 HOSTILE = '<img src=x onerror="alert(1)">'
 
 
