@@ -72,11 +72,10 @@ def _called(row: ParameterSet, ids: Callable[[Any], object] | Sequence[str] | No
 def sampled(rows: Iterable[Any], every: int) -> list[ParameterSet]:
     """Let one row in `every` stand for its kind in the usual run; all of them run with `--full`.
 
-    For `pytest.mark.parametrize`, where each row starts processes.
+    For `pytest.mark.parametrize` with one name, where each row starts processes; `pytest.param` gives a row an id.
     """
-    sets = [ParameterSet.extract_from(row, force_tuple=not isinstance(row, tuple)) for row in rows]
-    others = [(*row.marks, pytest.mark.full) for row in sets]
+    sets = [row if isinstance(row, ParameterSet) else pytest.param(row) for row in rows]
     return [
-        row if number % every == 0 else pytest.param(*row.values, marks=marks, id=row.id)
-        for number, (row, marks) in enumerate(zip(sets, others, strict=True))
+        pytest.param(*row.values, id=row.id, marks=(*row.marks, *([pytest.mark.full] if number % every else [])))
+        for number, row in enumerate(sets)
     ]
