@@ -84,7 +84,7 @@ NOT_OURS = ("labs/library/", "labs/programs/", "runtime/", "locale/")
 EXTRA_OF_ROOM = {"onnx/": "onnx", "wizard/": "lab", "labs/course/grading": "course", "labs/": "lab", "mcp/": "mcp"}
 # Where the core asks first whether the package is there, and does without it otherwise.
 ASKED_FIRST = {
-    "diagnose/prefilter.py": {"ahocorasick_rs"},
+    "diagnose/log.py": {"ahocorasick_rs"},
     "host/uv.py": {"uv"},
     "runtime/fallback.py": {"matplotlib"},
 }

@@ -8,13 +8,13 @@ from assistant.host.base import Host
 from assistant.i18n import _
 from assistant.model.finding import Remedy, Severity
 from assistant.model.machine import Gpu, Vendor
-from assistant.parsers import amd, smi, system
+from assistant.parsers import amd, linux, smi
 
 NODES = "/sys/class/kfd/kfd/topology/nodes"
 
 
-def _amd_on_bus(host: Host) -> list[system.PciDevice]:
-    devices = system.pci_devices(host.ask("pci").text)
+def _amd_on_bus(host: Host) -> list[linux.PciDevice]:
+    devices = linux.pci_devices(host.ask("pci").text)
     return [device for device in devices if device.vendor is Vendor.AMD and device.driver != "radeon"]
 
 

@@ -6,13 +6,13 @@ import re
 
 from assistant.catalog.identity import identify
 from assistant.catalog.names import idle_adapter
-from assistant.detect.adapters import note_adapter
+from assistant.detect.gpus import note_adapter
 from assistant.detect.observations import Notes
 from assistant.host.base import Host
 from assistant.i18n import _
 from assistant.model.finding import Remedy, Severity
 from assistant.model.machine import Gpu, Vendor
-from assistant.parsers import smi, system
+from assistant.parsers import linux, smi
 
 PCI = "/sys/bus/pci/devices"
 
@@ -25,7 +25,7 @@ def kernel_release(host: Host) -> str:
 def release(host: Host, notes: Notes) -> None:
     """Note the distribution, its C library and whether this is WSL."""
     answer = host.read("/etc/os-release")
-    notes.fact("os_version", system.os_name(answer.text), "/etc/os-release")
+    notes.fact("os_version", linux.os_name(answer.text), "/etc/os-release")
     notes.could_not_look("/etc/os-release", answer)
     notes.fact("wsl", "microsoft" in kernel_release(host).lower(), "kernel release")
     facts = host.facts("platform")
@@ -40,7 +40,7 @@ def release(host: Host, notes: Notes) -> None:
 
 def memory(host: Host, notes: Notes) -> None:
     """Note the memory that this process may use: the machine's, or the container's limit when that is lower."""
-    total = system.meminfo_total_kib(host.read("/proc/meminfo").text)
+    total = linux.meminfo_total_kib(host.read("/proc/meminfo").text)
     bounds = {"/proc/meminfo": total} if total else {}
     for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         limit = host.read(path).text.strip()
@@ -71,7 +71,7 @@ def adapters(host: Host, notes: Notes) -> None:
     notes.could_not_look(PCI, answer)
     if not answer:
         return
-    devices = system.pci_devices(answer.text)
+    devices = linux.pci_devices(answer.text)
     if not devices:
         notes.looked("gpus", PCI, "no display or accelerator device")
     in_wsl = "microsoft" in kernel_release(host).lower()  # where a GPU is passed through an adapter of Microsoft's
@@ -112,7 +112,7 @@ _INTEL_DRIVERS = tuple(
 
 def intel_memory(host: Host, notes: Notes) -> None:
     """Note what xpu-smi reports of each Intel GPU: the kernel does not report a card's memory."""
-    if not any(device.vendor is Vendor.INTEL for device in system.pci_devices(host.ask("pci").text)):
+    if not any(device.vendor is Vendor.INTEL for device in linux.pci_devices(host.ask("pci").text)):
         return
     if not host.which("xpu-smi"):
         return
@@ -125,7 +125,7 @@ def intel_memory(host: Host, notes: Notes) -> None:
 
 def intel_runtime(host: Host, notes: Notes) -> None:
     """Note whether the compute driver (Level Zero) of an Intel GPU that PyTorch can use is missing."""
-    ids = [device.pci_id for device in system.pci_devices(host.ask("pci").text) if device.vendor is Vendor.INTEL]
+    ids = [device.pci_id for device in linux.pci_devices(host.ask("pci").text) if device.vendor is Vendor.INTEL]
     known = [identity for identity in map(identify, ids) if identity and identity.xpu == "supported"]
     if not known or any(host.link(path).status != "missing" for path in _INTEL_DRIVERS):
         return
@@ -145,7 +145,7 @@ def secure_boot(host: Host, notes: Notes) -> None:
     """Note that Secure Boot is on where a GPU's own kernel module is not loaded, as it may be the reason."""
     without_driver = any(
         device.vendor in {Vendor.NVIDIA, Vendor.AMD} and device.driver not in {"nvidia", "amdgpu"}
-        for device in system.pci_devices(host.ask("pci").text)
+        for device in linux.pci_devices(host.ask("pci").text)
     )
     if without_driver and host.read(SECURE_BOOT).text.endswith("\x01"):
         text = _("Secure Boot is on: an unsigned driver module cannot load, which may be why the GPU has no driver.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from assistant.detect.adapters import not_a_gpu
+from assistant.detect.gpus import not_a_gpu
 from assistant.detect.observations import Notes
 from assistant.host.base import Host
 from assistant.model.machine import Gpu, Vendor

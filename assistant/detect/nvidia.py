@@ -7,7 +7,7 @@ import re
 from assistant.detect.observations import Notes
 from assistant.host.base import Host
 from assistant.model.machine import Gpu, Vendor
-from assistant.parsers import nvidia, system
+from assistant.parsers import linux, nvidia
 from assistant.parsers.fields import bus_address
 
 PROC = "/proc/driver/nvidia/version"
@@ -17,7 +17,7 @@ _SIGNS = (PROC, "/dev/nvidiactl", "/dev/nvhost-gpu", "/usr/lib/wsl/lib/libcuda.s
 
 def nvidia_gpus(host: Host, notes: Notes) -> None:
     """Note the driver and each GPU; where the driver does not answer, note what state it is in."""
-    drivers = {device.driver for device in system.pci_devices(host.ask("pci").text) if device.vendor is Vendor.NVIDIA}
+    drivers = {device.driver for device in linux.pci_devices(host.ask("pci").text) if device.vendor is Vendor.NVIDIA}
     if not drivers and not any(host.link(path) for path in _SIGNS):
         return
     if _library(host, notes):

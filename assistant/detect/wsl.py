@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assistant.detect.adapters import not_a_gpu, note_adapter
+from assistant.detect.gpus import not_a_gpu, note_adapter
 from assistant.detect.linux import kernel_release
 from assistant.detect.observations import Notes
 from assistant.detect.windows import DISPLAY, REGISTRY, VERSION

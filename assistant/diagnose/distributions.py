@@ -18,8 +18,8 @@ from assistant.catalog.onnxruntimes import runtime_builds, runtime_plugins
 from assistant.catalog.rows import CORE
 from assistant.diagnose.index_addresses import tables
 from assistant.diagnose.kits import kits
-from assistant.diagnose.libraries import distributions as of_libraries
-from assistant.diagnose.normalize import may_be_cut
+from assistant.diagnose.log import may_be_cut
+from assistant.diagnose.missing import distributions as of_libraries
 from assistant.diagnose.rules import PLACEHOLDER, Rule
 from assistant.diagnose.surroundings import Surroundings
 from assistant.diagnose.wheels import PYG
@@ -78,7 +78,7 @@ def sure_names(case: Surroundings, rule: Rule, names: Mapping[str, str]) -> Mapp
             for name in {*PLACEHOLDER.findall(text)} & {*names}:
                 filled = PLACEHOLDER.sub(lambda found: names.get(found[1], ""), text)
                 command = filled if text in (*remedy.commands, *remedy.check) else f"assistant plan {filled}"
-                unsure = {one for one in distributions_in(command) if not _is_sure(one, case)}
+                unsure = {one for one in distributions_in(command) if one not in listed() and not is_printed(one, case)}
                 if unsure & _words(names[name]):
                     bad.add(name)
     return {name: value for name, value in names.items() if name not in bad}
@@ -114,10 +114,6 @@ def _listed() -> frozenset[str]:
         *CORE,
     )
     return frozenset(map(canonicalize_name, own))
-
-
-def _is_sure(name: str, case: Surroundings) -> bool:
-    return name in listed() or is_printed(name, case)
 
 
 def is_printed(name: str, case: Surroundings) -> bool:

@@ -9,23 +9,31 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from assistant.diagnose.causes import Cause
-from assistant.diagnose.computed import computed_causes
+from assistant.diagnose.companions import companion_causes
 from assistant.diagnose.distributions import sure_names
+from assistant.diagnose.environments import environment_causes
+from assistant.diagnose.installers import installer_causes
 from assistant.diagnose.kits import compiler_command
-from assistant.diagnose.log import Log, read_log
-from assistant.diagnose.named import named
-from assistant.diagnose.outcome import ended_well
+from assistant.diagnose.log import Log, ended_well, read_log
 from assistant.diagnose.predicates import ask
-from assistant.diagnose.rules import PLACEHOLDER, Rule, RuleRemedy, Rules, Sign, compiled, load_rules
+from assistant.diagnose.remedies import named
+from assistant.diagnose.rules import PLACEHOLDER, Cause, Rule, RuleRemedy, Rules, Sign, compiled, load_rules
 from assistant.diagnose.surroundings import Surroundings
-from assistant.diagnose.symptoms import Symptom, fact_causes, is_solved, symptoms
+from assistant.diagnose.words import Symptom, fact_causes, is_solved, retold_causes, symptom_causes, symptoms
 from assistant.i18n import _
 from assistant.model.finding import Diagnosis, Remedy
 from assistant.model.machine import Machine
 from assistant.model.record import replace
 from assistant.privacy import redact
 
+# Each works out the causes of its own kind from a log and its machine.
+FINDERS: tuple[Callable[[Log, Machine], Iterable[Cause]], ...] = (
+    installer_causes,
+    environment_causes,
+    companion_causes,
+    retold_causes,
+    symptom_causes,
+)
 # Chosen, like the confidences in the rules; the cases in tests/diagnose hold the ranking in place.
 UNKNOWN_COSTS = 0.1  # confidence lost for each fact that could not be told
 READ = 4000  # characters of a line that are searched for secrets: the search costs time
@@ -106,9 +114,9 @@ def matches(log: Log, machine: Machine, *, supposing: bool = True) -> tuple[Matc
     if is_solved(log) or (ended_well(log) and not symptoms(log)):
         return ()
     search = _Search(log, load_rules())
-    fitting = _fitting(search, computed_causes(log, machine), machine)
+    fitting = _fitting(search, [cause for find in FINDERS for cause in find(log, machine)], machine)
     if not fitting and supposing:
-        fitting = _fitting(search, fact_causes(log, machine), machine)
+        fitting = _fitting(search, [*fact_causes(log, machine)], machine)
     case = Surroundings(log, machine)
     return tuple(
         _explained(rule, match._replace(names=sure_names(case, rule, named(case, rule, match.names))), search, machine)
@@ -116,22 +124,19 @@ def matches(log: Log, machine: Machine, *, supposing: bool = True) -> tuple[Matc
     )
 
 
-def _fitting(search: _Search, computed: Iterable[Cause], machine: Machine) -> list[tuple[Rule, SignMatch]]:
+def _fitting(search: _Search, computed: list[Cause], machine: Machine) -> list[tuple[Rule, SignMatch]]:
     """Return the rules whose signs a log shows or whose causes were computed, each by its best match, best first."""
-    worked_out, fitting = list(computed), []
+    fitting = []
     for rule in load_rules().rules:
         if False in ask(machine, rule.needs).values():
             continue
         found = [match for sign in rule.sign if (match := _matched(sign, search, machine))]
-        found += [_computed(cause) for cause in worked_out if cause.key == rule.key]
+        for cause in (one for one in computed if one.key == rule.key):
+            confidence = cause.confidence - UNKNOWN_COSTS * len(cause.unknown)
+            found.append(SignMatch(confidence, cause.lines, cause.unknown, cause.known, cause.names))
         if found:
             fitting.append((rule, max(found, key=lambda match: match.confidence)))
     return sorted(fitting, key=lambda pair: -pair[1].confidence)
-
-
-def _computed(cause: Cause) -> SignMatch:
-    confidence = cause.confidence - UNKNOWN_COSTS * len(cause.unknown)
-    return SignMatch(confidence, cause.lines, cause.unknown, cause.known, cause.names)
 
 
 def question(told: Iterable[Symptom], machine: Machine) -> Remedy | None:

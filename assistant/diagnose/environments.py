@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 
 from assistant.catalog import load_catalog, number
 from assistant.diagnose.attempts import lock_commands, own_text
-from assistant.diagnose.causes import Cause
 from assistant.diagnose.index_addresses import addresses, judge
 from assistant.diagnose.installer_output import CONDA_GLIBC
 from assistant.diagnose.log import Log
+from assistant.diagnose.rules import Cause
 from assistant.model.machine import Machine
 from assistant.parsers.mentioned import replaced_torch
 

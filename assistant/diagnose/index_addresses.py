@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from assistant.catalog import load_catalog, number
 from assistant.catalog.indexes import is_pypi, mirrors_pypi
-from assistant.diagnose.tables import table
+from assistant.diagnose.rules import table
 from assistant.model.record import Record
 
 Kind = Literal["pypi", "torch", "wrong", "mirror", "unknown"]
@@ -52,7 +52,6 @@ class InstallerTables(Record, frozen=True):
     earlier_pythons: tuple[tuple[str, str, str], ...]
     older_tags: tuple[str, ...]
     pages: tuple[str, ...]
-    last_conda_torch: str
     names: dict[str, str]
     systems: dict[str, tuple[str, ...]]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from assistant.diagnose.log import Log
-from assistant.diagnose.tables import table
+from assistant.diagnose.rules import table
 from assistant.i18n import Message, _, sentences
 from assistant.model.finding import Remedy
 from assistant.model.machine import Machine

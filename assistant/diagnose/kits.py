@@ -8,9 +8,9 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from assistant.catalog import load_catalog
+from assistant.diagnose.missing import pairs
+from assistant.diagnose.rules import table
 from assistant.diagnose.surroundings import Surroundings
-from assistant.diagnose.tables import table
-from assistant.diagnose.wants import pairs
 from assistant.model.machine import Machine
 from assistant.model.record import Record
 

@@ -1,20 +1,22 @@
-"""A log as lines that can be searched: a short one whole, a long one cut down to the lines that a rule could mean."""
+"""A log as rules search it: its lines normalised, a long one cut down to those that matter, and how its run ended."""
 
 from __future__ import annotations
 
 import re
+import tomllib
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
-from functools import cached_property
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, cached_property
+from importlib.resources import files
+from importlib.util import find_spec
 from itertools import accumulate
 
 from assistant.diagnose.installer_output import MARKS as INSTALLERS
-from assistant.diagnose.normalize import plain, translations, unwrapped
-from assistant.diagnose.prefilter import Prefilter
-from assistant.diagnose.prose import prose
+from assistant.diagnose.missing import MARKS as LOADERS
 from assistant.diagnose.rules import load_rules
-from assistant.diagnose.wants import MARKS as LOADERS
 from assistant.model.machine import Machine
+from assistant.model.pasted import without_entities
 from assistant.parsers.decode import text_pieces, tidied
 from assistant.parsers.mentioned import mentioned
 
@@ -73,17 +75,13 @@ def _wrapped(text: str) -> list[str]:
     lines = text.split("\n")
     if max(map(len, lines)) <= LONGEST_WORD:
         return lines
-    lines = _WORD.sub(_ends_of_word, text).split("\n")
+    lines = _WORD.sub(lambda word: f"{word[0][: LONGEST_WORD // 2]} {word[0][-LONGEST_WORD // 2 :]}", text).split("\n")
     long = sum(len(line) > 2 * LINE_END for line in lines)
     end = min(LINE_END, ALL_ENDS // 2 // max(long, 1))
     return [piece for line in lines for piece in _pieces(line, end)]
 
 
 _WORD = re.compile(rf"[!-~]{{{LONGEST_WORD + 1},}}")
-
-
-def _ends_of_word(word: re.Match[str]) -> str:
-    return f"{word[0][: LONGEST_WORD // 2]} {word[0][-LONGEST_WORD // 2 :]}"
 
 
 def _pieces(line: str, end: int) -> Iterator[str]:
@@ -112,3 +110,280 @@ def _thinned(pieces: Iterable[str]) -> list[tuple[int, str]]:
         last = [*last, *enumerate(lines[first:], number + first)][-ENDS:]
         number += len(lines) - 1
     return sorted({**kept, **dict(last)}.items())
+
+
+NARROWEST, WIDEST = 30, 160  # characters of a line that a terminal or an editor may have broken
+NEIGHBOURS = 3  # lines around one among which the widest tells where lines were broken
+LONGEST_JOINED = 2000
+TERMINALS = frozenset({80, 100, 120, 132})  # usual widths: one line that ends there may have been cut
+_INSIDE = re.compile(r"[a-z0-9._-]")  # what a name may go on with
+# Typographic signs and those of Chinese input methods, which forums and chats put in place of ASCII.
+_MARKS = str.maketrans(
+    {
+        **dict.fromkeys("\u00a0\u2007\u202f\u3000", " "),
+        **dict.fromkeys("\u200b\u200c\u200d\u2060", ""),
+        **dict.fromkeys("‘’‛′", "'"),
+        **dict.fromkeys("“”„″«»", '"'),
+        **dict(zip("：，（）；", ":,();", strict=True)),
+    }
+)
+# What stands around a line and is not the program's: rich's boxes, a quoting mail's ">", a container's name, a time.
+#   │   RuntimeError: HIP out of memory    │
+#   > RuntimeError: …
+#   comfyui-1  | RuntimeError: …
+#   2026-11-21T10:20:30.123Z RuntimeError: …
+_FRAME = re.compile(
+    r"^(?:[ \t│┃|]+|[─━╭╰╮╯┌└]{3,}|>(?!>)|[\w.-]{1,40}-\d{1,3} {1,20}\|"
+    r"|\d{4}-\d\d-\d\d[t ]\d\d:\d\d:\d\d[.,\d]{0,10}z?(?:[ \t]|$))+|(?<![ \t│┃|])[ \t│┃|]+$",
+    re.MULTILINE,
+)
+# A line that begins so is not the rest of the one before it.
+_BEGINS = re.compile(
+    r"(?:file \"|traceback|error:|warning:|info\b|debug\b|\[|\(|>>>|\$ |\d{2}:\d{2}|[-+*#=~^]{2}|[-+] )"
+)
+
+
+def plain(text: str) -> str:
+    """Return a text as the rules search it, with the same number of lines."""
+    low = text.lower()
+    low = low if low.isascii() else low.translate(_MARKS)
+    low = _FRAME.sub("", without_entities(low))
+    for translated, english in translations().items():
+        low = low.replace(translated, english) if translated in low else low
+    for pattern, known in _variants().items():
+        low = pattern.sub(known, low)
+    return low
+
+
+def unwrapped(lines: list[str]) -> Iterator[tuple[int, str]]:
+    """Join lines that a terminal or an editor has broken; yield each with the index of its first line."""
+    index = 0
+    while index < len(lines):
+        end = index
+        while end + 1 < len(lines) and _goes_on(lines, end):
+            end += 1
+        if end > index:
+            whole = [line.strip() for line in lines[index : end + 1]]
+            yield index, " ".join(whole)[:LONGEST_JOINED]
+            if _cut_at_a_width([len(line) for line in lines[index:end]]):
+                yield index, "".join(lines[index : end + 1])[:LONGEST_JOINED]
+        index = end + 1
+
+
+def _cut_at_a_width(lengths: list[int]) -> bool:
+    """Return whether lines end where a terminal does, within words: several alike, or one of a usual width."""
+    return len({*lengths}) == 1 and (len(lengths) > 1 or lengths[0] in TERMINALS)
+
+
+def may_be_cut(line: str, following: str, length: int) -> bool:
+    """Return whether a terminal may have cut a word in two: `line`, of a `length` in the log, ends with the half of it.
+
+    Texts are as `plain` returns them, without the frames and the indentation that count for the width.
+    """
+    inside = bool(_INSIDE.match(line[-1:]) and _INSIDE.match(following))
+    ends = line.endswith("incompatible.")  # how pip ends a line for each package
+    return inside and NARROWEST <= length <= WIDEST and not ends and not _BEGINS.match(following)
+
+
+def _goes_on(lines: list[str], index: int) -> bool:
+    """Return whether the next line goes on with this one: its first word had no room here."""
+    line, following = lines[index], lines[index + 1].strip()
+    if not NARROWEST <= len(line) <= WIDEST or not following or _BEGINS.match(following):
+        return False
+    around = [len(each) for each in lines[max(0, index - NEIGHBOURS) : index + NEIGHBOURS + 1]]
+    widest = max(length for length in around if length <= WIDEST)
+    return len(line) + 1 + len(following.split(maxsplit=1)[0]) > widest
+
+
+@cache
+def translations() -> dict[str, str]:
+    """Return messages of systems in other languages, each with the English that the rules know."""
+    return {other: known for known, others in _data()["translated"].items() for other in others}
+
+
+@cache
+def _variants() -> dict[re.Pattern[str], str]:
+    return {re.compile(pattern): known for known, patterns in _data()["manners"].items() for pattern in patterns}
+
+
+@cache
+def _data() -> dict[str, dict[str, list[str]]]:
+    return tomllib.loads(files("assistant.diagnose").joinpath("localized_messages.toml").read_text("utf-8"))
+
+
+# All chosen; tests/benchmarks/diagnose_speed.py shows what they cost on logs that repeat a line for megabytes.
+MOST_LINES = 200  # with the same literal that are looked at in one piece
+ENOUGH = 60  # lines of different shapes after which a literal is no longer looked for
+AROUND_LITERAL = 150  # bytes before and after a literal that make the shape of its line
+FIRST = 1 << 16  # bytes of a piece that show which literals stand in every other line
+BRIEF = 4  # letters of a literal that stands in random letters by chance, unless it has to begin a word
+ENDING = 3  # letters that a word may have more than a brief literal: fail, failed, failure
+
+DIGITS = b"0123456789"
+LETTERS = frozenset(b"abcdefghijklmnopqrstuvwxyz")
+
+
+class Prefilter:
+    """Finds the few lines of a huge log that hold a literal of some rule, in one pass (Aho-Corasick).
+
+    It takes one piece of the log after another, and remembers how many lines of each literal it has found.
+    """
+
+    def __init__(self, literals: Iterable[str]) -> None:
+        self._left = {literal.encode(): ENOUGH for literal in sorted(set(literals))}
+        self._shapes: set[bytes] = set()
+
+    def lines(self, low: str) -> set[int]:
+        """Return the indexes of the lines that hold a literal in a shape not seen before.
+
+        A line's shape is the text near the literal without its digits, which lines of a progress bar differ in.
+        """
+        data = low.encode("utf-8", "replace")
+        cut = data.find(b"\n", FIRST) + 1
+        looked_at: Counter[bytes] = Counter()
+        lines = set(self._fresh(data[:cut], looked_at)) if cut else set()
+        before = data.count(b"\n", 0, cut)
+        lines.update(before + index for index in self._fresh(data[cut:], looked_at))
+        return lines
+
+    def _fresh(self, data: bytes, looked_at: Counter[bytes]) -> Iterator[int]:
+        """Yield the index of each line that shows a literal in a new shape, literals met too often left out."""
+        literals = [text for text, left in self._left.items() if left > 0 and looked_at[text] < MOST_LINES]
+        ends = [0] * len(literals)  # of the line in which each literal was last found
+        index = counted = 0
+        for number, at in _places(literals, data):
+            literal = literals[number]
+            if at < ends[number] or (len(literal) <= BRIEF and not _begins_a_word(literal, at, data)):
+                continue
+            end = data.find(b"\n", at)
+            ends[number] = end = len(data) if end < 0 else end
+            looked_at[literal] += 1
+            start = max(at - AROUND_LITERAL, data.rfind(b"\n", max(0, at - AROUND_LITERAL), at) + 1)
+            after = data[at + len(literal) : min(end, at + AROUND_LITERAL)]
+            # The literal keeps its digits: 0x80070057 and 0x80004005 are two errors.
+            shape = b"".join((data[start:at].translate(None, DIGITS), literal, after.translate(None, DIGITS)))
+            if shape not in self._shapes:
+                self._shapes.add(shape)
+                self._left[literal] -= 1
+                index, counted = index + data.count(b"\n", counted, at), max(at, counted)
+                yield index
+            if self._left[literal] <= 0 or looked_at[literal] >= MOST_LINES:
+                ends[number] = len(data)
+
+
+def _begins_a_word(literal: bytes, at: int, data: bytes) -> bool:
+    """Return whether a literal stands at the beginning of a word, with at most a short ending behind it."""
+    if literal[0] in LETTERS and at and data[at - 1] in LETTERS:
+        return False
+    rest = data[at + len(literal) : at + len(literal) + ENDING + 1]
+    return literal[-1] not in LETTERS or len(rest) <= ENDING or not LETTERS.issuperset(rest)
+
+
+def _places(literals: list[bytes], data: bytes) -> Iterator[tuple[int, int]]:
+    """Yield the number of a literal and where it stands, line by line."""
+    if find_spec("ahocorasick_rs"):  # the core goes without, and it has no wheel for Windows on Arm or musl
+        from ahocorasick_rs import BytesAhoCorasick  # noqa: PLC0415 - only a long log needs it
+
+        # In the order of their ends; as no literal spans lines, the lines come in order too.
+        found = BytesAhoCorasick(literals).find_matches_as_indexes(data, overlapping=True)
+        yield from ((number, at) for number, at, _end in found)
+        return
+    places = []
+    for number, literal in enumerate(literals):
+        at = data.find(literal)
+        for _line in range(MOST_LINES):
+            if at < 0:
+                break
+            places.append((at, number))
+            end = data.find(b"\n", at)
+            at = data.find(literal, end) if end >= 0 else -1
+    yield from ((number, at) for at, number in sorted(places))
+
+
+FEW = 4  # chosen: lines of a text without any program's line that are somebody's notes
+LEAST_CHINESE = 4  # chosen: characters; a program's own messages in Chinese are translated before they are searched
+# How programs alone begin a line: with a time, a level, an error's name, a place in a file, a bar of progress.
+#   2026-11-21 10:20:30,123 INFO …   [81234.1] …   Traceback (most recent call last):   RuntimeError: …
+#   /usr/lib/x.py:12: UserWarning: …   100%|████████| 7/7 [00:02<00:00,  3.10it/s]
+_PROGRAM = re.compile(
+    r"\s*(?:\[?\d{4}-\d\d-\d\d|\[? ?\d{1,9}\.\d|\d\d:\d\d[:.]\d\d|File \"|Traceback|[IWEF]\d{4} "
+    r"|\w+ \d+[:/]\d+ |(?:\w+\.)*\w*(?:Error|Exception|Warning)\b|(?:INFO|WARN(?:ING)?|DEBUG|ERROR|FATAL|CRITICAL)\b"
+    r"|warnings\.warn"
+    r"|(?:[A-Za-z]:)?[\\/~.][\w ./\\-]{2,200}:\d)|.{0,80}\b\d{1,3}%\|"
+)
+# How programs mostly begin one, and people at times: a prompt, a mark, a path, a name and its value, a statement.
+#   >>> import torch   + torch==2.15.0   ├── …   C:\Users\…   Is CUDA available: False   Collecting torch
+_PRINTED = re.compile(
+    r"\s*(?:[\[>$#]|PS |[A-Za-z]:\\|[~./]+/?\w[\w./-]*/|[-=*+~_|│├└─━✓✗→•·]+(?:\s|$)|[-=*+~_]{3}"
+    r"|(?:error|warning|fatal)\b|\w[\w ./()-]{0,50}[:=]\s|[\w.-]+==\S|(?:import|from|def|class|return|at) \w"
+    r"|(?:Successfully|Collecting|Downloading|Installing|Requirement|Looking|Using|Building|Preparing|Found|Attempting"
+    r"|Uninstalling|Resolved|Prepared|Audited|Loading|Loaded|Saving|Epoch|Step|Total|Device|Set|Got|User provided) )"
+)
+# Words that people use of themselves, of one another and of their trouble, and programs do not.
+_PERSON = re.compile(
+    r"(?<![\w/\\.\[-])(?:i|i'?m|i'?ve|i'?d|my|mine|me|our|anyone|anybody|somebody|pls|plz|thanks|thx|hi|hello|hey|btw|idk"
+    r"|why (?:is|does|do|can|won)|how (?:do|can) i|what (?:did|should|am|can) i|(?:did|am|should) i|no idea|any ideas?"
+    r"|got (?:a|an|this|the)|bought|doesn'?t|isn'?t|won'?t|can'?t|didn'?t|it (?:says|said|worked|works"
+    r"|was|gets|wants|dies|takes|needs|crashes|stops|fails|hangs)"
+    r"|says that"
+    r"|complains|yesterday|somehow|weird|seems|apparently)(?![\w/\\-])",
+    re.IGNORECASE,
+)
+_CHINESE = re.compile("[\u4e00-\u9fff]")
+
+
+def prose(lines: Sequence[str]) -> list[bool]:
+    """Return for each line whether a person wrote it."""
+    programs = [bool(_PROGRAM.match(line)) for line in lines]
+    printed = [program or bool(_PRINTED.match(line)) for line, program in zip(lines, programs, strict=True)]
+    notes = sum(1 for line in lines if line.strip()) <= FEW and not any(printed)
+    return [
+        bool(line.strip())
+        and not program
+        and (notes or bool(_PERSON.search(line)) or (not mark and len(_CHINESE.findall(line)) >= LEAST_CHINESE))
+        for line, program, mark in zip(lines, programs, printed, strict=True)
+    ]
+
+
+LAST = 12  # chosen: lines at the end that tell how a run ended
+# Epoch 3/3 …    100%|████| 30/30 [00:02<00:00]    Prompt executed in 12.3 seconds
+# Training complete    saved to out.png    wrote lecture04.srt    12.4 tokens/s    to see the gui go to: http://127.0.0.1:8188
+_ENDED_WELL = re.compile(
+    r"epoch \[?(\d{1,5}) ?/ ?\1\b|\b(\d{1,7})/\2 \[|prompt executed in \d"
+    r"|(?:training|inference|generation|processing|conversion|export) (?:is )?(?:complete|done|finished|succeeded)"
+    r"|\bsaved (?:to|as|in)\b|\bwritten(?: to)?: \S|^wrote \S{1,200}\.\w{2,5}$|\d tokens/s"
+    r"|to see the gui go to|running on local url|\b\d{1,5} passed\b|all done"
+)
+_FAILED = re.compile(
+    r"traceback \(most recent|\b\w{0,40}(?:error|exception)\b ?:|\bfatal\b|\bcore dumped\b|\bkilled\b|\baborted?\b"
+    r"|\bcould not (?:locate|load|open|find)\b|segmentation fault|\bfailed\b|exit (?:code|status):? ?[1-9]"
+    r"|\bexited with\b|^error \w+ing\b|\bnot compiled with\b"
+)
+# Traceback (most recent call last):
+#   File "/content/Real-ESRGAN/inference_realesrgan_video.py", line 10, in <module>
+_UNCAUGHT = re.compile(
+    r"traceback \(most recent call last\):\nfile \"[^\n]{0,200}, in <module>\n(?:(?!traceback )[^\n]{0,400}\n){0,60}?"
+    r"[\w.]{0,60}(?:error|exception)(?:: [^\n]*)?(?:\n|$)"
+)
+_PROMPT = re.compile(r"^(?:[$>%]|>>>|ps [a-z]:|[a-z]:\\[^\n]{0,80}>|\([\w.-]{1,30}\) ?\S{0,60}[$>])", re.MULTILINE)
+
+
+def died_at(text: str) -> int:
+    """Return where a text shows the end of a program that nothing was started after; -1 where it shows none.
+
+    What is printed then is another program's, such as a script's that goes on regardless.
+    """
+    ends = [found.end() for found in _UNCAUGHT.finditer(text)]
+    return ends[-1] if ends and not _PROMPT.search(text, ends[-1]) else -1
+
+
+def ended_well(log: Log) -> bool:
+    """Return whether a log ends like a run that did its work, without a failure after that.
+
+    An installation that ended well is no such run: what it put in place may be the trouble.
+    """
+    lines = [line.strip() for line in log.text.split("\n")[: len(log.lines)] if line.strip()][-LAST:]
+    if "exception during processing" in log.text or died_at(log.text) >= 0:  # "Prompt executed" says ComfyUI even then
+        return False
+    good = next((number for number, line in reversed([*enumerate(lines)]) if _ENDED_WELL.search(line)), None)
+    return good is not None and not any(_FAILED.search(line) for line in lines[good:])

@@ -1,4 +1,7 @@
-"""Reads the rules: TOML files, one per backend; what is misspelt or unknown fails at loading."""
+"""Reads what this room knows as data: the rules, TOML files by backend, and the tables beside them.
+
+What is misspelt or unknown fails at loading. A `Cause` points to a rule that was worked out rather than matched.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,8 @@ import tomllib
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Annotated, Literal
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from msgspec import Meta
 
@@ -236,8 +240,8 @@ def read_rules(text: str, name: str) -> RuleFile:
 
 def _name_the_rule(plain: Mapping[str, object], name: str) -> None:
     """Raise `BadInput` for the first rule or check of a file that cannot be read, by its key instead of its number."""
-    for table, kind in (("rule", Rule), ("check", Check)):
-        rows = plain.get(table)
+    for section, kind in (("rule", Rule), ("check", Check)):
+        rows = plain.get(section)
         for row in rows if isinstance(rows, list) else ():
             if isinstance(row, dict) and "key" in row:
                 from_plain(row, kind, f"{name}, {row['key']}")
@@ -259,3 +263,63 @@ def load_rules() -> Rules:
     shipped = [*folder.joinpath("rules").iterdir(), folder.joinpath("health.toml")]
     shipped = sorted((item for item in shipped if item.name.endswith(".toml")), key=lambda item: item.name)
     return Rules(tuple(read_rules(item.read_text("utf-8"), item.name) for item in shipped))
+
+
+T = TypeVar("T", bound=Record)
+
+
+def table(name: str, kind: type[T]) -> T:
+    """Read a shipped file as a record, once; raise `BadInput` naming what is wrong in it."""
+    read: T = _read(name, kind)
+    return read
+
+
+@cache
+def _read(name: str, kind: Any) -> Any:  # noqa: ANN401 - a cache keeps no type variable
+    text = files("assistant.diagnose").joinpath(name).read_text("utf-8")
+    return from_plain(tomllib.loads(text), kind, name)
+
+
+NO_NAMES: Mapping[str, str] = MappingProxyType({})
+
+
+class Cause(NamedTuple):
+    """A cause that fits: the key of its rule, and on what it rests.
+
+    `basis` is a row of evidence.toml; `lines` are indexes in `Log.lines`; `names` fill the placeholders of the rule's
+    texts and commands; `known` are questions of predicates.py whose answers decided, `unknown` those that would.
+    """
+
+    key: str
+    basis: str
+    lines: tuple[int, ...] = ()
+    names: Mapping[str, str] = NO_NAMES
+    known: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def confidence(self) -> float:
+        """How often causes on this basis were right."""
+        return confidences()[self.basis]
+
+
+class Basis(Record, frozen=True):
+    """A kind of evidence, and how often what rests on it was right in labelled cases."""
+
+    key: str
+    text: str
+    confidence: float
+    right: int = 0
+    of: int = 0
+
+
+class _EvidenceFile(Record, frozen=True):
+    as_of: str
+    source: str
+    basis: tuple[Basis, ...]
+
+
+@cache
+def confidences() -> dict[str, float]:
+    """Read the shipped kinds of evidence, once."""
+    return {row.key: row.confidence for row in table("evidence.toml", _EvidenceFile).basis}

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cached_property
 
 from packaging.utils import canonicalize_name
 
 from assistant.catalog.companions import Companion, carried_by_torch_index, companion, known_names, version_ranges
-from assistant.diagnose.libraries import Requester, package_of, requester_in, requester_of
-from assistant.diagnose.log import Log
-from assistant.diagnose.outcome import died_at
+from assistant.diagnose.log import Log, died_at
+from assistant.diagnose.missing import Requester, package_of, requester_in, requester_of
+from assistant.diagnose.rules import NO_NAMES, Cause
 from assistant.model.machine import Machine
 
 NEAR, FAR = 600, 3000  # characters around a message in which those who ask are looked for
@@ -105,6 +106,10 @@ class Surroundings:
         stated = self.machine.packages.get("cuda", "")
         told = [stated] if stated[:2].isdigit() else [f"{found[1]}." for found in _CUDA.finditer(self.text)]
         return frozenset(int(version[:2]) for version in told or filter(None, [self.torch_cuda]))
+
+    def cause(self, key: str, at: int, names: Mapping[str, str] = NO_NAMES, basis: str = "library") -> Cause:
+        """Return a cause that is shown by the line of a place."""
+        return Cause(key, basis, (self.log.index_at(at),), names)
 
     def spelt(self, at: int, name: str) -> str:
         """Return a name as its line spells it, which a loader's files need."""

@@ -11,10 +11,10 @@ from packaging.version import InvalidVersion, Version
 
 from assistant.catalog import load_catalog
 from assistant.catalog.companions import carried_by_torch_index, wheel_sources
+from assistant.diagnose.attempts import platforms_of, torch_install
 from assistant.diagnose.kits import kits
-from assistant.diagnose.offers import platforms_of, torch_install
+from assistant.diagnose.rules import table
 from assistant.diagnose.surroundings import Surroundings, known, pip_install
-from assistant.diagnose.tables import table
 from assistant.model.record import Record
 
 PYG = ("torch-scatter", "torch-sparse", "torch-cluster", "torch-spline-conv", "pyg-lib")

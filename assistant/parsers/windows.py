@@ -1,13 +1,14 @@
-"""Readers of what Windows keeps about its display adapters."""
+"""Readers of what Windows keeps about its display adapters, and of `dxdiag`."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 
-from assistant.catalog.names import vendor_of, vendor_of_name, windows_release
+from assistant.catalog.names import pci_id, vendor_of, vendor_of_name, windows_release
 from assistant.model.machine import Gpu, Vendor
 from assistant.model.record import Record
+from assistant.parsers.fields import gib
 
 
 class Adapter(Record, frozen=True):
@@ -85,3 +86,91 @@ def reg_query(text: str) -> dict[str, object]:
         number = kind in {"DWORD", "QWORD"} and re.fullmatch(r"0x[0-9a-f]{1,16}", value.strip())
         found[name] = int(value.strip(), 16) if number else value.strip()
     return found
+
+
+class Dxdiag(Record, frozen=True):
+    """Values read from a report; a card that drives several screens is listed once."""
+
+    os_version: str | None = None
+    arch: str | None = None
+    memory_gb: float | None = None
+    adapters: tuple[Adapter, ...] = ()
+
+
+_SECTION = r"^-{4,60}[ \t]{0,40}\n[ \t]*([A-Z][\w /&]{2,40}?)[ \t]*\n-{4,60}[ \t]*$"
+_CARDS, _HEAD = ("Display Devices", "Render Devices"), "System Information"
+
+
+# ------------------
+# System Information
+# ------------------
+#          Operating System: Windows 11 Pro 64-bit (10.0, Build 22631) (22621.ni_release.220506-1250)
+#                    Memory: 32768MB RAM
+# Quoted, shortened, from https://github.com/microsoft/WSL/issues/6423:
+# ---------------
+# Display Devices
+# ---------------
+#            Card name: NVIDIA GeForce RTX 2060
+#         Manufacturer: NVIDIA
+#            Chip type: GeForce RTX 2060
+#           Device Key: Enum\PCI\VEN_10DE&DEV_1F11&SUBSYS_126A1462&REV_A1
+#     Dedicated Memory: 5980 MB
+#       Driver Version: 27.21.14.5541
+def dxdiag(text: str) -> Dxdiag | None:
+    """Read a report, whole or only its display part; None when the text is none."""
+    parts = re.split(_SECTION, text, flags=re.MULTILINE)
+    sections = dict(zip(parts[1::2], parts[2::2], strict=False))
+    if "Card name: " in parts[0] and re.search(r"^ {0,40}(?:DAC|Chip) type: ", parts[0], re.MULTILINE):
+        sections.setdefault(_HEAD, parts[0])  # an excerpt without its headings
+    if not sections.keys() & {*_CARDS, _HEAD}:
+        return None
+    head = _fields(sections.get(_HEAD, ""))
+    cards = [card for name in (*_CARDS, _HEAD) for card in _cards(sections.get(name, ""))]
+    known = {(card.device.partition("&SUBSYS")[0], card.gpu.name): card for card in reversed(cards)}
+    # `Windows 11 Pro 64-bit (10.0, Build 22631) (…)` is `Windows 11 Pro (10.0.22631)`.
+    system = re.match(
+        r"(Windows [^(]{1,60}?)(?: 64-bit| 32-bit)? \((\d{1,2}\.\d), Build (\d{4,6})\)",
+        head.get("Operating System", ""),
+    )
+    found = Dxdiag(
+        os_version=f"{system[1]} ({system[2]}.{system[3]})" if system else None,
+        arch="x86_64" if re.search(r"\b(?:AMD|Intel)\b", head.get("Processor", "")) else None,
+        memory_gb=_gib(head.get("Memory", "")),
+        adapters=tuple(reversed(known.values())),
+    )
+    return found if found != Dxdiag() else None
+
+
+def _fields(section: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, value in re.findall(r"^[ \t]{0,40}(\w[\w ()/]{1,40}?): ([^\n]{1,300})$", section, re.MULTILINE):
+        found.setdefault(name, value.strip())
+    return found
+
+
+def _cards(section: str) -> list[Adapter]:
+    """Read each device of a section, which begins at its card's name, under the names that the registry has for it."""
+    found = []
+    for block in re.split(r"^[ \t]{0,40}(?=Card name: )", section, flags=re.MULTILINE)[1:]:
+        fields = _fields(block)
+        device = fields.get("Device Key")
+        # Excerpts leave the key out, but keep `Chip type: AMD Radeon Graphics Processor (0x7550)`.
+        chip = re.match(r"AMD [^(]{0,60}\(0x([0-9A-Fa-f]{4})\)", fields.get("Chip type", ""))
+        if not device and chip:
+            vendor, _colon, number = (pci_id(Vendor.AMD, chip[1]) or "").partition(":")
+            device = f"VEN_{vendor}&DEV_{number}"
+        size = _gib(fields.get("Dedicated Memory", ""))
+        values = {
+            "DriverDesc": fields.get("Card name", ""),
+            "MatchingDeviceId": device or "",
+            "DriverVersion": fields.get("Driver Version", ""),
+            "HardwareInformation.qwMemorySize": int(size * 2**30) if size else 0,
+        }
+        found.append(adapter(values))
+    return [card for card in found if card]
+
+
+def _gib(text: str) -> float | None:
+    """Read gibibytes off `32768MB RAM` or `10053 MB`."""
+    found = re.match(r"(\d{1,8}) ?MB", text)
+    return gib(found[1]) if found else None

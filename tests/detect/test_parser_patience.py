@@ -15,11 +15,11 @@ from assistant.detect import read_report
 from assistant.machines import load, shipped
 from assistant.model.errors import BadInput
 from assistant.model.record import to_json
-from assistant.parsers import amd, apple, nvidia, smi, system, windows
+from assistant.parsers import amd, apple, linux, nvidia, smi, windows
 from assistant.parsers.collect_env import collect_env
-from assistant.parsers.dxdiag import dxdiag
-from assistant.parsers.lspci import lspci
+from assistant.parsers.linux import lspci
 from assistant.parsers.mentioned import mentioned
+from assistant.parsers.windows import dxdiag
 
 READERS = (
     amd.kfd_node,
@@ -41,9 +41,9 @@ READERS = (
     nvidia.smi_table,
     smi.amd_smi,
     smi.xpu_smi,
-    system.meminfo_total_kib,
-    system.os_name,
-    system.pci_devices,
+    linux.meminfo_total_kib,
+    linux.os_name,
+    linux.pci_devices,
     windows.nvidia_version,
     windows.pci_id_of,
     windows.reg_query,

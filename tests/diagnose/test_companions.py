@@ -13,8 +13,16 @@ import pytest
 
 from assistant.diagnose import Log, diagnose, read_log
 from assistant.diagnose.companions import companion_causes
-from assistant.diagnose.libraries import library, requester_in, symbol_kind
-from assistant.diagnose.wants import missing_files, missing_modules, missing_programs, missing_symbols, pairs
+from assistant.diagnose.missing import (
+    library,
+    missing_files,
+    missing_modules,
+    missing_programs,
+    missing_symbols,
+    pairs,
+    requester_in,
+    symbol_kind,
+)
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.report import Environment
 from assistant.session.diagnosis import diagnosed

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assistant.diagnose import diagnose
-from assistant.diagnose.normalize import plain
+from assistant.diagnose.log import plain
 from assistant.model.machine import Machine
 from assistant.model.record import from_plain
 

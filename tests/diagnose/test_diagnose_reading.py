@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from assistant.diagnose import diagnose, load_rules, log, prefilter, read_log
+from assistant.diagnose import diagnose, load_rules, log, read_log
 from assistant.model.errors import BadInput
 from assistant.model.machine import Machine
 from assistant.parsers.decode import text_pieces
@@ -143,9 +143,9 @@ def test_the_failing_line_of_a_long_log_is_found_with_its_number() -> None:
 def test_every_text_of_a_rule_is_seen_in_a_long_log(fast: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: FBT001
     """Whatever a pattern of a sign holds literally keeps its line: in a word, or at its beginning if it is brief."""
     if not fast:
-        monkeypatch.setattr(prefilter, "find_spec", lambda _name: None)
+        monkeypatch.setattr(log, "find_spec", lambda _name: None)
     texts = sorted(load_rules().marks, key=lambda text: (len(text), text))
-    inside = [("_" if len(text) <= prefilter.BRIEF else "") + text for text in texts]
+    inside = [("_" if len(text) <= log.BRIEF else "") + text for text in texts]
     planted = [f"<{'a' * (number % 40)}{text}_{'z' * (number // 40)}>" for number, text in enumerate(inside)]
     lines = [line for text in planted for line in (*[f"{len(text):050}"] * 25, text)]
     assert set(planted) <= {line for _number, line in read_log("\n".join(lines).encode()).lines}
@@ -153,13 +153,13 @@ def test_every_text_of_a_rule_is_seen_in_a_long_log(fast: bool, monkeypatch: pyt
 
 def test_error_numbers_are_told_apart_in_a_long_log() -> None:
     """Other digits do not make a line new, those of the text that is looked for do."""
-    prefiltered = prefilter.Prefilter(["0x80070057", "0x80004005"])
+    prefiltered = log.Prefilter(["0x80070057", "0x80004005"])
     assert prefiltered.lines("at 1: 0x80070057\nat 2: 0x80070057\nat 3: 0x80004005") == {0, 2}
 
 
 def test_a_brief_text_has_to_begin_a_word() -> None:
     """Three letters stand in any long word and in any encoded picture; they count in words that they begin."""
-    prefiltered = prefilter.Prefilter(["gpu", "fail"])
+    prefiltered = log.Prefilter(["gpu", "fail"])
     lines = ["xxgpuxx", "no gpus", "gpuxyzwq", "failure", "rtx_gpu0", "onfail"]
     assert prefiltered.lines("\n".join(lines)) == {1, 3, 4}
 

@@ -6,9 +6,8 @@ import pytest
 
 from assistant.diagnose import diagnose, read_log
 from assistant.diagnose.kits import nvcc_there
-from assistant.diagnose.options import option_names, programs
+from assistant.diagnose.remedies import option_names, programs, typed_names
 from assistant.diagnose.surroundings import Surroundings
-from assistant.diagnose.typed import typed_names
 from assistant.i18n import render
 from assistant.model.finding import Remedy
 from assistant.model.machine import Gpu, Machine, Vendor

@@ -8,7 +8,7 @@ import pytest
 
 from assistant.diagnose import diagnose, load_rules, read_log
 from assistant.diagnose.engine import as_remedy, remedies_for
-from assistant.diagnose.retold import retold, retold_causes
+from assistant.diagnose.words import retold, retold_causes
 from assistant.i18n import render
 from assistant.model.machine import Machine
 

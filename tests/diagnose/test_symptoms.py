@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from assistant.diagnose import diagnose, read_log
-from assistant.diagnose.prose import prose
-from assistant.diagnose.symptoms import told
+from assistant.diagnose.log import prose
+from assistant.diagnose.words import told
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.session.diagnosis import diagnosed
 

@@ -1,24 +1,116 @@
-"""The names that a log and its machine give to a rule's remedies, beyond those that its cause was worked out with."""
+"""What fills a rule's remedies: names that a log and its machine give, and the launch arguments of a program."""
 
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 
 from assistant.catalog import has_code, identified, load_catalog, number
 from assistant.catalog.companions import companion, known_names
-from assistant.diagnose.attempts import tag_of
-from assistant.diagnose.builds import package_built
+from assistant.catalog.launchers import Launcher, corrected, launchers, written
+from assistant.diagnose.attempts import tag_of, torch_install
+from assistant.diagnose.extensions import package_built
+from assistant.diagnose.index_addresses import judge
+from assistant.diagnose.installers import UNNAMED
 from assistant.diagnose.kits import compiler_names, header_names, kit_names, kits, source_of
-from assistant.diagnose.libraries import package_of
-from assistant.diagnose.offers import torch_install
-from assistant.diagnose.options import option_names
-from assistant.diagnose.python_bounds import UNNAMED
-from assistant.diagnose.rules import PLACEHOLDER, Rule
+from assistant.diagnose.log import Log
+from assistant.diagnose.missing import package_of
+from assistant.diagnose.rules import PLACEHOLDER, Rule, table
 from assistant.diagnose.surroundings import Surroundings, for_cuda, torchcodec_install
-from assistant.diagnose.typed import typed_names
 from assistant.diagnose.wheels import wheel_names
+from assistant.model.finding import Launch
 from assistant.model.machine import Vendor
+from assistant.model.plan import Backend
+from assistant.model.record import Record
+
+# (venv) $ pip install -r requirements.txt      > python -m pip install "xformers==0.0.28" torch
+_PIP = re.compile(r"(?:^|[\s!%&>$'\"\[])(?:python[\w.]{0,5}(?:\.exe)? -m )?pip3?(?:\.exe)? install ([^\n]{2,300})")
+# Downloading torch-2.4.0-cp310-cp310-manylinux1_x86_64.whl (797.2 MB)
+_FETCHED = re.compile(
+    r"downloading (?:\S{1,200}/)?(\w[\w.]{0,60})-(\d[\w.]{0,20})(?:(?:\+|%2b)([\w.]{1,20}))?-[\w.-]{5,90}\.whl"
+)
+# The same as a list of Python's, as an application prints the command that it ran.
+_LISTED = re.compile(r"'pip', 'install', ([^\]\n]{3,400})")
+_PLAIN = re.compile(r"[A-Za-z0-9_.,/:@=+\[\]<>~!#-]{1,200}")
+_WITH_VALUE = {"-r", "--requirement", "-c", "--constraint", "-e", "--editable"}
+_INDEXES = {"-i", "--index-url", "--extra-index-url", "-f", "--find-links"}
+
+
+def typed_names(case: Surroundings) -> dict[str, str]:
+    """Return what pip was told to install, as words that a shell takes; {} where the log does not tell it."""
+    for _number, line in reversed(case.log.lines):
+        found = _PIP.search(line)
+        listed = _LISTED.search(line)
+        words = (
+            _words(found[1]) if found else _words(" ".join(re.findall(r"'([^']{1,200})'", listed[1]))) if listed else []
+        )
+        if words:
+            packages = [word for before, word in pairwise(("", *words)) if not {before, word} & _INDEXES]
+            files = any(word in _WITH_VALUE or set(word) & {"/", "\\"} for word in packages)
+            return {"typed": _joined(words), **({} if files or not packages else {"typed_packages": _joined(packages)})}
+    fetched = list(_FETCHED.finditer(case.text))
+    if not fetched:
+        return {}
+    name, version, build = fetched[-1].groups()
+    index = load_catalog().index_url(build) if build and build.startswith(("cu", "rocm", "xpu", "cpu")) else None
+    return {"typed": f'"{name.replace("_", "-")}=={version}"' + (f" --index-url {index}" if index else "")}
+
+
+def _joined(words: list[str]) -> str:
+    return " ".join(f'"{word}"' if set(word) & set("<>~![]#") else word for word in words)
+
+
+def _words(text: str) -> list[str]:
+    """Return the packages, files and indexes of an installation; [] where a word is not understood.
+
+    Only what names packages is kept, in characters that no shell reads; of the indexes those that are known.
+    """
+    try:
+        words = shlex.split(text.split("  ", maxsplit=1)[0], posix="\\" not in text)
+    except ValueError:
+        return []
+    kept: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        if word in _WITH_VALUE or word in _INDEXES:
+            value = next(rest, "")
+            known = word in _WITH_VALUE or judge(value.rstrip("/").lower()).kind in {"pypi", "torch"}
+            kept += [word, value] if known and value else []
+        elif not word.startswith("-"):
+            kept.append(word)
+    return kept if all(_PLAIN.fullmatch(word) for word in kept) else []
+
+
+class Program(Record, frozen=True):
+    """A program that is told by its `words`, and what it takes to save memory or to use the CPU; "" for nothing."""
+
+    name: str
+    words: str
+    source: str
+    memory: str = ""
+    cpu: str = ""
+
+
+class _OptionsFile(Record, frozen=True):
+    as_of: str
+    program: tuple[Program, ...]
+
+
+def programs() -> tuple[Program, ...]:
+    """Read the shipped table, once."""
+    return table("options.toml", _OptionsFile).program
+
+
+def option_names(text: str) -> dict[str, str]:
+    """Name the program that a text is of, and its options; {} for a program that the table lacks."""
+    found = next((row for row in programs() if re.search(row.words, text)), None)
+    if found is None:
+        return {}
+    names = {"saving": found.memory, "on_cpu": found.cpu}
+    return {"program": found.name, **{name: value for name, value in names.items() if value}}
+
 
 # /lib64/libc.so.6: version `GLIBC_2.32' not found (required by /…/site-packages/vllm/_C.abi3.so)
 _REQUIRED = re.compile(r"version .(glibc(?:xx)?|cxxabi)_[\d.]{2,8}. not found \(required by ([^)\n]{1,300})\)")
@@ -201,3 +293,56 @@ def named(case: Surroundings, rule: Rule, names: Mapping[str, str]) -> Mapping[s
     if _OF_PACKAGE & wanted and (package := known.get("package", "")):
         known = {"from_source": source_of(package), **wheel_names(case, package), **known}
     return known
+
+
+KEEPER = "stabilitymatrix"  # which keeps the arguments of the applications that it starts
+# What launchers print before they start their program, one sample of each:
+#   Launching Web UI with arguments: --skip-torch-cuda-test --precision full     (Stable Diffusion WebUI, its forks)
+#   Command line args: ['--use-directml', '--debug']                              (SD.Next)
+#   C:\ComfyUI> python_embeded\python.exe -s ComfyUI\main.py --directml           (the prompt itself)
+_ARGUMENTS = re.compile(
+    r"(?:launching web ui with arguments|command.?line arg(?:ument)?s?) ?[:=] ?(.{1,600})|main\.py (-.{1,600})",
+    re.IGNORECASE,
+)
+_LIST_SIGNS = re.compile(r"[\[\]]|,(?=\s)")  # of a list as Python prints it
+
+
+def launched(log: Log) -> tuple[Launcher | None, tuple[str, ...]]:
+    """Return the application that wrote a log, None for none that is known, and the arguments it was started with."""
+    known = {mark: launcher for launcher in launchers() for mark in launcher.marks if mark in log.text}
+    # A folder's name says more than a sentence, and a long one more than a short one.
+    launcher = known[max(known, key=lambda mark: (" " not in mark, len(mark)))] if known else None
+    found = (_ARGUMENTS.search(line) for _number, line in log.lines)
+    printed = _LIST_SIGNS.sub("", next((match[1] or match[2] for match in found if match), ""))
+    try:
+        words = shlex.split(printed, posix=False)  # quoted words stay one, and a backslash is a backslash
+    except ValueError:  # a quote that is never closed
+        words = printed.split()
+    return launcher, tuple(word.strip("'\"") for word in words)
+
+
+def relaunched(log: Log, backend: Backend, system: str) -> tuple[Launch, ...]:
+    """Return corrected launch arguments for the application that a log names, or for every known one."""
+    launcher, arguments = launched(log)
+    keeper = next((each for each in launchers() if each.key == KEEPER and each.marks[0] in log.text), None)
+    changes = (
+        _change(each, arguments, backend, system, keeper, log) for each in ([launcher] if launcher else launchers())
+    )
+    return tuple(change for change in changes if change and (change.drop or change.add or change.line))
+
+
+def _change(
+    launcher: Launcher, arguments: tuple[str, ...], backend: Backend, system: str, keeper: Launcher | None, log: Log
+) -> Launch | None:
+    new = corrected(launcher, arguments, backend)
+    if new is None or system not in launcher.lines:
+        return None
+    mentioned = tuple(word for word in launcher.choosing if word.startswith("-") and word in log.text)
+    kept = keeper or launcher
+    return Launch(
+        app=launcher.name,
+        file=kept.files.get(system, ""),
+        drop=tuple(word for word in arguments or mentioned if word in launcher.choosing and word not in new),
+        add=tuple(word for word in new if word not in arguments),
+        line=(written(kept, new, system) or "") if arguments else "",
+    )

@@ -1,8 +1,9 @@
-"""What people tell in their own words: symptoms, and the causes that facts or a second sentence give them."""
+"""What people tell in their own words: symptoms with the causes that facts give them, and messages that they retell."""
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from itertools import pairwise
@@ -10,17 +11,16 @@ from typing import Literal
 
 from assistant.catalog import load_catalog
 from assistant.catalog.names import patterns
-from assistant.diagnose.causes import Cause
 from assistant.diagnose.health import check_up
 from assistant.diagnose.log import Log
 from assistant.diagnose.predicates import ask, check_facts
-from assistant.diagnose.tables import table
+from assistant.diagnose.rules import Cause, table
 from assistant.model.machine import Machine
 from assistant.model.record import Record
 from assistant.parsers.mentioned import replaced_torch
 
-APART = 60  # chosen: characters between words that belong together
-LONGEST = 400  # chosen: nobody tells what is wrong in a longer line
+APART_IN_A_SENTENCE = 60  # chosen: characters between words that belong together
+LONGEST_SENTENCE = 400  # chosen: nobody tells what is wrong in a longer line
 # Ends of sentences; a full stop ends one where a blank follows, since versions and file names hold stops, too.
 _ENDS = re.compile(r"[!?;。！？；\n]|\.(?=\s|$)|(?<=\w),(?=\s)")
 
@@ -76,7 +76,7 @@ class Explanation(Record, frozen=True):
     likely: dict[str, object] = {}
 
 
-class _File(Record, frozen=True):
+class _SymptomsFile(Record, frozen=True):
     as_of: str
     words: dict[str, tuple[str, ...]]
     told: tuple[Told, ...]
@@ -179,9 +179,9 @@ def _sentences(text: str) -> Iterator[tuple[int, str]]:
     """Yield sentences with their positions, and each with the one after it, which may hold the rest of a thought."""
     ends = [0, *(found.end() for found in _ENDS.finditer(text)), len(text)]
     parts = [(start, text[start:end]) for start, end in pairwise(ends) if text[start:end].strip()]
-    yield from ((start, part) for start, part in parts if len(part) <= LONGEST)
+    yield from ((start, part) for start, part in parts if len(part) <= LONGEST_SENTENCE)
     for (start, part), (_start, following) in pairwise(parts):
-        if len(part) + len(following) <= LONGEST and "\n" not in part:
+        if len(part) + len(following) <= LONGEST_SENTENCE and "\n" not in part:
             yield start, part + following
 
 
@@ -189,12 +189,15 @@ def _is_told(sign: Sign, words: dict[str, list[re.Match[str]]]) -> bool:
     if any(words[name] for name in sign.none):
         return False
     places = [[found.span() for found in words[name]] for name in sign.near]
-    return all(places) and any(_near(first, places[1:]) for first in places[0])
+    return all(places) and any(_all_near(first, places[1:]) for first in places[0])
 
 
-def _near(first: tuple[int, int], others: Iterable[list[tuple[int, int]]]) -> bool:
+def _all_near(first: tuple[int, int], others: Iterable[list[tuple[int, int]]]) -> bool:
     """Return whether each of the other lists has a word that stands near a first one."""
-    return all(any(end + APART >= first[0] and start <= first[1] + APART for start, end in spans) for spans in others)
+    return all(
+        any(end + APART_IN_A_SENTENCE >= first[0] and start <= first[1] + APART_IN_A_SENTENCE for start, end in spans)
+        for spans in others
+    )
 
 
 @cache
@@ -211,10 +214,89 @@ def _words() -> dict[str, re.Pattern[str]]:
 
 
 @cache
-def _tables() -> _File:
+def _tables() -> _SymptomsFile:
     """Read the shipped lexicon, once; raise `BadInput`, `ValueError` or `TypeError` naming what is wrong in it."""
-    tables = table("symptoms.toml", _File)
+    tables = table("symptoms.toml", _SymptomsFile)
     for row in tables.explanation:
         for facts in (row.facts, row.unless, row.likely):
             check_facts(facts, f"symptoms.toml, {row.key}")
     return tables
+
+
+APART_IN_A_TEXT = 160  # chosen: characters between words of one thought, some two sentences
+LONGEST_TEXT = 4000  # chosen: characters that a person writes of one problem
+
+
+class Retold(Record, frozen=True):
+    """A message retold: each pattern in `all` has a match near one of the first's, and none in `none` has any.
+
+    Where `names` is set, what the first pattern matches is the value of that placeholder of the rule.
+    """
+
+    key: str
+    all: tuple[str, ...]
+    none: tuple[str, ...] = ()
+    names: str = ""
+    facts: dict[str, object] = {}
+    unless: dict[str, object] = {}
+
+
+class _RetoldFile(Record, frozen=True):
+    as_of: str
+    retold: tuple[Retold, ...]
+
+
+def retold_causes(log: Log, machine: Machine) -> Iterator[Cause]:
+    """Yield the causes of messages that a person retells; nothing where the person says that all is well."""
+    lines = [
+        (index, line.lower())
+        for index, ((_number, line), own) in enumerate(zip(log.lines, log.written, strict=True))
+        if own
+    ]
+    text = "\n".join(line for _index, line in lines)
+    if not text or len(text) > LONGEST_TEXT or asks_for_nothing(log):
+        return
+    starts = [0]
+    for _index, line in lines:
+        starts.append(starts[-1] + len(line) + 1)
+    found: set[str] = set()
+    for row in retold():
+        place = _place(row, text)
+        fits = all(ask(machine, row.facts).values()) and not any(ask(machine, row.unless).values())
+        if place is None or row.key in found or not fits:
+            continue
+        basis = "another-message-retold" if found else "message-retold"
+        found.add(row.key)
+        names = {row.names: re.sub(r"[ _]", "-", place[0])} if row.names else {}
+        index, _line = lines[bisect_right(starts, place.start()) - 1]
+        yield Cause(row.key, basis, (index,), names, tuple(row.facts))
+
+
+def _place(row: Retold, text: str) -> re.Match[str] | None:
+    """Return where a text retells a message; None where it does not."""
+    if any(_compiled(pattern).search(text) for pattern in row.none):
+        return None
+    first, *others = [list(_compiled(pattern).finditer(text)) for pattern in row.all]
+    for place in first:
+        if all(any(_is_near(place, other) for other in matches) for matches in others):
+            return place
+    return None
+
+
+def _is_near(first: re.Match[str], second: re.Match[str]) -> bool:
+    return second.end() + APART_IN_A_TEXT >= first.start() and second.start() <= first.end() + APART_IN_A_TEXT
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.ASCII)  # a Chinese character ends an English word
+
+
+@cache
+def retold() -> tuple[Retold, ...]:
+    """Read the shipped rows, once; raise `BadInput`, `ValueError` or `TypeError` naming what is wrong in them."""
+    rows = table("retold.toml", _RetoldFile).retold
+    for row in rows:
+        for facts in (row.facts, row.unless):
+            check_facts(facts, f"retold.toml, {row.key}")
+    return rows
