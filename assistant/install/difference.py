@@ -31,6 +31,7 @@ from assistant.model.finding import Finding
 from assistant.model.plan import Backend, Plan
 from assistant.model.record import Record, replace
 from assistant.model.report import Environment
+from assistant.model.requirement import name_of
 
 ROUNDS = 6  # chosen: each mends what the one before broke; real environments need one or two
 
@@ -112,7 +113,7 @@ def _worked_out(site: Site, wanted: Wanted, tools: Tools, mend: Mend) -> Differe
     wished: set[str] = {canonicalize_name(Requirement(line).name) for line in wanted.requires} | again
     lines = dict.fromkeys(wanted.requires)
     lines |= {
-        f"{name}=={versions[name]}": None for name in wanted.again if not any(_names(name, line) for line in lines)
+        f"{name}=={versions[name]}": None for name in wanted.again if not any(name_of(line) == name for line in lines)
     }
     installer = tools.installer(plan_for(site, (), None), site)
     installer = dataclasses.replace(installer, also=())
@@ -130,10 +131,6 @@ def _worked_out(site: Site, wanted: Wanted, tools: Tools, mend: Mend) -> Differe
             return difference
         lines |= dict.fromkeys(new)
     raise Unsolved(_("No combination of packages fits."), hint=_("Set up a new environment instead."))
-
-
-def _names(name: str, line: str) -> bool:
-    return canonicalize_name(Requirement(line).name) == name
 
 
 def plan_for(site: Site, requirements: tuple[str, ...], index_url: str | None) -> Plan:

@@ -276,14 +276,10 @@ def _bounds(plan: Plan, folder: Path) -> list[str]:
     What stands in for torch's own needs could not be tied to torch's index, and the plan names torch's version itself.
     """
     found = []
-    overrides = [line for line in plan.overrides if not _is_torchs(name_of(line))]
+    overrides = [line for line in plan.overrides if (name := name_of(line)) not in CORE and not required_by_torch(name)]
     for option, lines in (("--constraints", plan.constraints), ("--overrides", overrides)):
         if lines:
             file = folder / f"{option.strip('-')}.txt"
             write_temporary(file, "".join(f"{line}\n" for line in lines))
             found += [option, str(file)]
     return found
-
-
-def _is_torchs(name: str) -> bool:
-    return name in CORE or required_by_torch(name)

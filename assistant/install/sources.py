@@ -37,7 +37,7 @@ from assistant.model.plan import Plan, Planning
 from assistant.model.record import Record
 from assistant.privacy import Policy, redact, without_credentials
 
-LOOK_SECONDS = 5.0  # chosen: what a user waits for a plan while an index is down
+LOOK_SECONDS = 5.0  # chosen: the most for a look at all sources, which a user waits for while an index is down
 SIZE_SECONDS = 2.0  # chosen: sizes are nice to have
 # The variables of uv that decide where packages come from (docs.astral.sh/uv/reference/environment).
 UV_NAMES = (
@@ -69,9 +69,8 @@ class Consent(Record, frozen=True):
 class Sources:
     """The package sources of this user; pip is asked for its settings only once.
 
-    `index_url` replaces the index of every plan, `find_links` adds folders of wheels, `offline` stays off the network,
-    `seconds` is the most that a look at all sources may take. `keep` and
-    `locked` are the versions to be kept where they fit, and those that must hold.
+    `index_url` replaces the index of every plan, `find_links` adds folders of wheels, `offline` stays off the network.
+    `keep` and `locked` are the versions to be kept where they fit, and those that must hold.
     """
 
     def __init__(
@@ -81,11 +80,9 @@ class Sources:
         index_url: str = "",
         find_links: Iterable[str] = (),
         offline: bool = False,
-        seconds: float = LOOK_SECONDS,
         consent: Consent | None = None,
     ) -> None:
         self._host = host
-        self._seconds = seconds
         self.index_url = index_url
         self.offline = offline
         self.consent = consent or Consent()
@@ -220,15 +217,15 @@ class Sources:
             python,
             index_urls=filter(self.may_ask, self.indexes(index_url)),
             find_links=filter(self.may_ask, self.settings.find_links) if index_url is None else [],
-            timeout=self._seconds,
+            timeout=LOOK_SECONDS,
             where="official" if index_url and index_url != self.index_url else "configured",
             network=self.settings.network,
         )
 
-    def listing(self, project: str, index_url: str | None = None) -> Found:
-        """List all wheels of a project in one index, or in pip's own indexes (None)."""
-        wanted = filter(self.may_ask, self.indexes(index_url))
-        return list_wheels(project, index_urls=wanted, timeout=self._seconds, network=self.settings.network)
+    def listing(self, project: str) -> Found:
+        """List all wheels of a project in pip's own indexes."""
+        indexes = filter(self.may_ask, self.indexes())
+        return list_wheels(project, index_urls=indexes, timeout=LOOK_SECONDS, network=self.settings.network)
 
     def sizes(self, planning: Planning) -> dict[str, int]:
         """Ask for the sizes of the wheels that were found, in bytes by address."""

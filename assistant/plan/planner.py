@@ -260,7 +260,10 @@ def with_nightly(planning: Planning, request: Request, catalog: Catalog) -> Plan
         _name(line) for line in plan.requirements if carried_by_torch_index(_name(line)) and _name(line) != "torch"
     )
     reason = _("You asked for a nightly build: it continues from torch {version}.", version=plan.torch)
-    warning = _("A nightly build is made each night and barely tested; use it only for what no release has.")
+    warnings = [_("A nightly build is made each night and barely tested; use it only for what no release has.")]
+    if family:  # each of them is built for the torch of its own night
+        text = _("Without {packages}: their nightly builds fit only the torch of the same night.")
+        warnings.append(text.format(packages=", ".join(family)))
     nightly = replace(
         plan,
         variant=variant,
@@ -268,15 +271,9 @@ def with_nightly(planning: Planning, request: Request, catalog: Catalog) -> Plan
         index_url=catalog.index_url(variant),
         requirements=(f"torch>={version}", *lines),
         reasons=(reason, *plan.reasons),
-        warnings=(warning, *_without(family), *plan.warnings),
+        warnings=(*warnings, *plan.warnings),
     )
     return replace(planning, choice=nightly, plans=(nightly, *planning.plans))
-
-
-def _without(family: tuple[str, ...]) -> tuple[Message, ...]:
-    """Warn that torch's companions stay out: each is built for the torch of its own night."""
-    text = _("Without {packages}: their nightly builds fit only the torch of the same night.")
-    return (text.format(packages=", ".join(family)),) if family else ()
 
 
 def _why_no_nightly(plan: Plan, catalog: Catalog) -> Message | None:

@@ -49,10 +49,12 @@ def _candidates(context: Context, cards: list[Card]) -> list[Candidate]:
     """List the builds in order of trust; one that serves every card goes before any that does not."""
     if not cards:
         return []
-    native, bridge, own = _native(context, cards), _bridge(context, cards), _newest_of_amd(context, cards)
+    native, bridge = _native(context, cards), _bridge(context, cards)
+    own = _from_amd_index(AMD_INDEX, context._replace(nightly=False), cards)
     found = [native, own] if native and native.covers == len(cards) else [bridge, own, native]
     if context.nightly and not (native and native.version == context.catalog.newest_torch):
-        found.insert(0, _nightly_of_amd(context, cards))  # what else is built each night continues the newest torch
+        # What else is built each night continues the newest torch.
+        found.insert(0, _from_amd_index(AMD_NIGHTLY, context, cards))
     return sorted(filter(None, found), key=lambda candidate: -candidate.covers)
 
 
@@ -230,17 +232,11 @@ def _only_nightly(card: Card, context: Context) -> Text:
     )
 
 
-def _newest_of_amd(context: Context, cards: list[Card]) -> Candidate | None:
-    """Take the newest release that AMD publishes itself, with the code of each card as an extra."""
-    return _candidate_of_amd(AMD_INDEX, context._replace(nightly=False), cards)
+def _from_amd_index(variant: str, context: Context, cards: list[Card]) -> Candidate | None:
+    """Take the newest release that AMD publishes itself, with the code of each card as an extra, or the last night's.
 
-
-def _nightly_of_amd(context: Context, cards: list[Card]) -> Candidate | None:
-    """Take AMD's build of the last night: its newest release line of torch, for the ROCm of tomorrow."""
-    return _candidate_of_amd(AMD_NIGHTLY, context, cards)
-
-
-def _candidate_of_amd(variant: str, context: Context, cards: list[Card]) -> Candidate | None:
+    The nightly build is of AMD's newest release line of torch, for the ROCm of tomorrow.
+    """
     catalog, target = context.catalog, context.target
     served = [card for card in cards if _in_amd_index(card, context)]
     if not served or target.wsl or target.platform not in _AMD_PLATFORMS:
