@@ -6,11 +6,13 @@ Other packages import from here only, never from the modules behind it.
 from assistant.host.uv import find_uv
 from assistant.install.conflicts import FOREIGN_PIP, conflicts, undone_by_project
 from assistant.install.constraints import guarded, guards, replaced
-from assistant.install.derivation import Need
-from assistant.install.difference import Difference, Wanted, version_in_place, work_out
+from assistant.install.difference import Difference, Wanted, carry_out, version_in_place, work_out
 from assistant.install.elsewhere import commands_for, resolve_for
 from assistant.install.environments import (
+    Kind,
     Made,
+    Spot,
+    find_environments,
     foreign_target,
     made_environments,
     marked_environments,
@@ -18,21 +20,35 @@ from assistant.install.environments import (
     remove_environment,
     replaced_builds,
     size_of,
+    spot_at,
 )
-from assistant.install.inspect_env import Distribution, Site, interpreter, is_environment, look_at, python_of, stamp_of
+from assistant.install.inspect_env import (
+    Distribution,
+    Site,
+    dead,
+    interpreter,
+    is_closed,
+    is_environment,
+    look_at,
+    python_of,
+    read_site,
+    stamp_of,
+    torch_build,
+)
+from assistant.install.installation import Prepared, prepare, run
 from assistant.install.kernel import environments_with_kernels, set_variables
-from assistant.install.mending import carry_out
-from assistant.install.packages import Package, Resolution
-from assistant.install.prepared import Prepared, prepare, run
-from assistant.install.read_site import dead, is_closed, read_site, torch_build
-from assistant.install.recovery import Outcome, Recovered, give_up, recover
-from assistant.install.resolution import Unsolved, without_wheel
-from assistant.install.search import Kind, Search, Spot, find_environments, spot_at
-from assistant.install.sources import Consent, Sources
+from assistant.install.resolution import (
+    Package,
+    Resolution,
+    Unsolved,
+    check_index_url,
+    check_requirement,
+    without_wheel,
+)
+from assistant.install.sources import Consent, Sources, Tools
 from assistant.install.swap import set_aside
 from assistant.install.target import (
     KERNEL,
-    Marker,
     check_folder,
     default_target,
     find_target,
@@ -40,10 +56,9 @@ from assistant.install.target import (
     not_an_environment,
     read_marker,
 )
-from assistant.install.tools import Tools
-from assistant.install.trial import Trial, try_plan
+from assistant.install.transaction import Outcome, Recovered, give_up, recover
+from assistant.install.trial import Need, Trial, try_plan
 from assistant.install.undo import Move, Undoable, forget, undo, undoable
-from assistant.install.validate import check_index_url, check_requirement
 
 __all__ = [
     "FOREIGN_PIP",
@@ -53,7 +68,6 @@ __all__ = [
     "Distribution",
     "Kind",
     "Made",
-    "Marker",
     "Move",
     "Need",
     "Outcome",
@@ -61,7 +75,6 @@ __all__ = [
     "Prepared",
     "Recovered",
     "Resolution",
-    "Search",
     "Site",
     "Sources",
     "Spot",

@@ -1,9 +1,10 @@
-"""What a change of packages would do to an existing environment, worked out before anything is touched."""
+"""What a change of packages would do to an existing environment, and how it is carried out in one transaction."""
 
 from __future__ import annotations
 
 import csv
 import dataclasses
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -12,21 +13,25 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from assistant.catalog import carried_by_torch_index, load_catalog
+from assistant.host.lock import Lock
 from assistant.i18n import _
 from assistant.install.conflicts import Broken, broken_requirements, undone_by_project
-from assistant.install.index_findings import index_findings
-from assistant.install.inspect_env import Distribution, Site
+from assistant.install.constraints import guards, protect
+from assistant.install.inspect_env import Distribution, Site, installed_files, still
 from assistant.install.installer import Installer
-from assistant.install.packages import Package, Resolution
-from assistant.install.resolution import OnlySource, Unsolved, resolve
-from assistant.install.target import check_target, read_marker
-from assistant.install.tools import Tools
-from assistant.install.undo import Move
-from assistant.install.wheels import to_download
+from assistant.install.resolution import OnlySource, Package, Resolution, Unsolved, resolve
+from assistant.install.sources import Tools, index_findings
+from assistant.install.swap import change_for, check_movable
+from assistant.install.target import OWN_FILES, check_disk, check_target, read_marker, write_marker
+from assistant.install.transaction import Transaction, transaction
+from assistant.install.undo import Move, keep
+from assistant.install.wheels import to_download, unpack
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.finding import Finding
 from assistant.model.plan import Backend, Plan
 from assistant.model.record import Record, replace
+from assistant.model.report import Environment
+from assistant.model.requirement import name_of
 
 ROUNDS = 6  # chosen: each mends what the one before broke; real environments need one or two
 
@@ -108,7 +113,7 @@ def _worked_out(site: Site, wanted: Wanted, tools: Tools, mend: Mend) -> Differe
     wished: set[str] = {canonicalize_name(Requirement(line).name) for line in wanted.requires} | again
     lines = dict.fromkeys(wanted.requires)
     lines |= {
-        f"{name}=={versions[name]}": None for name in wanted.again if not any(_names(name, line) for line in lines)
+        f"{name}=={versions[name]}": None for name in wanted.again if not any(name_of(line) == name for line in lines)
     }
     installer = tools.installer(plan_for(site, (), None), site)
     installer = dataclasses.replace(installer, also=())
@@ -126,10 +131,6 @@ def _worked_out(site: Site, wanted: Wanted, tools: Tools, mend: Mend) -> Differe
             return difference
         lines |= dict.fromkeys(new)
     raise Unsolved(_("No combination of packages fits."), hint=_("Set up a new environment instead."))
-
-
-def _names(name: str, line: str) -> bool:
-    return canonicalize_name(Requirement(line).name) == name
 
 
 def plan_for(site: Site, requirements: tuple[str, ...], index_url: str | None) -> Plan:
@@ -248,3 +249,72 @@ def _number(text: str) -> Version:
         return Version(text)
     except InvalidVersion:
         return Version("0")
+
+
+def carry_out(
+    difference: Difference, prove: Callable[[Environment, Lock], None], tools: Tools
+) -> tuple[Environment, tuple[Path, ...]]:
+    """Carry a change out; `prove` may refuse the result by raising. The old files are kept, so that it can be undone.
+
+    Returns the environment, and the folders into which files of the user's were moved. It ends with all of the change,
+    or with the environment as it was, file for file. Raises `BadInput`, `WorkFailed` or `Cancelled`.
+    """
+    site, moves = still(difference.site, tools.host), difference.moves
+    target, packages = Path(site.prefix), difference.packages
+    if site.versions != difference.site.versions:
+        raise WorkFailed(
+            _("{path} has changed since you were shown what would change.", path=target),
+            hint=_("Look again at what would change."),
+        )
+    plan = plan_for(site, (), difference.index_url)
+    installer = tools.installer(plan, site)
+    check_target(target, site)
+    check_disk(tools.host, target, sum(package.size or 0 for package in packages))
+    made = Environment(path=str(target), python=site.python, packages=difference.after)
+    leaving = [move.name for move in moves if move.before]
+    old, others = set(installed_files(site, leaving)), _of_others(site, leaving)
+    with transaction(target, stands=True) as work:
+        if packages:
+            unpack(packages, site, installer, work, plan, tools.host)
+        else:
+            work.layout.staged.mkdir()
+        _guard(target, difference.after, work)
+        installer.cancel.check()
+        staged = work.layout.staged
+        change = change_for(
+            target, staged, (name for name in old if name not in others or _is(staged, name)), OWN_FILES
+        )
+        check_movable(target, (*change.goes, *change.comes))
+        came = work.change(change)
+        work.settle_ahead()
+        prove(made, work.lock)
+        work.settle(installer.cancel.check)
+        work.commit()
+        keep(work, came, moves, site.versions)
+    return made, work.kept
+
+
+def _guard(target: Path, after: Mapping[str, str], work: Transaction) -> None:
+    """Write the new versions into the files that guard an environment of ours."""
+    if guards(target)[0].is_file():
+        protect(target, after, work.layout.staged)
+    if marker := read_marker(target):
+        before = marker.environment
+        packages = {name: after[name] for name in before.packages if name in after}
+        write_marker(work.layout.staged, marker.plan, replace(before, packages=packages))
+
+
+def _is(folder: Path, name: str) -> bool:
+    return os.path.lexists(f"{folder}/{name}")  # a Path for each of 20,000 files would cost seconds
+
+
+def _of_others(site: Site, leaving: Iterable[str]) -> set[str]:
+    """List the files of the packages that stay; a file that a leaving package lists as well is theirs, too."""
+    staying = {canonicalize_name(one.name) for one in site.own} - set(leaving)
+    found: set[str] = set()
+    for name in staying:
+        try:
+            found.update(installed_files(site, [name]))
+        except (BadInput, OSError):  # it does not list its files, or has some elsewhere: none of them is known
+            continue
+    return found

@@ -6,11 +6,9 @@ import dataclasses
 import re
 
 from assistant.i18n import _
-from assistant.install.installer import Installer
-from assistant.install.packages import Resolution
-from assistant.install.resolution import Unsolved, resolve
-from assistant.install.tools import Tools
-from assistant.install.uv import KERNEL
+from assistant.install.installer import KERNEL, Installer
+from assistant.install.resolution import Resolution, Unsolved, resolve
+from assistant.install.sources import Tools
 from assistant.model.errors import WorkFailed
 from assistant.model.machine import Machine
 from assistant.model.plan import Plan

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
+from packaging.pylock import Pylock
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from assistant.catalog import carried_by_torch_index
 from assistant.host.files import write_whole
-from assistant.host.index import wheel_sizes
-from assistant.i18n import Message, _
-from assistant.install.installer import Installer
-from assistant.install.packages import Resolution, read_lock
-from assistant.install.temporary import scratch
-from assistant.install.uv import LOCK
-from assistant.install.validate import check_plan
-from assistant.model.errors import WorkFailed
+from assistant.host.index import local_path, wheel_sizes
+from assistant.i18n import Message, Text, _
+from assistant.install.installer import LOCK, Installer
+from assistant.install.work_folder import scratch
+from assistant.model.address import SCHEMES, index_fault
+from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.plan import Plan
-from assistant.model.record import replace
+from assistant.model.record import Record, replace
+from assistant.model.requirement import plain_requirement
+from assistant.privacy import Policy, redact, without_credentials
 
 
 class Unsolved(WorkFailed):
@@ -222,3 +224,87 @@ def _need(text: str) -> Requirement | None:
         return Requirement(text)
     except InvalidRequirement:
         return None
+
+
+class Package(Record, frozen=True):
+    """One package; `size` in bytes, None where no source gives it; `sha256` "" likewise; no password in `url`."""
+
+    name: str
+    version: str
+    url: str
+    size: int | None = None
+    sha256: str = ""
+
+
+class Resolution(Record, frozen=True):
+    """A resolved plan: the lock file's text (PEP 751) and the packages in it."""
+
+    lock: str
+    packages: tuple[Package, ...]
+
+    @property
+    def download(self) -> int:
+        """The sum of the known sizes, in bytes."""
+        return sum(package.size or 0 for package in self.packages)
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """The version of each package."""
+        return {package.name: package.version for package in self.packages}
+
+    def changes(self, installed: Mapping[str, str]) -> list[Package]:
+        """List the packages that are not installed in the resolved version; `installed` maps names to versions."""
+        return [package for package in self.packages if installed.get(package.name) != package.version]
+
+
+# `uv pip compile --format pylock.toml` writes for each package (PEP 751), beside its name and version:
+# wheels = [{ url = "https://…/numpy-2.4.6-cp311-….whl", size = 16000000, hashes = { sha256 = "…" } }]
+def read_lock(text: str) -> Resolution:
+    """Read a `pylock.toml`; the first wheel stands for the package, else its source archive; no password is kept."""
+    text = without_credentials(text)
+    packages = []
+    for one in Pylock.from_dict(tomllib.loads(text)).packages:
+        if file := next(iter(one.wheels or ()), one.sdist):
+            url = file.url or Path(file.path or "").absolute().as_uri()
+            sha256 = file.hashes.get("sha256", "")
+            packages.append(Package(name=one.name, version=str(one.version), url=url, size=file.size, sha256=sha256))
+    return Resolution(lock=text, packages=tuple(packages))
+
+
+def check_plan(plan: Plan) -> None:
+    """Raise `BadInput` for an index or a requirement that is none, wherever a plan holds it."""
+    for url in filter(None, (plan.index_url, *plan.indexes)):
+        check_index_url(url)
+    for line in (*plan.requirements, *plan.constraints, *plan.overrides):
+        check_requirement(line)
+
+
+def check_index_url(text: str) -> str:
+    """Return the address of a package index as it is; raise `BadInput` for anything else, such as a file."""
+    reason = index_fault(text) or _folder_fault(text)
+    if reason:
+        raise BadInput(
+            _(
+                "'{text}' is not the address of a package index: {reason}.",
+                text=redact(ascii(text)[1:-1], Policy.USABLE)[:80],
+                reason=reason,
+            ),
+            hint=_("Example: {value}", value="https://download.pytorch.org/whl/cpu", option="--index-url"),
+        )
+    return text
+
+
+def _folder_fault(address: str) -> Text:
+    folder = local_path(address)  # None for an address on a server
+    return _("it is not a folder") if folder and not folder.is_dir() else ""
+
+
+def check_requirement(text: str) -> str:
+    """Return a requirement (PEP 508) as it is; raise `BadInput` for options, hidden characters and anything else."""
+    need = plain_requirement(text)
+    if need is None or (need.url and not need.url.startswith(SCHEMES)):
+        raise BadInput(
+            _("'{text}' is not a requirement.", text=redact(ascii(text)[1:-1], Policy.USABLE)[:80]),
+            hint=_("Write a name, and a version if you need one, such as torch==2.9.1."),
+        )
+    return text

@@ -1,10 +1,14 @@
-"""Where packages come from, by the settings of pip and uv and by options; and what the user agreed to."""
+"""Where packages come from, by the settings of pip and uv and by options; what the user agreed to, and should know.
+
+`Tools` are what each step of an installation works with.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 from assistant.catalog import load_catalog
@@ -21,12 +25,19 @@ from assistant.host.pip_settings import (
     uv_indexes,
     uv_strategy,
 )
+from assistant.host.process import CancelToken
+from assistant.i18n import Message, _, ngettext
+from assistant.install.inspect_env import Site
+from assistant.install.installer import Installer
+from assistant.install.resolution import Package, Resolution
+from assistant.model.event import Sink
+from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.machine import Machine
 from assistant.model.plan import Plan, Planning
 from assistant.model.record import Record
-from assistant.privacy import without_credentials
+from assistant.privacy import Policy, redact, without_credentials
 
-LOOK_SECONDS = 5.0  # chosen: what a user waits for a plan while an index is down
+LOOK_SECONDS = 5.0  # chosen: the most for a look at all sources, which a user waits for while an index is down
 SIZE_SECONDS = 2.0  # chosen: sizes are nice to have
 # The variables of uv that decide where packages come from (docs.astral.sh/uv/reference/environment).
 UV_NAMES = (
@@ -58,9 +69,8 @@ class Consent(Record, frozen=True):
 class Sources:
     """The package sources of this user; pip is asked for its settings only once.
 
-    `index_url` replaces the index of every plan, `find_links` adds folders of wheels, `offline` stays off the network,
-    `seconds` is the most that a look at all sources may take. `keep` and
-    `locked` are the versions to be kept where they fit, and those that must hold.
+    `index_url` replaces the index of every plan, `find_links` adds folders of wheels, `offline` stays off the network.
+    `keep` and `locked` are the versions to be kept where they fit, and those that must hold.
     """
 
     def __init__(
@@ -70,11 +80,9 @@ class Sources:
         index_url: str = "",
         find_links: Iterable[str] = (),
         offline: bool = False,
-        seconds: float = LOOK_SECONDS,
         consent: Consent | None = None,
     ) -> None:
         self._host = host
-        self._seconds = seconds
         self.index_url = index_url
         self.offline = offline
         self.consent = consent or Consent()
@@ -209,15 +217,15 @@ class Sources:
             python,
             index_urls=filter(self.may_ask, self.indexes(index_url)),
             find_links=filter(self.may_ask, self.settings.find_links) if index_url is None else [],
-            timeout=self._seconds,
+            timeout=LOOK_SECONDS,
             where="official" if index_url and index_url != self.index_url else "configured",
             network=self.settings.network,
         )
 
-    def listing(self, project: str, index_url: str | None = None) -> Found:
-        """List all wheels of a project in one index, or in pip's own indexes (None)."""
-        wanted = filter(self.may_ask, self.indexes(index_url))
-        return list_wheels(project, index_urls=wanted, timeout=self._seconds, network=self.settings.network)
+    def listing(self, project: str) -> Found:
+        """List all wheels of a project in pip's own indexes."""
+        indexes = filter(self.may_ask, self.indexes())
+        return list_wheels(project, index_urls=indexes, timeout=LOOK_SECONDS, network=self.settings.network)
 
     def sizes(self, planning: Planning) -> dict[str, int]:
         """Ask for the sizes of the wheels that were found, in bytes by address."""
@@ -249,3 +257,74 @@ class Sources:
         """Return whether a source may be asked: only folders when offline."""
         on_disk = source.startswith("file:") or ("://" not in source and source != DEFAULT_INDEX)
         return on_disk or not self.offline
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What a step works with: the machine at hand, its package sources, where events go, a request to stop.
+
+    `ask` puts a question to the user and waits for the answer; False where nobody is there to ask.
+    """
+
+    host: Host
+    sources: Sources
+    sink: Sink
+    cancel: CancelToken
+    ask: Callable[[Message], bool] = lambda _question: False
+
+    def installer(self, plan: Plan, site: Site | None) -> Installer:
+        """Return the installer for an environment that stands (`site`), or for a new one with the plan's Python.
+
+        A new one is made with the Python underneath the assistant where that has the plan's version.
+        """
+        facts, sources = self.host.facts("platform"), self.sources
+        base = str(facts["base_executable"])
+        own = base if str(facts.get("python", "")).startswith(f"{plan.python}.") else plan.python
+        return Installer(
+            python=site.python if site else own,
+            environment=sources.environment_for(plan),
+            settings=sources.settings,
+            uv_indexes=sources.uv_indexes,
+            sink=self.sink,
+            cancel=self.cancel,
+        )
+
+
+def index_findings(plan: Plan, resolution: Resolution, sources: Sources) -> tuple[Finding, ...]:
+    """Return what should be known of the indexes of a plan and of the files that are taken from them."""
+    return (*_several(sources.consulted(plan), sources), *without_hash(resolution.packages))
+
+
+def _several(indexes: Sequence[str], sources: Sources) -> tuple[Finding, ...]:
+    """Say which index a package comes from where several are asked: who may publish in one could take any name."""
+    if len(indexes) < 2:  # noqa: PLR2004 - of one index nothing need be said
+        return ()
+    named = ", ".join(redact(url, Policy.USABLE) or "PyPI" for url in indexes)
+    if sources.takes_first_index:
+        text = _(
+            "Several indexes are asked: {indexes}. uv takes each package from the first of them that has its name, so "
+            "that no later one can offer another file under that name.",
+            indexes=named,
+        )
+        return (Finding(key="several-indexes", severity=Severity.INFO, text=text),)
+    text = _(
+        "Several indexes are asked: {indexes}. The best version of all of them is taken, so that whoever may publish "
+        "in one can offer another file under any name.",
+        indexes=named,
+    )
+    fix = Remedy(text=_("Remove the index that you do not trust from pip's and uv's settings."))
+    return (Finding(key="several-indexes", severity=Severity.WARNING, text=text, remedies=(fix,)),)
+
+
+def without_hash(packages: Iterable[Package]) -> tuple[Finding, ...]:
+    """Return a finding for the packages whose index gives no hash: what arrives cannot be compared with anything."""
+    names = [package.name for package in packages if not package.sha256 and "://" in package.url]
+    if not names:
+        return ()
+    text = ngettext(
+        "The index gives no hash for {names}, so its file cannot be verified.",
+        "The index gives no hash for {names}, so their files cannot be verified.",
+        len(names),
+        names=", ".join(names),
+    )
+    return (Finding(key="no-hash", severity=Severity.WARNING, text=text),)

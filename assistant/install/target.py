@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import os
+import zipfile
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
 from assistant.host.base import Host
 from assistant.host.files import may_write, read_plain, write_whole
+from assistant.host.folders import for_everybody, is_redirected, synchronised
 from assistant.i18n import Text, _
+from assistant.install.conflicts import environment_of
 from assistant.install.constraints import CONSTRAINTS, PIP_FILE
 from assistant.install.inspect_env import Site, interpreter, is_environment, look_at
-from assistant.install.journal import entry_of
-from assistant.install.place import check_visible, environments_folder
-from assistant.install.project import environment_of
-from assistant.install.recovery import make_whole
 from assistant.install.swap import check_movable
-from assistant.install.work_folder import refuse_unknown
+from assistant.install.transaction import make_whole
+from assistant.install.work_folder import entry_of, refuse_unknown
 from assistant.model.errors import BadInput, WorkFailed
+from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.plan import DISK_FACTOR, Plan
 from assistant.model.record import Record, from_json, to_json
 from assistant.model.report import Environment
@@ -27,6 +30,12 @@ KERNEL = "kernel"  # in place of a folder: the environment of this Python; a fol
 MARKER = "assistant-environment.json"  # stands in every environment that was made here and finished
 OWN_FILES = (CONSTRAINTS, PIP_FILE, MARKER)  # what an installation adds to the files of packages
 LONGEST_PATH = 240  # chosen: scripts name their Python in their first line, of 256 bytes at most (Linux, binfmts.h)
+# MAX_PATH without its end; the path of a folder has to leave room for a name of 8.3 characters:
+# https://learn.microsoft.com/windows/win32/fileio/maximum-file-path-limitation
+_LONGEST_ON_WINDOWS = 259
+_SHORT_NAME = 12
+LONG_PATHS = r"HKLM\SYSTEM\CurrentControlSet\Control\FileSystem"
+_PACKAGES_ON_WINDOWS = "Lib/site-packages/"  # of a virtual environment on Windows
 
 
 class Marker(Record, frozen=True, kw_only=True):
@@ -230,3 +239,84 @@ def _nearest_parent(target: Path) -> Path:
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     return folder
+
+
+def check_lengths(host: Host, wheels: Iterable[Path], roots: Iterable[Path]) -> None:
+    """Raise `BadInput` where a file of the wheels would have a longer path below a root than this Windows allows."""
+    if not _is_limited(host):
+        return
+    names = [name for wheel in wheels if wheel.suffix == ".whl" for name in _installed_names(wheel)]
+    longest, root = max(names, key=_needed, default=""), max(map(str, roots), key=len)
+    if longest and len(root) + 1 + _needed(longest) > _LONGEST_ON_WINDOWS:
+        raise BadInput(
+            _(
+                "{folder} is too deep: {file} would have a path of {count} characters there, and this Windows allows"
+                " {limit}.",
+                folder=root,
+                file=longest.rpartition("/")[2],
+                count=len(root) + 1 + len(longest),
+                limit=_LONGEST_ON_WINDOWS,
+            ),
+            hint=_(
+                "Choose a folder with a shorter path, such as {example}. Or allow long paths: as an administrator, set"
+                " LongPathsEnabled to 1 in {key}.",
+                example=Path(Path(root).anchor) / "torch",
+                key=LONG_PATHS,
+                option="--target",
+            ),
+        )
+
+
+def _is_limited(host: Host) -> bool:
+    """Return whether this is a Windows that is known not to allow long paths, as none does by itself."""
+    values = host.facts("registry", LONG_PATHS).get("values")
+    return isinstance(values, dict) and values.get("LongPathsEnabled") != 1
+
+
+def _installed_names(wheel: Path) -> Iterator[str]:
+    """Yield where the files of a wheel go in an environment; those of its `.data` folder go by their kind."""
+    with suppress(OSError, zipfile.BadZipFile), zipfile.ZipFile(wheel) as opened:
+        for name in opened.namelist():
+            first, _, rest = name.partition("/")
+            kind, _, inner = rest.partition("/")
+            if not first.endswith(".data"):
+                yield _PACKAGES_ON_WINDOWS + name
+            else:
+                yield _PACKAGES_ON_WINDOWS + inner if kind in {"purelib", "platlib"} else inner
+
+
+def _needed(name: str) -> int:
+    """Return how many characters a name needs below a root, with room for a short name in its folder."""
+    return max(len(name), len(name.rpartition("/")[0]) + _SHORT_NAME)
+
+
+def environments_folder() -> Path:
+    """Return the folder of the environments that the assistant makes."""
+    return for_everybody()
+
+
+def check_visible(target: Path) -> None:
+    """Raise `BadInput` for a new environment where only this Python would see it: Windows redirects what it writes."""
+    if is_redirected(target):
+        raise BadInput(
+            _(
+                "This Python comes from the Microsoft Store: what it writes to {path} goes into a private folder that"
+                " JupyterLab, VS Code and other programs do not find.",
+                path=target,
+            ),
+            hint=_("Choose a folder such as {example}.", example=for_everybody() / target.name, option="--target"),
+        )
+
+
+def place_findings(target: Path) -> tuple[Finding, ...]:
+    """Return what should be known of a target's place."""
+    if not synchronised(target):
+        return ()
+    text = _(
+        "{path} is in OneDrive, which would upload every file of the environment; installers can fail there with error"
+        " 396 (incompatible hardlinks).",
+        path=target,
+    )
+    remedy = Remedy(text=_("Choose a folder outside OneDrive.", option="--target"))
+    # https://github.com/astral-sh/uv/issues/9500, https://github.com/astral-sh/uv/issues/17945
+    return (Finding(key="target-in-onedrive", severity=Severity.WARNING, text=text, remedies=(remedy,)),)

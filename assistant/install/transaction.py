@@ -3,7 +3,8 @@
 Before the first change a journal lies in the user's private state folder; what is to come is made in a work folder, so
 that each change is a rename. A new environment is put in place by one rename, which is the commit; of one that stands,
 the commit is the journal's end, by a rename as well, which needs no room on a full disk. All data is on the disk itself
-before that. Somebody who cancels does not wait for files to be deleted: another process does that.
+before that. Somebody who cancels does not wait for files to be deleted: another process does that. What a killed
+installation left is rolled back later, each target by itself.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
 
@@ -23,23 +25,29 @@ from assistant.host.folders import user_state
 from assistant.host.interrupts import uninterrupted
 from assistant.host.lock import Holder, Lock
 from assistant.host.parallel import Ahead
-from assistant.i18n import _, sentences
-from assistant.install.journal import Entry, Journal, entry_of, notes_folder
+from assistant.i18n import Text, _, sentences
 from assistant.install.kernel import KernelNote, put_kernel_back
 from assistant.install.swap import Change, Identity, identities, put_back, spare, swap
 from assistant.install.work_folder import (
     WORK,
+    Entry,
+    Journal,
     Layout,
     carries,
     delete,
     delete_later,
+    entries,
+    entry_of,
     layout,
     make,
     not_removed,
+    notes_folder,
     refuse_unknown,
+    sweep_scratch,
+    work_folders,
 )
 from assistant.model.errors import AssistantError, Cancelled, WorkFailed
-from assistant.model.record import replace
+from assistant.model.record import Record, replace
 
 
 class Transaction:
@@ -397,3 +405,103 @@ def _gone(target: Path, work: Path) -> WorkFailed:
         ),
         hint=_("Put the original folder back, or run `assistant recover --give-up`, which lists what is left where."),
     )
+
+
+class Outcome(StrEnum):
+    """Outcome for one target."""
+
+    TAKEN_BACK = "taken-back"
+    STANDS = "stands"  # it had been committed; only the work folder was left to delete
+    REMOVED = "removed"  # the environment was being removed
+    FAILED = "failed"  # `error` says why; nothing was removed
+
+
+class Recovered(Record, frozen=True):
+    """One target; `kept` are the folders into which files were moved that the assistant did not make."""
+
+    target: str
+    outcome: Outcome
+    kept: tuple[str, ...] = ()
+    error: Text = ""
+    hint: Text = ""
+
+
+def recover(only: Path | None = None) -> tuple[Recovered, ...]:
+    """Roll back what killed installations left, in one target or in all; harmless when repeated."""
+    with suppress(OSError):
+        private_folder(user_state())
+    sweep_scratch()
+    found = [entry_of(only)] if only else list(entries())
+    return tuple(outcome for entry in found if (outcome := _recovered(entry, only)))
+
+
+def make_whole(target: Path) -> None:
+    """Roll back what a killed installation left in a target, before anything is judged by what stands there.
+
+    `target` is a folder, or the Python of an environment. Raises `WorkFailed` or `BadInput` where somebody is
+    installing there right now, or it cannot be rolled back.
+    """
+    above = target.parents[:2] if target.name.startswith("python") else ()
+    for place in (target, *above):
+        if os.path.lexists(entry_of(place).journal):
+            try:
+                _settled(entry_of(place), place)
+            except OSError as error:
+                raise not_removed(place, error) from error
+
+
+def _recovered(entry: Entry, only: Path | None) -> Recovered | None:
+    """Roll back or finish one target, and say how that ended; None where there was nothing to do."""
+    target = str(only or (*entry.places(), entry.journal)[0])
+    try:
+        return _settled(entry, only)
+    except AssistantError as error:
+        return Recovered(target=target, outcome=Outcome.FAILED, error=error.message, hint=error.hint)
+    except OSError as error:
+        return Recovered(target=target, outcome=Outcome.FAILED, error=f"{target}: {error.strerror or error}.")
+
+
+def _settled(entry: Entry, only: Path | None) -> Recovered | None:
+    """Roll back or finish one target under its lock; None where there was nothing to do. Raises where it cannot."""
+    lock = Lock(entry.lock)
+    try:
+        holder = lock.take() if entry.known else None
+        if holder:
+            raise busy(only or Path(str((*entry.places(), entry.journal)[0])), holder)
+        journal = entry.read()
+        if journal is None:
+            entry.forget()
+            if only:
+                refuse_unknown(only)
+            return None
+        stands, kept = settle_journal(entry, journal)
+        outcome = Outcome.STANDS if stands else Outcome.TAKEN_BACK
+        outcome = Outcome.REMOVED if journal.kind == "removed" else outcome
+        return Recovered(target=journal.target, outcome=outcome, kept=tuple(map(str, kept)))
+    finally:
+        lock.release()
+
+
+def give_up(only: Path | None = None) -> dict[str, tuple[str, ...]]:
+    """Forget what cannot be rolled back; return, by target, the work folders that stay with whatever they hold."""
+    left: dict[str, tuple[str, ...]] = {}
+    for one in recover(only):
+        if one.outcome is not Outcome.FAILED:
+            continue
+        for entry in [entry_of(only)] if only else list(entries()):
+            places = entry.places()
+            if one.target in {str(only), *places, str(entry.journal)}:
+                _forget(entry)
+                stays = [*places[1:], *(map(str, work_folders(Path(one.target))) if places or only else ())]
+                left[one.target] = tuple(path for path in dict.fromkeys(stays) if os.path.lexists(path))
+    return left
+
+
+def _forget(entry: Entry) -> None:
+    """Delete the files about a target; a folder that stands in place of one is moved aside: it may be anybody's."""
+    for path in (entry.journal, entry.manifest, entry.where, entry.lock):
+        with suppress(OSError):
+            if path.is_dir() and not path.is_symlink():
+                patiently(partial(path.rename, path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.set-aside")))
+            else:
+                discard(path)

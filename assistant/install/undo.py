@@ -22,11 +22,10 @@ from assistant.host.folders import user_state
 from assistant.host.process import CancelToken
 from assistant.i18n import Text, _
 from assistant.install.inspect_env import look_at, python_of
-from assistant.install.journal import entry_of
 from assistant.install.swap import CACHE, INSTALLERS_LOCK, Identity, change_for, check_movable, identities, is_below
 from assistant.install.target import OWN_FILES
 from assistant.install.transaction import Transaction, transaction
-from assistant.install.work_folder import carries, delete, make
+from assistant.install.work_folder import carries, delete, entry_of, make
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.record import Record, from_json, to_json
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from assistant.plan.availability import Lookup, PlanInputs, brings_cuda, settle, with_sizes
-from assistant.plan.companions import companions_to_find, with_companions
-from assistant.plan.explain import explain, nothing_fits
+from assistant.plan.availability import (
+    Lookup,
+    PlanInputs,
+    brings_cuda,
+    companions_to_find,
+    settle,
+    with_companions,
+    with_sizes,
+)
 from assistant.plan.gpus import card_name
-from assistant.plan.kinds import kind_of
 from assistant.plan.ladder import Band, Ladder, bands, for_other_cuda, ladder, pairs, question, requested, satisfied
-from assistant.plan.memory import Estimate, Verdict, estimate, judge, largest_card
-from assistant.plan.model_config import Shape, read_shape
-from assistant.plan.nightly import NIGHTLY
-from assistant.plan.pythons import other_pythons, with_python_reason
+from assistant.plan.memory import Estimate, Shape, Verdict, estimate, judge, largest_card, read_shape
+from assistant.plan.planner import NIGHTLY, explain, kind_of, nothing_fits, other_pythons, with_python_reason
 from assistant.plan.recipes import make_plans, memory_warning, with_recipe
-from assistant.plan.surroundings import wheel_pages, without_overwritten
+from assistant.plan.requirements import wheel_pages, without_overwritten
 from assistant.plan.target import USUAL_PYTHON
 
 __all__ = [

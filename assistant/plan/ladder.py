@@ -26,10 +26,10 @@ from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Plan, Planning, Request
 from assistant.model.record import replace
 from assistant.model.requirement import name_of, requirement
-from assistant.plan.amd_index import targets_of, with_device_code
 from assistant.plan.availability import PlanInputs
 from assistant.plan.pins import companion, needed, read_pins
 from assistant.plan.recipes import make_plans
+from assistant.plan.rocm import targets_of, with_device_code
 from assistant.plan.target import Target, target_of
 
 _TRUST = {Backend.DIRECTML: 1, Backend.CPU: 2}  # sorted after all other backends

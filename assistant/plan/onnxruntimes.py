@@ -61,7 +61,9 @@ def _ways(candidate: Candidate, context: Context, asked: Collection[str]) -> Ite
     if candidate.backend is Backend.CUDA:
         yield (context.published("onnxruntime-gpu", int(candidate.variant[2:4])),)
     elif candidate.backend is Backend.XPU:
-        yield context.published(_PLAIN), _plugin_here("onnxruntime-ep-openvino", context)
+        plugin = runtime_plugins()["onnxruntime-ep-openvino"]
+        here = has_wheel(plugin, context.target.platform, context.target.python)
+        yield context.published(_PLAIN), plugin.package if here else None
         yield (context.published("onnxruntime-openvino"),)
     elif context.target.os == "windows" and candidate.backend in (Backend.ROCM, Backend.DIRECTML):
         yield from ((_build_here(name, context),) for name in _FOR_WINDOWS)
@@ -74,10 +76,6 @@ def _ways(candidate: Candidate, context: Context, asked: Collection[str]) -> Ite
 def _build_here(name: str, context: Context) -> str | None:
     row, build = runtime_builds()[name], context.target.windows_build
     return context.published(name) if build is None or build >= row.windows_build else None
-
-
-def _plugin_here(name: str, context: Context) -> str | None:
-    return name if has_wheel(runtime_plugins()[name], context.target.platform, context.target.python) else None
 
 
 def about_onnxruntime(candidate: Candidate, context: Context, lines: Iterable[str]) -> list[Message]:

@@ -1,40 +1,48 @@
-"""The planner: makes a plan of every candidate, best first, and adds what another Python would open."""
+"""The planner: makes a plan of every candidate, best first, adds what another Python would open, and explains it."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable, Iterator
+from typing import TypeVar
 
-from assistant.catalog import Catalog, number
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+from assistant.catalog import AMD_INDEX, Catalog, carried_by_torch_index, number
 from assistant.catalog.recipes import bundle_of
-from assistant.model.errors import NothingFits
+from assistant.i18n import Message, _, sentences
+from assistant.model.errors import BadInput, NothingFits
 from assistant.model.machine import Machine
-from assistant.model.plan import Backend, Plan, Planning, Request
+from assistant.model.plan import Backend, Plan, Planning, Rejection, Request
 from assistant.model.record import replace
-from assistant.plan.assemble import plan_of
-from assistant.plan.candidates import Candidate, Context, reject
+from assistant.plan.candidates import Candidate, Context, passed_over, reject
 from assistant.plan.gpus import cards_of, driver_of
-from assistant.plan.nightly import with_nightly
-from assistant.plan.offers import candidates_here, reject_asked
-from assistant.plan.order import in_order, why_first
+from assistant.plan.onnxruntimes import about_onnxruntime
+from assistant.plan.order import candidates_here, in_order, reject_asked, why_first
 from assistant.plan.pins import read_pins
-from assistant.plan.pythons import allowed, other_pythons, outside_project, with_python_reason
-from assistant.plan.requirements import with_asked
-from assistant.plan.target import USUAL_PYTHON, Refusal, python_tag, target_of
+from assistant.plan.requirements import bundle_requirements, download_mb, package_warnings, requirements, with_asked
+from assistant.plan.target import USUAL_PYTHON, Refusal, Target, python_tag, target_of
+from assistant.views import plan_title, rejected_name
 
+NIGHTLY = "nightly/"
 _ANYTHING = Request()
+_WHATEVER_PYTHON = {"libc-musl", "python-32bit", "pins-exclude-release", "python-not-cpython"}
+_PARTS = 2  # the dots of "3.12.4", which names its patch release
+_LAST_PATCH = 99  # chosen: above any patch release, of which uv fetches the newest
+M = TypeVar("M", bound=Machine)
 
 
 def make_plans(machine: Machine, catalog: Catalog, request: Request = _ANYTHING) -> Planning:
-    """Return what to install on a machine: plans best first with the CPU last, and why not the other_backends.
+    """Return what to install on a machine: plans best first with the CPU last, and why not the others.
 
     The first plan uses the machine's own Python; plans with another `python` follow where that opens more. `choice` is
     None when nothing fits, with the reason in `rejected`. Raises `BadInput` for a pin or version that cannot be read,
     and for a bundle that does not exist.
     """
     own = request.python or machine.python
-    if own and not allowed(own, request.pythons):
+    if own and not _allowed(own, request.pythons):
         if request.python:
-            return Planning(rejected=(outside_project(own, request),))
+            return Planning(rejected=(_outside_project(own, request),))
         planning = Planning()
     else:
         planning = _planned(machine, catalog, request)
@@ -57,7 +65,7 @@ def _planned(machine: Machine, catalog: Catalog, request: Request) -> Planning:
         candidates, rejected = candidates_here(context)
         if not candidates:
             return Planning(rejected=(*rejected, *reject_asked(rejected, context)))
-        own = [plan_of(found, context, rejected if found is candidates[0] else ()) for found in candidates]
+        own = [_plan_of(found, context, rejected if found is candidates[0] else ()) for found in candidates]
         own[0] = replace(own[0], reasons=(*own[0].reasons, *why_first(candidates, context)))
         if catalog.remark:
             own[0] = replace(own[0], warnings=(*own[0].warnings, catalog.remark))
@@ -72,11 +80,8 @@ def _planned(machine: Machine, catalog: Catalog, request: Request) -> Planning:
 
 def _on_torch(request: Request) -> list[str]:
     """Return the constraints and overrides that bound torch itself: a plan always has it."""
-    return [line for line in (*request.constraints, *request.overrides) if _names_torch(line)]
-
-
-def _names_torch(line: str) -> bool:
-    return re.match(r"\s*torch(?![\w.-])", line, re.IGNORECASE) is not None
+    torch = re.compile(r"\s*torch(?![\w.-])", re.IGNORECASE)
+    return [line for line in (*request.constraints, *request.overrides) if torch.match(line)]
 
 
 def _python_may_help(planning: Planning, request: Request) -> bool:
@@ -86,9 +91,6 @@ def _python_may_help(planning: Planning, request: Request) -> bool:
     """
     wishes = bool(request.pins or request.constraints or request.overrides or request.pythons)
     return wishes and all(rejection.key not in _WHATEVER_PYTHON for rejection in planning.rejected)
-
-
-_WHATEVER_PYTHON = {"libc-musl", "python-32bit", "pins-exclude-release", "python-not-cpython"}
 
 
 def _with_another_python(planning: Planning, machine: Machine, catalog: Catalog, request: Request) -> Planning:
@@ -102,7 +104,7 @@ def _with_another_python(planning: Planning, machine: Machine, catalog: Catalog,
         planning = planning if planning.rejected else found
     if planning.rejected:
         return planning
-    return Planning(rejected=(outside_project(own, request),))
+    return Planning(rejected=(_outside_project(own, request),))
 
 
 def _elsewhere(own: Candidate, context: Context) -> tuple[Plan, ...]:
@@ -114,7 +116,7 @@ def _elsewhere(own: Candidate, context: Context) -> tuple[Plan, ...]:
     found, rejected = candidates_here(other)
     if not found or not _better(found[0], own, context):
         return ()
-    plans = [plan_of(candidate, other, rejected if candidate is found[0] else ()) for candidate in found]
+    plans = [_plan_of(candidate, other, rejected if candidate is found[0] else ()) for candidate in found]
     return (plans[0], plans[-1]) if len(plans) > 1 else tuple(plans)
 
 
@@ -124,3 +126,204 @@ def _better(other: Candidate, own: Candidate, context: Context) -> bool:
     if own.wheel and other.wheel and own.wheel.confirmed is not other.wheel.confirmed:
         return other.wheel.confirmed
     return number(other.version) > number(own.version)
+
+
+def _plan_of(candidate: Candidate, context: Context, rejected: Collection[Rejection]) -> Plan:
+    """Return the plan of a candidate; `rejected` is said beside a plan for the CPU and in place of a newer torch."""
+    bundle = bundle_requirements(candidate, context)
+    said = any(rejection.backend is candidate.backend for rejection in rejected)
+    newer = None if said else passed_over(candidate, context)
+    warnings = [*candidate.warnings, *context.target.warnings, *bundle.warnings]
+    warnings += package_warnings(candidate, context)
+    if candidate.backend is Backend.CPU:
+        warnings += _why_no_gpu(context, rejected)
+    lines = requirements(candidate, context, bundle)
+    warnings += about_onnxruntime(candidate, context, lines)
+    # In WSL, PyPI's torch would draw in CUDA, which DirectML has no use for.
+    bare = candidate.backend is Backend.DIRECTML and context.target.os == "linux"
+    return Plan(
+        backend=candidate.backend,
+        variant=candidate.variant,
+        torch=candidate.version,
+        python=context.target.python,
+        index_url=candidate.index_url or context.catalog.index_url("cpu" if bare else candidate.variant),
+        requirements=lines,
+        env=candidate.env,
+        download_mb=download_mb(candidate, context),
+        reasons=(*candidate.reasons, newer) if newer else candidate.reasons,
+        warnings=tuple(warnings),
+    )
+
+
+def _why_no_gpu(context: Context, rejected: Iterable[Rejection]) -> Iterator[Message]:
+    """Explain beside a CPU plan why it is not for the GPU."""
+    for rejection in rejected:
+        yield sentences((rejection.why, rejection.would_help))
+    if not context.cards and context.driver.text and not context.driver.obstacle:
+        if context.machine.container:
+            yield _("The NVIDIA driver is available but no GPU is: start the container with --gpus all.")
+        else:
+            yield _("The NVIDIA driver is installed, but no GPU was found.")
+
+
+def _allowed(python: str, pythons: str) -> bool:
+    """Return whether a specifier such as ">=3.10,<3.13" allows some release of a Python; "" allows all.
+
+    Raises `BadInput` for a specifier that is none.
+    """
+    try:
+        specifier = SpecifierSet(pythons)
+    except InvalidSpecifier as error:
+        raise BadInput(
+            _('"{pythons}" is not a range of Python versions.', pythons=pythons),
+            hint=_("Write it like >=3.10,<3.13."),
+        ) from error
+    if not pythons:
+        return True
+    numbers = number(python_tag(python)[0] if python.count(".") < _PARTS else python)
+    patches = numbers[2:3] or (0, _LAST_PATCH)
+    return any(specifier.contains(f"{numbers[0]}.{numbers[1]}.{patch}", prereleases=True) for patch in patches)
+
+
+def other_pythons(machine: Machine, request: Request, catalog: Catalog) -> Iterator[str]:
+    """Yield the Pythons to try in place of the one that a request leads to: the usual one, then the nearest to it.
+
+    Of two that are as near the older goes first, as packages follow a new Python late.
+
+    None where the request names its Python: that is the user's word, or the environment's.
+    """
+    if request.python:
+        return
+    anywhere = target_of(replace(machine, python=None, python_implementation=None), request, catalog)
+    if not isinstance(anywhere, Target):
+        return
+    own = python_tag(machine.python or USUAL_PYTHON)[0]
+    usual = number(USUAL_PYTHON)[1]
+    tags = sorted(
+        (tag for tag in catalog.pythons(anywhere.platform) if tag.isdigit()),
+        key=lambda tag: (abs(int(tag[1:]) - usual), int(tag[1:])),
+    )
+    for python in (f"{tag[0]}.{tag[1:]}" for tag in tags):
+        if python != own and _allowed(python, request.pythons):
+            yield python
+
+
+def _outside_project(python: str, request: Request) -> Rejection:
+    """Reject a Python that what is asked for does not allow; one that nobody chose has no allowed one beside it."""
+    why = _("What you ask for needs Python {pythons}, and PyTorch has no build for that on this machine.")
+    if request.python:
+        why = _("What you ask for needs Python {pythons}, not {python}.")
+    hint = _("Choose no Python version, or one that fits.", option="--python") if request.python else ""
+    reason = why.format(pythons=request.pythons, python=python)
+    return reject(request.backend or Backend.CPU, "python-outside-project", reason, hint)
+
+
+def with_python_reason(planning: Planning, own: str, request: Request) -> Planning:
+    """Say in each plan why it has another Python than the machine's own."""
+    outside = not _allowed(own, request.pythons)
+
+    def with_reason(plan: Plan) -> Plan:
+        if outside:
+            text = _("What you ask for needs Python {pythons}, so the plan takes Python {python} instead of {own}.")
+        else:
+            text = _("What you ask for cannot all be installed for Python {own}; for Python {python} it can.")
+        reason = text.format(pythons=request.pythons, python=plan.python, own=own)
+        return replace(plan, reasons=(reason, *plan.reasons))
+
+    plans = tuple(map(with_reason, planning.plans))
+    return replace(planning, plans=plans, choice=plans[0] if plans else None)
+
+
+def with_nightly(planning: Planning, request: Request, catalog: Catalog) -> Planning:
+    """Put the nightly build of the best plan before the stable plans, or say why there is none.
+
+    Raises `BadInput` where the pins restrict torch itself: a nightly has no version that could be pinned.
+    """
+    if any(carried_by_torch_index(_name(pin)) for pin in request.pins):
+        message = _("A pin on torch and nightly builds contradict each other.")
+        raise BadInput(message, hint=_("Leave one of the two out."))
+    plan = planning.choice
+    if plan is None or plan.variant.startswith(NIGHTLY):
+        return planning
+    if why := _why_no_nightly(plan, catalog):
+        help_ = _("Use the release: it works on this machine.")
+        return replace(
+            planning,
+            rejected=(reject(plan.backend, "no-nightly", why, help_, NIGHTLY + plan.variant), *planning.rejected),
+        )
+    # Nightly builds for macOS, MPS included, lie in the CPU's index: https://pytorch.org/get-started/locally/
+    variant = NIGHTLY + ("cpu" if plan.variant == "pypi" else plan.variant)
+    major, minor = number(plan.torch)[:2]
+    version = f"{major}.{minor + 1}.0.dev0"
+    lines = tuple(line for line in plan.requirements if not carried_by_torch_index(_name(line)))
+    family = tuple(
+        _name(line) for line in plan.requirements if carried_by_torch_index(_name(line)) and _name(line) != "torch"
+    )
+    reason = _("You asked for a nightly build: it continues from torch {version}.", version=plan.torch)
+    warnings = [_("A nightly build is made each night and barely tested; use it only for what no release has.")]
+    if family:  # each of them is built for the torch of its own night
+        text = _("Without {packages}: their nightly builds fit only the torch of the same night.")
+        warnings.append(text.format(packages=", ".join(family)))
+    nightly = replace(
+        plan,
+        variant=variant,
+        torch=version,
+        index_url=catalog.index_url(variant),
+        requirements=(f"torch>={version}", *lines),
+        reasons=(reason, *plan.reasons),
+        warnings=(*warnings, *plan.warnings),
+    )
+    return replace(planning, choice=nightly, plans=(nightly, *planning.plans))
+
+
+def _why_no_nightly(plan: Plan, catalog: Catalog) -> Message | None:
+    if plan.variant == AMD_INDEX or plan.backend is Backend.DIRECTML:
+        return _("Its packages are not built each night.")
+    if plan.torch != catalog.newest_torch:
+        why = _("This machine needs torch {version}; nightly builds continue only torch {newest}.")
+        return why.format(version=plan.torch, newest=catalog.newest_torch)
+    return None
+
+
+def _name(requirement: str) -> str:
+    """Return the package that a requirement names, in lower case."""
+    found = re.match(r"[A-Za-z0-9._-]+", requirement)
+    return found[0].lower() if found else ""
+
+
+def explain(planning: Planning, machine: Machine) -> list[Message]:
+    """Return the lines of an explanation: which GPUs were seen, what was chosen and why, and why not the rest."""
+    return list(_lines(planning, machine))
+
+
+def _lines(planning: Planning, machine: Machine) -> Iterator[Message]:
+    for card in cards_of(machine):
+        code = card.gfx or ".".join(map(str, card.capability)) or _("unknown code target")
+        yield _("Seen: {name} ({code}).", name=card.name, code=code)
+    if not machine.gpus:
+        yield _("Seen: no GPU.")
+    for place, plan in enumerate(planning.plans):
+        yield (_("Chosen: {plan}.") if place == 0 else _("Also possible: {plan}.")).format(plan=plan_title(plan))
+        yield from (Message("  + {reason}").format(reason=reason) for reason in plan.reasons)
+        yield from (Message("  ! {warning}").format(warning=warning) for warning in plan.warnings)
+    for rejection in planning.rejected:
+        yield _("Not {name}: {why}", name=rejected_name(rejection), why=rejection.why)
+        if rejection.would_help:
+            yield Message("  > {help}").format(help=rejection.would_help)
+
+
+def nothing_fits(planning: Planning) -> NothingFits:
+    """Return the error for a planning without a choice: its first reason, and what would help."""
+    first = next(iter(planning.rejected), None)
+    if first is None:
+        text = _("No PyTorch wheel fits this machine.")
+        return NothingFits(text, hint=_("Describe it with `assistant plan --machine`."))
+    return NothingFits(first.why, hint=first.would_help)
+
+
+def kind_of(machine: M) -> M:
+    """Return a machine without the facts that no plan rests on: machines that differ in these alone are of one kind.
+
+    Of a hundred PCs that were bought together one has to be planned. A test holds the planner to it.
+    """
+    return replace(machine, memory_gb=None, disk_free_gb=None, packages={}, evidence=())

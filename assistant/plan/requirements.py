@@ -1,30 +1,41 @@
-"""From an option to the lines that an installer takes: torch, its family, numpy, onnx and one onnxruntime."""
+"""From a candidate to the lines that an installer takes: torch, its family, a bundle, and what packages need beside."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from assistant.catalog import Catalog, number
-from assistant.catalog.recipes import bundle_of
-from assistant.i18n import _
+from assistant.catalog import AMD_INDEX, AMD_NIGHTLY, Catalog, number
+from assistant.catalog.bundles import BundlePackage, load_bundles
+from assistant.catalog.companions import bounds_beside, wheel_sources
+from assistant.catalog.needs import beside, clashes, needs
+from assistant.catalog.recipes import Recipe, bundle_of
+from assistant.catalog.rows import FAMILY
+from assistant.i18n import Message, _, sentences
 from assistant.model.errors import NothingFits
+from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Plan, Request
 from assistant.model.record import replace
 from assistant.model.requirement import name_of
-from assistant.plan.amd_index import family_line, with_device_code
-from assistant.plan.bundles import Beside, built_companion, bundle_mb
 from assistant.plan.candidates import Candidate, Context
 from assistant.plan.onnxruntimes import onnxruntimes
-from assistant.plan.pins import Pins, companion
-from assistant.plan.surroundings import added
+from assistant.plan.pins import Pins, companion, companions
+from assistant.plan.rocm import family_line, with_device_code
+from assistant.plan.target import Target, target_of
 
 # Built against NumPy 1: torch up to this minor (NumPy 2 is supported from 2.3 on:
 # https://github.com/pytorch/pytorch/issues/132179), and the onnxruntime-gpu releases for CUDA 11.
 _NUMPY_1 = (2, 2)
 _EXTRAS_MB = 80  # numpy, onnx, onnxruntime, sympy and networkx together; an estimate
+# Indexes that are not the catalogue's builds of a release: what they hold beside torch, their own tables say.
+_ELSEWHERE = {AMD_INDEX, AMD_NIGHTLY, "directml", "pypi"}
+_NEEDED_BY_TORCH = "msvc-runtime"  # what torch needs as well is the doctor's to look for
 
 
-def requirements(candidate: Candidate, context: Context, bundle: Beside) -> tuple[str, ...]:
+def requirements(candidate: Candidate, context: Context, bundle: BundleRequirements) -> tuple[str, ...]:
     """List PEP 508 lines, those of a bundle included; the user's own pins stand in for ours of the same package.
 
     Raises `NothingFits` where a pinned companion has no release for the candidate's torch.
@@ -37,20 +48,20 @@ def requirements(candidate: Candidate, context: Context, bundle: Beside) -> tupl
             raise NothingFits(_("{pin} has no release for torch {torch}.", pin=pin, torch=candidate.version))
         lines.append(f"{canonicalize_name(pin.name)}=={version}")
     old = number(candidate.version)[:2] <= _NUMPY_1 or candidate.variant.startswith("cu11")
-    beside = [
+    libraries = [
         context.published("numpy") and ("numpy<2" if old else "numpy"),
         context.published("onnx"),
         *onnxruntimes(candidate, context),
     ]
     if bundle.alone:
-        del beside[1:]
-    lines = list(dict.fromkeys((*lines, *candidate.also, *bundle.family, *filter(None, beside), *bundle.others)))
+        del libraries[1:]
+    lines = list(dict.fromkeys((*lines, *candidate.also, *bundle.family, *filter(None, libraries), *bundle.others)))
     lines = [with_device_code(family_line(line, candidate.variant), candidate.targets) for line in lines]
     if not context.pins.others:
         return tuple(lines)
     own = {canonicalize_name(pin.name) for pin in context.pins.others}
     kept = [line for line in lines if name_of(line) not in own]
-    return tuple(dict.fromkeys((*kept, *map(str, context.pins.others), *added(candidate, context))))
+    return tuple(dict.fromkeys((*kept, *map(str, context.pins.others), *_needed_beside(candidate, context))))
 
 
 def with_asked(plan: Plan, pins: Pins, request: Request) -> Plan:
@@ -110,3 +121,119 @@ def beside_mb(backend: Backend, variant: str, os: str, catalog: Catalog) -> int 
 def _listed_mb(variant: str, os: str, catalog: Catalog) -> int | None:
     rows = catalog.torch.downloads.rows
     return next((row.mb for row in rows if variant.startswith(row.variant) and row.platform == os), None)
+
+
+class BundleRequirements(NamedTuple):
+    """Requirements of a bundle: torch's `family`, from torch's own index, and `others`; `warnings` name what lacks.
+
+    A bundle that stands `alone` brings its own ONNX and ONNX Runtime, or has no use for any: ours could only be in
+    the way of what it pins.
+    """
+
+    family: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+    warnings: tuple[Message, ...] = ()
+    alone: bool = False
+
+
+def bundle_requirements(candidate: Candidate, context: Context) -> BundleRequirements:
+    """Choose the packages of the bundle that was asked for; what no index holds for this machine is left out."""
+    bundle = bundle_of(context.bundle)
+    if isinstance(bundle, Recipe):  # its requirements are among the pins
+        return BundleRequirements(others=bundle.also.get(candidate.backend, ()), alone=True)
+    pinned = {pin.name.lower() for pin in (*context.pins.family, *context.pins.others)}
+    found = {name: _line(name, candidate, context) for name in bundle.requirements if name not in pinned}
+    text = _(
+        "“{bundle}” comes without {packages}: no build is known for torch {torch} and Python {python} on this system."
+    )
+    lacking = ", ".join(name for name, line in found.items() if not line)
+    values = {"bundle": bundle.name, "torch": candidate.version, "python": context.target.python}
+    return BundleRequirements(
+        family=tuple(line for name, line in found.items() if line and name in FAMILY),
+        others=tuple(line for name, line in found.items() if line and name not in FAMILY),
+        warnings=(text.format(packages=lacking, **values),) if lacking else (),
+    )
+
+
+def bundle_mb(key: str) -> int | None:
+    """Estimate what a bundle adds to a download, in MB; None where no figure is known."""
+    return bundle_of(key).mb
+
+
+def _line(name: str, candidate: Candidate, context: Context) -> str:
+    if name in FAMILY:
+        return _family_line(name, candidate, context)
+    row = next((row for row in load_bundles().packages.rows if row.package == name), None)
+    return _package_line(row, candidate, context) if row else name
+
+
+def _package_line(row: BundlePackage, candidate: Candidate, context: Context) -> str:
+    """Return the requirement of a package, "" where it has no wheel; free-threaded Pythons are tried all the same."""
+    tag = context.target.tag
+    known = row.pythons.get(context.target.platform, row.pythons["any"])
+    if tag and tag.isdigit() and tag not in known:
+        return ""
+    return f"{row.package}{bounds_beside(row.package, candidate.version)}"
+
+
+def _family_line(name: str, candidate: Candidate, context: Context) -> str:
+    """Pin torchvision or torchaudio to the release that goes with torch, where its build has a wheel."""
+    version = built_companion(Requirement(name), candidate, context)
+    return f"{name}=={version}" if version else ""
+
+
+def built_companion(pin: Requirement, candidate: Candidate, context: Context) -> str:
+    """Return the newest torchvision or torchaudio for a torch that satisfies a pin and has its build; "" for none."""
+    release = context.catalog.release(candidate.version)
+    fitting = companions(pin, release) if release else []
+    name, target = canonicalize_name(pin.name), context.target
+    build = (candidate.variant, target.platform, target.tag)
+    own_index = candidate.variant in _ELSEWHERE - {"pypi"}  # which is not torch's, and has what it has
+    return next(
+        (one for one in fitting if own_index or context.catalog.has_companion(name, one, candidate.version, build)), ""
+    )
+
+
+def _needed_beside(candidate: Candidate, context: Context) -> tuple[str, ...]:
+    """Return requirement lines that the asked-for packages need to compute on a candidate's torch."""
+    target = context.target
+    return beside(context.pins.others, candidate.version, candidate.variant, target.platform).requires
+
+
+def package_warnings(candidate: Candidate, context: Context) -> list[Message]:
+    """Say what else the asked-for packages need: of the loader, of their CUDA, of the system."""
+    target, asked = context.target, context.pins.others
+    wanted = (need for pin in asked for need in needs(pin.name, target.os, candidate.backend))
+    system = [sentences((need.text, need.help)) for need in wanted if need.key != _NEEDED_BY_TORCH]
+    return [*beside(asked, candidate.version, candidate.variant, target.platform).warnings, *dict.fromkeys(system)]
+
+
+def wheel_pages(name: str, plan: Plan, machine: Machine, catalog: Catalog) -> list[Message]:
+    """Say where wheels of a package lie for a plan's torch, beside PyPI and torch's indexes."""
+    target = target_of(machine, Request(python=plan.python), catalog)
+    need = next((Requirement(line) for line in plan.requirements if name_of(line) == name), None)
+    if not isinstance(target, Target) or need is None:
+        return []
+    found = []
+    for one in wheel_sources(need, plan.torch, plan.variant, target.platform):
+        text = _("Others have wheels for torch {torch} at {url}: use them only if you trust them.")
+        if one.by == "its makers":
+            text = _("Its makers have wheels for torch {torch} at {url}.")
+        option = {"option": f"--find-links {one.url}"} if one.find == "links" else {}
+        found.append(text.format(torch=plan.torch, url=one.url, **option))
+    return found
+
+
+def without_overwritten(
+    lines: Iterable[str], versions: Mapping[str, str], asked: Collection[str]
+) -> tuple[tuple[str, ...], list[Message]]:
+    """Leave out what nobody asked for and another package of the solved set overwrites; say what clashes all the same.
+
+    faster-whisper brings plain onnxruntime, for example, into whose folder a plan's onnxruntime-gpu would write.
+    """
+    kept = list(lines)
+    ours = {name_of(line) for line in kept}.difference(asked)
+    left_out = {name for clash in clashes(versions) for name in clash.names if name in ours}
+    there = {name: version for name, version in versions.items() if name not in left_out}
+    rest = tuple(line for line in kept if name_of(line) not in left_out)
+    return rest, [clash.text for clash in clashes(there)]

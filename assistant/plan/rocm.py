@@ -1,16 +1,27 @@
-"""AMD: the Linux builds of pytorch.org, AMD's own indexes on Linux and Windows, and the override as a bridge."""
+"""AMD: the Linux builds of pytorch.org, AMD's own indexes on Linux and Windows, and the override as a bridge.
+
+AMD's own indexes hold releases with the code of each card as an extra, and nightly builds.
+"""
 
 from __future__ import annotations
 
-from assistant.catalog import AMD_NIGHTLY, TorchWheel, python_range
-from assistant.i18n import Message, _, sentences
+from collections.abc import Iterable
+
+from packaging.requirements import Requirement
+
+from assistant.catalog import AMD_INDEX, AMD_NIGHTLY, TorchWheel, number, python_range
+from assistant.catalog.companions import takes_device_extra
+from assistant.catalog.rows import FAMILY, AmdRelease
+from assistant.i18n import Message, Text, _, sentences
 from assistant.model.machine import Vendor
 from assistant.model.plan import Backend, Rejection
-from assistant.plan import amd_index
+from assistant.model.requirement import name_of
 from assistant.plan.candidates import Candidate, Context, Offers, reject, reject_hidden, reject_pins, reject_system
 from assistant.plan.gpus import Card
 
 OVERRIDE = "HSA_OVERRIDE_GFX_VERSION"
+# AMD's own indexes hold wheels for these platforms alone: AMD's release notes (ROCm/TheRock, RELEASES.md).
+_AMD_PLATFORMS = {"linux_x86_64", "windows_amd64"}
 
 
 def offers(context: Context) -> Offers:
@@ -31,17 +42,19 @@ def offers(context: Context) -> Offers:
 def _served_somewhere(card: Card, context: Context) -> bool:
     """Return whether some build for this operating system holds code for a card."""
     on_linux = context.target.os == "linux" and any(card.gfx in row.gfx for row in context.catalog.rocm.code.rows)
-    return on_linux or amd_index.serves(card, context)
+    return on_linux or _in_amd_index(card, context)
 
 
 def _candidates(context: Context, cards: list[Card]) -> list[Candidate]:
     """List the builds in order of trust; one that serves every card goes before any that does not."""
     if not cards:
         return []
-    native, bridge, own = _native(context, cards), _bridge(context, cards), amd_index.newest(context, cards)
+    native, bridge = _native(context, cards), _bridge(context, cards)
+    own = _from_amd_index(AMD_INDEX, context._replace(nightly=False), cards)
     found = [native, own] if native and native.covers == len(cards) else [bridge, own, native]
     if context.nightly and not (native and native.version == context.catalog.newest_torch):
-        found.insert(0, amd_index.nightly(context, cards))  # what else is built each night continues the newest torch
+        # What else is built each night continues the newest torch.
+        found.insert(0, _from_amd_index(AMD_NIGHTLY, context, cards))
     return sorted(filter(None, found), key=lambda candidate: -candidate.covers)
 
 
@@ -64,9 +77,7 @@ def _native(context: Context, cards: list[Card]) -> Candidate | None:
         text = _(
             "{variant} of torch {version} is assumed to hold code for {names} ({targets}), as the build before it does."
         )
-    reason = text.format(
-        variant=wheel.variant, version=wheel.version, names=amd_index.names(served), targets=amd_index.codes(served)
-    )
+    reason = text.format(variant=wheel.variant, version=wheel.version, names=_names(served), targets=_codes(served))
     unsure = [] if wheel.confirmed else [_("This build has not been seen in any index; check before you rely on it.")]
     newer = wheels[0]
     ended = [_why_last(card, wheel, context) for card in served if card.gfx not in newer.gfx]
@@ -81,7 +92,7 @@ def _why_last(card: Card, wheel: TorchWheel, context: Context) -> Message:
     else:
         text = _("No newer build is known to hold code for {name} ({gfx}) than that of torch {version}.")
     said = text.format(name=card.name, gfx=card.gfx or "", version=wheel.version, rocm=ended)
-    return sentences((said, amd_index.only_nightly(card, context)))
+    return sentences((said, _only_nightly(card, context)))
 
 
 def _linux_builds(context: Context) -> list[TorchWheel]:
@@ -110,7 +121,7 @@ def _bridge(context: Context, cards: list[Card]) -> Candidate | None:
         )
     reason = lacks.format(
         variant=wheel.variant,
-        targets=amd_index.codes(cards),
+        targets=_codes(cards),
         name=OVERRIDE,
         value=value,
         twin=twin,
@@ -171,7 +182,7 @@ def _why_none(context: Context, cards: list[Card], wanted: list[Card]) -> Reject
         why = _("{name} could not be identified, so no ROCm build can be chosen for it.", name=name)
         help_ = _('Name its target: add "gfx" to the machine, as rocminfo prints it.')
         return reject(Backend.ROCM, "gpu-unidentified", why, help_)
-    if alone := amd_index.only_nightly(card, context):
+    if alone := _only_nightly(card, context):
         help_ = _("Choose nightly builds to try it.", option="--nightly")
         return reject(Backend.ROCM, "nightly-only", alone, help_, AMD_NIGHTLY)
     if os == "windows" and gfx and any(gfx in row.gfx for row in context.catalog.rocm.code.rows):
@@ -190,7 +201,7 @@ def _why_none(context: Context, cards: list[Card], wanted: list[Card]) -> Reject
 
 def _why_not_here(card: Card, context: Context, wanted: list[Card]) -> Rejection:
     """Name the one condition that, lifted alone, opens a build for a card; else the Python and the system."""
-    if context.target.platform not in amd_index.PLATFORMS:
+    if context.target.platform not in _AMD_PLATFORMS:
         return reject(Backend.ROCM, "no-wheel-for-system", _("ROCm builds exist for x86_64 only."))
     opened = context.lift(("wsl", "pins"), lambda freed: next(iter(_candidates(freed, wanted)), None))
     if "wsl" in opened:
@@ -201,3 +212,113 @@ def _why_not_here(card: Card, context: Context, wanted: list[Card]) -> Rejection
         return reject_pins(Backend.ROCM, context, found.version, found.variant)
     pythons = python_range(tag for row in context.catalog.amd_releases for tag in row.pythons)
     return reject_system(Backend.ROCM, context, _("Use Python {pythons} to get ROCm.", pythons=pythons))
+
+
+def _in_amd_index(card: Card, context: Context) -> bool:
+    """Return whether AMD's own indexes hold code for a card on this operating system, nightly builds as asked for."""
+    row = context.catalog.amd_targets.get(card.gfx or "")
+    return row is not None and context.target.os in row.systems and (context.nightly or not row.nightly_only)
+
+
+def _only_nightly(card: Card, context: Context) -> Text:
+    """Say that AMD builds for a card each night and releases nothing for it; "" where that is not so."""
+    row = context.catalog.amd_targets.get(card.gfx or "")
+    if row is None or not row.nightly_only or context.target.os not in row.systems or context.target.wsl:
+        return ""
+    return _(
+        "AMD's nightly index alone holds newer builds for {name} ({gfx}); nobody tests them.",
+        name=card.name,
+        gfx=row.gfx,
+    )
+
+
+def _from_amd_index(variant: str, context: Context, cards: list[Card]) -> Candidate | None:
+    """Take the newest release that AMD publishes itself, with the code of each card as an extra, or the last night's.
+
+    The nightly build is of AMD's newest release line of torch, for the ROCm of tomorrow.
+    """
+    catalog, target = context.catalog, context.target
+    served = [card for card in cards if _in_amd_index(card, context)]
+    if not served or target.wsl or target.platform not in _AMD_PLATFORMS:
+        return None
+    release = next((row for row in catalog.amd_releases if _amd_installs(row, context)), None)
+    if release is None or (context.pins.local and variant == AMD_NIGHTLY):
+        return None
+    return Candidate(
+        Backend.ROCM,
+        variant,
+        release.torch,
+        (_reason_of_amd(variant, release, served),),
+        (*_warnings_of_amd(variant, release, served, context),),
+        targets=tuple(sorted({card.gfx or "" for card in served})),
+        integrated=all(card.integrated for card in served),
+        covers=len(served),
+        cards=tuple(served),
+        index_url=catalog.index_url(variant, f"{release.torch}+rocm{release.rocm}") or "",
+    )
+
+
+def _amd_installs(row: AmdRelease, context: Context) -> bool:
+    """Return whether a release installs here and the pins allow it; ==2.14.0+rocm10.1.0 names its ROCm."""
+    target, pins = context.target, context.pins
+    if target.os not in row.systems or target.tag not in row.pythons or pins.local not in (None, f"rocm{row.rocm}"):
+        return False
+    torch = context.catalog.release(row.torch)
+    enough = not target.glibc or target.glibc >= number(row.glibc)
+    return enough and torch is not None and pins._replace(local=None).allow_release(torch)
+
+
+def _reason_of_amd(variant: str, release: AmdRelease, served: list[Card]) -> Message:
+    if variant == AMD_NIGHTLY:
+        text = _("You asked for a nightly build: AMD's nightly index holds torch with code for {names} ({targets}).")
+    else:
+        text = _("AMD's own index for ROCm {rocm} holds torch {version} with code for {names} ({targets}).")
+    return text.format(rocm=release.rocm, version=release.torch, names=_names(served), targets=_codes(served))
+
+
+def _warnings_of_amd(variant: str, release: AmdRelease, served: list[Card], context: Context) -> Iterable[Message]:
+    os, known = context.target.os, context.catalog.amd_targets
+    if variant == AMD_NIGHTLY:
+        yield _("A nightly build is made each night and barely tested; use it only for what no release has.")
+    for card in served:
+        if os not in known[card.gfx or ""].tested:
+            yield _("AMD publishes builds for {name} ({gfx}) but does not test on it.", name=card.name, gfx=card.gfx)
+    if os == "windows" and release.adrenalin:
+        yield _("AMD advises Adrenalin {driver} or newer for these wheels.", driver=release.adrenalin)
+
+
+def with_device_code(line: str, targets: tuple[str, ...]) -> str:
+    """Return a requirement line with the code of GPU targets as extras, where AMD's indexes keep it in such."""
+    if not targets or not takes_device_extra((need := Requirement(line)).name):
+        return line
+    extras = sorted({*need.extras, *(f"device-{gfx}" for gfx in targets)})
+    return f"{need.name}[{','.join(extras)}]{need.specifier}"
+
+
+def family_line(line: str, variant: str) -> str:
+    """Return the line for torchvision or torchaudio, on AMD's indexes bounded by its release line.
+
+    There it is a pre-release (0.29.0a0+rocm10.1.0) or a patch of AMD's own (2.11.0.3+rocm10.1.0):
+    https://github.com/ROCm/TheRock/issues, installs of 2026-09 and 2026-10.
+    """
+    if variant not in (AMD_INDEX, AMD_NIGHTLY) or name_of(line) not in FAMILY:
+        return line
+    major, minor = number(line.partition("==")[2])[:2]
+    return f"{name_of(line)}<{major}.{minor + 1},>={major}.{minor}.0a0"
+
+
+def targets_of(lines: Iterable[str]) -> tuple[str, ...]:
+    """Return the GPU targets whose code requirement lines ask for, "gfx1100"; none where no line asks for extras."""
+    with_code = (Requirement(line) for line in lines if "device-" in line)
+    extras = {extra for need in with_code for extra in need.extras if extra.startswith("device-")}
+    return tuple(sorted(extra.removeprefix("device-") for extra in extras))
+
+
+def _names(cards: Iterable[Card]) -> str:
+    """Name cards in one line, each once."""
+    return ", ".join(dict.fromkeys(card.name for card in cards))
+
+
+def _codes(cards: Iterable[Card]) -> str:
+    """Name the GPU targets of cards in one line, each once."""
+    return ", ".join(sorted({card.gfx or "" for card in cards}))

@@ -31,8 +31,7 @@ from assistant.host.process import CancelToken
 from assistant.install.inspect_env import look_at
 from assistant.install.installation import Verify, install
 from assistant.install.installer import Installer
-from assistant.install.packages import Resolution
-from assistant.install.resolution import resolve
+from assistant.install.resolution import Resolution, resolve
 from assistant.model.errors import Cancelled
 from assistant.model.event import Event
 from assistant.model.plan import Backend, Plan

@@ -15,10 +15,8 @@ from install.faults import Ground, Nursery, picture
 
 from assistant.host.interrupts import uninterrupted
 from assistant.host.process import CancelToken, alive, stream
-from assistant.install.journal import Journal, entries, entry_of
-from assistant.install.recovery import Outcome, recover
-from assistant.install.transaction import transaction
-from assistant.install.work_folder import WORK, make
+from assistant.install.transaction import Outcome, recover, transaction
+from assistant.install.work_folder import WORK, Journal, entries, entry_of, make
 from assistant.model.errors import Cancelled, WorkFailed
 
 pytestmark = [

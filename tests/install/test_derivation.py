@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from assistant.install.derivation import Need, is_trace, read_derivation, read_trace
 from assistant.install.resolution import only_source
+from assistant.install.trial import Need, is_trace, read_derivation, read_trace
 
 TRACE = """\
 DEBUG Solving with target Python version: >=3.12

@@ -23,9 +23,8 @@ from assistant.host.live import LiveHost
 from assistant.host.lock import Lock
 from assistant.install import Resolution
 from assistant.install.inspect_env import look_at
-from assistant.install.journal import entries, entry_of
-from assistant.install.recovery import recover
-from assistant.install.work_folder import WORK
+from assistant.install.transaction import recover
+from assistant.install.work_folder import WORK, entries, entry_of
 from assistant.model.errors import AssistantError, Cancelled, WorkFailed
 from assistant.model.report import Environment
 
@@ -342,7 +341,7 @@ def test_a_run_killed_between_two_folders_leaves_neither(ground: Ground) -> None
 def test_a_resolution_that_is_killed_leaves_no_folder(ground: Ground) -> None:
     """What it had written for itself lies where `recover` looks, and nothing in the system's temporary folder."""
     code = (
-        "import os; from assistant.install.temporary import scratch\n"
+        "import os; from assistant.install.work_folder import scratch\n"
         "with scratch() as (folder, _lock):\n    (folder / 'pyproject.toml').touch(); os.kill(os.getpid(), 9)"
     )
     with fault():
@@ -354,7 +353,7 @@ def test_a_resolution_that_is_killed_leaves_no_folder(ground: Ground) -> None:
 
 def test_the_folder_of_a_killed_resolution_goes_though_its_number_is_anothers_now(ground: Ground) -> None:
     """Windows uses numbers of processes again at once; the folder of one that works is left alone."""
-    code = "import sys; from assistant.install.temporary import scratch\nwith scratch() as (folder, _lock):\n    "
+    code = "import sys; from assistant.install.work_folder import scratch\nwith scratch() as (folder, _lock):\n    "
     with fault():
         subprocess.run([sys.executable, "-c", f"{code}import os; os.kill(os.getpid(), 9)"], check=False)
         (left,) = ground.debris()
@@ -375,7 +374,7 @@ def test_a_program_that_a_killed_resolution_left_running_is_ended(ground: Ground
         "for number in itertools.count():\n    pathlib.Path(sys.argv[1], str(number % 500)).write_text('x')"
     )
     code = (
-        "import sys; from assistant.install.temporary import scratch; from assistant.host.process import stream\n"
+        "import sys; from assistant.install.work_folder import scratch; from assistant.host.process import stream\n"
         "with scratch() as (folder, lock):\n"
         "    stream([sys.executable, '-c', sys.argv[1], folder], lambda line: print(line, flush=True), lock=lock)"
     )

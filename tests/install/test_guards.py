@@ -19,16 +19,14 @@ from packaging.utils import canonicalize_name
 from assistant.host.live import LiveHost
 from assistant.host.lock import Lock
 from assistant.host.pip_settings import uv_indexes
-from assistant.install.conflicts import conflicts
+from assistant.install.conflicts import Project, conflicts, snippet
 from assistant.install.constraints import pip_settings, replaced
 from assistant.install.environments import made_environments, prune, remove_environment, replaced_builds
 from assistant.install.inspect_env import Distribution, Site, interpreter, is_environment, look_at
 from assistant.install.installer import Installer
 from assistant.install.kernel import remove_kernel
-from assistant.install.project import Project, snippet
-from assistant.install.resolution import resolve
+from assistant.install.resolution import check_index_url, check_requirement, resolve
 from assistant.install.target import check_folder, check_path, find_target, target_for
-from assistant.install.validate import check_index_url, check_requirement
 from assistant.install.wheels import to_download
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import Progress, Step

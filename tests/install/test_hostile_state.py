@@ -30,13 +30,11 @@ from assistant.host.folders import user_state
 from assistant.host.live import LiveHost
 from assistant.install import work_folder
 from assistant.install.inspect_env import look_at
-from assistant.install.journal import Journal, entry_of
 from assistant.install.kernel import KernelNote, kernel_folder
-from assistant.install.recovery import Outcome, recover
 from assistant.install.swap import Change
-from assistant.install.unpack import contents, incomplete
-from assistant.install.wheels import places
-from assistant.install.work_folder import WORK
+from assistant.install.transaction import Outcome, recover
+from assistant.install.wheels import contents, incomplete, places
+from assistant.install.work_folder import WORK, Journal, entry_of
 from assistant.model.errors import AssistantError, BadInput, WorkFailed
 from assistant.model.event import LogLine
 from assistant.model.record import replace, to_json

@@ -12,7 +12,7 @@ from install.workbench import PYTHON, Bench
 from assistant.host.live import LiveHost
 from assistant.host.process import stream
 from assistant.install.inspect_env import interpreter, look_at, still
-from assistant.install.prepared import reusable
+from assistant.install.installation import reusable
 from assistant.install.target import check_disk, check_target, default_target, is_ours
 from assistant.install.work_folder import WORK
 from assistant.model.errors import BadInput, Cancelled, WorkFailed

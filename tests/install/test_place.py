@@ -11,8 +11,7 @@ import pytest
 
 from assistant.host.base import Answer, Host
 from assistant.host.folders import user_data
-from assistant.install.place import LONG_PATHS, check_lengths, environments_folder, place_findings
-from assistant.install.target import check_target
+from assistant.install.target import LONG_PATHS, check_lengths, check_target, environments_folder, place_findings
 from assistant.model.errors import BadInput
 
 DEEP = "torch/include/" + "x" * 100 + "/y.h"  # with Lib/site-packages/ 136 characters

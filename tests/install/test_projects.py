@@ -18,10 +18,9 @@ from install.workbench import Bench
 from loopback import LoopbackIndex
 
 from assistant.host.live import LiveHost
-from assistant.install.conflicts import conflicts
+from assistant.install.conflicts import conflicts, environment_of, project_of, snippet, undone
 from assistant.install.inspect_env import look_at
 from assistant.install.installation import install
-from assistant.install.project import environment_of, project_of, snippet, undone
 from assistant.install.resolution import resolve
 from assistant.install.target import target_for
 from assistant.model.record import replace

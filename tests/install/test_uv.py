@@ -6,8 +6,7 @@ import tomllib
 
 import pytest
 
-from assistant.install.installer import INSTALLED
-from assistant.install.uv import project_file
+from assistant.install.installer import INSTALLED, project_file
 from assistant.model.plan import Backend, Plan
 
 

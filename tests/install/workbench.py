@@ -14,8 +14,7 @@ from assistant.host.lock import Lock
 from assistant.host.process import CancelToken
 from assistant.install.installation import install
 from assistant.install.installer import Installer
-from assistant.install.packages import Resolution
-from assistant.install.resolution import resolve
+from assistant.install.resolution import Resolution, resolve
 from assistant.model.event import Event
 from assistant.model.plan import Backend, Plan
 from assistant.model.report import Environment

@@ -16,7 +16,7 @@ from assistant.catalog import load_catalog
 from assistant.detect import detect
 from assistant.host.recording import ReplayHost
 from assistant.install import Consent, Package
-from assistant.install.index_findings import without_hash
+from assistant.install.sources import without_hash
 from assistant.machines import load, shipped
 from assistant.model.errors import AssistantError
 from assistant.model.event import Step

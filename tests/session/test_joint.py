@@ -14,7 +14,7 @@ from assistant.catalog import load_catalog
 from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
 from assistant.install import Sources, Tools, Trial
-from assistant.install.derivation import Derivation
+from assistant.install.trial import Derivation
 from assistant.model.errors import Cancelled
 from assistant.model.machine import Detection, Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Planning, Request
