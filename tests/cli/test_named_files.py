@@ -14,7 +14,7 @@ import forked
 import pytest
 from export.setups import SETUP
 
-from assistant.bundle.manifest import Bundle, Kind, write_bundle
+from assistant.bundle.folder import Bundle, Kind, write_bundle
 from assistant.cli import cli
 from assistant.export.config import config_text
 from assistant.machines import load
