@@ -1,4 +1,4 @@
-"""The labs' notebooks, made from their folders: one for each lab, and one with all answers for teachers."""
+"""The labs' notebooks, made from their folders."""
 
 from __future__ import annotations
 
@@ -23,18 +23,6 @@ lab = Lab("{key}", learner="")
 lab.start()"""
 _YOURS = """# {yours}
 # lab.run("…")   lab.read("…")   lab.write("…", "…")   lab.symptom()   lab.hint()   lab.diagnose()"""
-_TEACHERS = """import torch_setup_assistant  # names the file that is in the way, if you have an assistant.py
-from assistant.labs import Lab
-
-
-def apply(key, lines):
-    \"\"\"Start a lab, do the lines of a way, and check.\"\"\"
-    lab = Lab(key)
-    lab.start()
-    for line in lines:
-        name, writes, text = line.partition(" <<< ")
-        lab.write(name, text) if writes else lab.run(line)
-    return lab.check()"""
 
 
 def notebook_of(key: str) -> NotebookNode:
@@ -52,33 +40,12 @@ def notebook_of(key: str) -> NotebookNode:
     return _notebook(cells)
 
 
-def answers() -> NotebookNode:
-    """Return the notebook of all right ways, for teachers; raises `BadInput` where a lab's ways are not at hand."""
-    about = _both(
-        lambda: "\n\n".join(
-            [
-                f"# {say('The answers of the labs')}",
-                say("For teachers: each cell starts a lab, does one of its right ways, and checks it."),
-            ]
-        )
-    )
-    cells = [("markdown", about), ("code", _TEACHERS)]
-    for key, definition in labs().items():
-        cells.append(("markdown", f"## {' · '.join(_in_each(partial(_title, definition)))}"))
-        for way in definition.ways.right:
-            lines = "".join(f"        {line!r},\n" for line in way.lines)
-            cells.append(("code", f'apply(\n    "{key}",\n    [\n{lines}    ],\n)'))
-    return _notebook(cells)
-
-
-def write_notebooks(folder: Path, answers_to: Path | None = None) -> tuple[Path, ...]:
-    """Write the notebooks of all labs into a folder, numbered in teaching order, and the answers where wanted.
+def write_notebooks(folder: Path) -> tuple[Path, ...]:
+    """Write the notebooks of all labs into a folder, numbered in teaching order.
 
     Raises `WorkFailed` where one cannot be written.
     """
     written = {folder / name: notebook_of(key) for name, key in names().items()}
-    if answers_to:
-        written[answers_to] = answers()
     for path, notebook in written.items():
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -112,10 +79,6 @@ def _notebook(cells: list[tuple[str, str]]) -> NotebookNode:
     metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
     notebook: NotebookNode = v4.new_notebook(cells=made, metadata=metadata)  # type: ignore[no-untyped-call]
     return notebook
-
-
-def _title(definition: Definition) -> str:
-    return definition.text().title
 
 
 def _opening(definition: Definition) -> str:
