@@ -37,7 +37,7 @@ from assistant.privacy.rules import RULES
 from assistant.session.log_report import log_report
 from assistant.session.state import Pasted, Phase, State, StepStatus
 from assistant.session.store import Store
-from assistant.verify.results import Child, Clock, Results
+from assistant.verify.run import Child, Clock, Results
 from assistant.wizard.page import page
 
 ROOT = Path(__file__).parents[1] / "assistant"
@@ -220,7 +220,7 @@ PRODUCERS: dict[str, Producer] = {
 LOCAL: dict[str, Producer] = {
     "export/write.py:write_all, requirements": _lock,
     "install/target.py:write_marker": _marker,
-    "verify/results.py:_hear_stray": _stray,
+    "verify/run.py:_hear_stray": _stray,
     "install/installer.py:call": _child,
 }
 NAMELESS = frozenset({"own user", "own host", "own variable", "own proxy"})  # that only a machine knows
@@ -231,7 +231,7 @@ EXEMPT = {
     "cli/notebooks.py:_put": "a notebook of the project",
     "cli/notebooks.py:put_copies": "private: names of notebooks and their hashes",
     "bundle/folder.py:_copy": "wheels",
-    "bundle/manifest.py:write_bundle": "public, and without passwords",
+    "bundle/folder.py:write_bundle": "public, and without passwords",
     "host/streams.py:keep_log": "what was typed, in the user's own log",
     "host/streams.py:write": "what stands on the user's terminal, in their own log",
     "bundle/folder.py:write": "names of machines as the user calls them, and what is public",
@@ -344,7 +344,7 @@ def test_every_writer_of_a_file_is_known():
     outside = {  # what is handed out without a file of ours, or in lines
         "wizard/page.py:file_of",
         "export/write.py:write_all, requirements",
-        "verify/results.py:_hear_stray",
+        "verify/run.py:_hear_stray",
         "install/installer.py:call",
     }
     assert found == {*PRODUCERS, *LOCAL, *EXEMPT} - outside
@@ -359,7 +359,7 @@ def test_every_line_of_a_child_is_cleaned():
         if _name(call) == "LogLine"
     }
     own = {"install/installer.py:log", "session/remediation.py:_changed", "session/verification.py:proved"}
-    children = {"install/installer.py:each", "session/remediation.py:tell", "verify/results.py:_hear_stray"}
+    children = {"install/installer.py:each", "session/remediation.py:tell", "verify/run.py:_hear_stray"}
     assert loggers == own | children
     for place in children:
         file, function = place.split(":")
