@@ -249,7 +249,7 @@ EXEMPT = {
     "install/kernel.py:_write": "Jupyter obeys it: an interpreter and the plan's variables",
     "install/kernel.py:register_kernel": "a picture",
     "install/undo.py:keep": "private and obeyed: names and versions of packages",
-    "export/first_steps.py:write_first_notebook": "the user's own, beside the notebook: the name of a kernel",
+    "export/editors.py:write_first_notebook": "the user's own, beside the notebook: the name of a kernel",
     "install/kernel.py:put_kernel_back": "it puts back what had been there",
     "install/constraints.py:protect": "names and versions of packages",
     "install/transaction.py:commit": "private and obeyed",
