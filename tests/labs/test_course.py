@@ -14,7 +14,7 @@ import pytest
 
 from assistant.install import find_uv
 from assistant.labs import labs
-from assistant.labs.answer import MIME
+from assistant.labs.journal import MIME
 
 ROOT = Path(__file__).parents[2]
 pytestmark = [
