@@ -37,7 +37,7 @@ from assistant.privacy.rules import RULES
 from assistant.session.log_report import log_report
 from assistant.session.state import Pasted, Phase, State, StepStatus
 from assistant.session.store import Store
-from assistant.verify.results import Child, Clock, Results
+from assistant.verify.run import Child, Clock, Results
 from assistant.wizard.page import page
 
 ROOT = Path(__file__).parents[1] / "assistant"
@@ -220,7 +220,7 @@ PRODUCERS: dict[str, Producer] = {
 LOCAL: dict[str, Producer] = {
     "export/write.py:write_all, requirements": _lock,
     "install/target.py:write_marker": _marker,
-    "verify/results.py:_hear_stray": _stray,
+    "verify/run.py:_hear_stray": _stray,
     "install/installer.py:call": _child,
 }
 NAMELESS = frozenset({"own user", "own host", "own variable", "own proxy"})  # that only a machine knows
@@ -231,7 +231,7 @@ EXEMPT = {
     "cli/notebooks.py:_put": "a notebook of the project",
     "cli/notebooks.py:put_copies": "private: names of notebooks and their hashes",
     "bundle/folder.py:_copy": "wheels",
-    "bundle/manifest.py:write_bundle": "public, and without passwords",
+    "bundle/folder.py:write_bundle": "public, and without passwords",
     "host/streams.py:keep_log": "what was typed, in the user's own log",
     "host/streams.py:write": "what stands on the user's terminal, in their own log",
     "bundle/folder.py:write": "names of machines as the user calls them, and what is public",
@@ -249,18 +249,18 @@ EXEMPT = {
     "install/kernel.py:_write": "Jupyter obeys it: an interpreter and the plan's variables",
     "install/kernel.py:register_kernel": "a picture",
     "install/undo.py:keep": "private and obeyed: names and versions of packages",
-    "export/first_steps.py:write_first_notebook": "the user's own, beside the notebook: the name of a kernel",
+    "export/editors.py:write_first_notebook": "the user's own, beside the notebook: the name of a kernel",
     "install/kernel.py:put_kernel_back": "it puts back what had been there",
     "install/constraints.py:protect": "names and versions of packages",
     "install/transaction.py:commit": "private and obeyed",
     "install/resolution.py:_solved": "names and versions of packages",
     "install/wheels.py:relocate": "the environment's own scripts",
     "install/work_folder.py:make": "a token that only the private journal knows",
-    "labs/course/writing.py:write_course": "notebooks of the project, and the teacher's own roster, beside them",
+    "labs/notebook.py:write_course": "notebooks of the project, and nbgrader's settings beside them",
     "labs/journal.py:add": "private: what a learner typed into the lab, with its folder's place taken out",
     "labs/notebook.py:write_notebooks": "notebooks of the project",
     "labs/scene.py:write": "a lab's own texts",
-    "labs/wheels.py:add_to_index": "a lab's own wheels",
+    "labs/stand_ins.py:add_to_index": "a lab's own wheels",
     "onnx/conversion.py:_write_log": "`onnx try` obeys it: paths and operators of the user's own model, beside it",
     "onnx/load.py:_write": "a model",
     "onnx/worker.py:main": "an answer to the parent process",
@@ -344,7 +344,7 @@ def test_every_writer_of_a_file_is_known():
     outside = {  # what is handed out without a file of ours, or in lines
         "wizard/page.py:file_of",
         "export/write.py:write_all, requirements",
-        "verify/results.py:_hear_stray",
+        "verify/run.py:_hear_stray",
         "install/installer.py:call",
     }
     assert found == {*PRODUCERS, *LOCAL, *EXEMPT} - outside
@@ -359,7 +359,7 @@ def test_every_line_of_a_child_is_cleaned():
         if _name(call) == "LogLine"
     }
     own = {"install/installer.py:log", "session/remediation.py:_changed", "session/verification.py:proved"}
-    children = {"install/installer.py:each", "session/remediation.py:tell", "verify/results.py:_hear_stray"}
+    children = {"install/installer.py:each", "session/remediation.py:tell", "verify/run.py:_hear_stray"}
     assert loggers == own | children
     for place in children:
         file, function = place.split(":")

@@ -3,15 +3,22 @@
 Other packages import from here only, never from the modules behind it.
 """
 
-from assistant.bundle.check import Checked, check
-from assistant.bundle.choose import choose, without_indexes
-from assistant.bundle.kinds import Wanted
-from assistant.bundle.lock import Locked, check_files, read_lock
-from assistant.bundle.make import Made, make
-from assistant.bundle.manifest import REPORTS, WHEELS, Bundle, Kind, read_bundle
-from assistant.bundle.page import lacking_pythons
-from assistant.bundle.pythons import unpack_python
+from assistant.bundle.folder import (
+    REPORTS,
+    WHEELS,
+    Bundle,
+    Checked,
+    Kind,
+    Locked,
+    check,
+    check_files,
+    read_bundle,
+    read_lock,
+)
+from assistant.bundle.kinds import Wanted, choose, without_indexes
+from assistant.bundle.make import Made, lacking_pythons, make
 from assistant.bundle.report import report_on, write_report
+from assistant.bundle.starts import unpack_python
 
 __all__ = [
     "REPORTS",

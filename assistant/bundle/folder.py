@@ -1,24 +1,121 @@
-"""The folder of a bundle: each file is brought once, checked, and resumed; what is there already stays."""
+"""What lies in a bundle's folder: the list of its files, the locks, and each file brought once and checked."""
 
 from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Iterable, Sequence
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import Literal
 
-from assistant.bundle.manifest import Bundle, File
-from assistant.host.download import Fetch, Patience, download
-from assistant.host.files import discard, draft, open_plain, put_in_place, write_whole
+import tomli_w
+from packaging.pylock import Pylock, PylockValidationError
+
+from assistant import __version__
+from assistant.host.download import Fetch, Patience, download, file_name
+from assistant.host.files import discard, draft, open_plain, put_in_place, read_plain, write_whole
 from assistant.host.index import local_path
 from assistant.host.process import CancelToken
-from assistant.i18n import _
-from assistant.install import Tools
-from assistant.model.errors import WorkFailed, unreadable
+from assistant.i18n import Text, _, render
+from assistant.install import Package, Tools
+from assistant.model.errors import BadInput, WorkFailed, unreadable
 from assistant.model.event import Progress, Step
-from assistant.model.record import replace
+from assistant.model.machine import Machine
+from assistant.model.plan import Plan
+from assistant.model.record import Record, from_json, replace, to_json
+from assistant.privacy import Policy, redact
+
+MANIFEST = "bundle.json"
+WHEELS, LOCKS, REPORTS, PYTHONS, UVS, OWN = "wheels", "locks", "reports", "python", "uv", "assistant"
+
+
+class File(Record, frozen=True):
+    """One file: its path below the bundle's folder, with slashes, its SHA-256 and its size in bytes."""
+
+    path: str
+    sha256: str
+    bytes: int
+
+
+class Kind(Record, frozen=True, omit_defaults=False):
+    """Machines that get the same: their names, the plan, the path of its lock, and the Python that it needs.
+
+    `machine` holds what the lock was made for: system, architecture, C library, and the release of macOS. `files` are
+    the paths of all that such a machine needs beside its platform's.
+    """
+
+    key: str
+    title: str
+    machines: tuple[str, ...]
+    plan: Plan
+    lock: str
+    python: str
+    machine: Machine
+    platform: str
+    files: tuple[str, ...]
+
+
+class Without(Record, frozen=True):
+    """A machine that gets nothing, and why."""
+
+    machine: str
+    why: Text
+
+
+class Bundle(Record, frozen=True, omit_defaults=False):
+    """The content of `bundle.json`; `made` is "" while the bundle is not finished.
+
+    `pythons` are those that it carries, by platform: {"windows-x86_64": ["3.12"]}; `platforms` are the paths of what
+    every machine of a platform needs: uv, its Pythons, the assistant's own packages, the start scripts.
+    """
+
+    schema: Literal[1] = 1
+    made: str = ""
+    assistant: str = __version__
+    files: tuple[File, ...] = ()
+    kinds: tuple[Kind, ...] = ()
+    without: tuple[Without, ...] = ()
+    pythons: dict[str, tuple[str, ...]] = {}
+    platforms: dict[str, tuple[str, ...]] = {}
+
+    @property
+    def size(self) -> int:
+        """The size of all files together, in bytes."""
+        return sum(file.bytes for file in self.files)
+
+
+_NAME_A_BUNDLE = _("Name the folder that `assistant bundle make` has written.")
+
+
+def read_bundle(folder: Path, hint: Text = _NAME_A_BUNDLE) -> Bundle:
+    """Read the `bundle.json` of a folder.
+
+    Raises `BadInput` for a file that is none, and for a folder without one; `hint` is the next step then.
+    """
+    try:
+        bundle = from_json(read_plain(folder / MANIFEST), Bundle, MANIFEST)
+    except OSError as error:
+        raise BadInput(
+            _("{folder} is not a bundle: it has no {file}.", folder=folder, file=MANIFEST), hint=hint
+        ) from error
+    for path in (*(file.path for file in bundle.files), *(kind.lock for kind in bundle.kinds)):
+        parts = PurePosixPath(path).parts
+        if not parts or parts[0] == "/" or ".." in parts or "\\" in path or ":" in path:
+            raise BadInput(
+                _("{file} names a file outside the bundle: {path}", file=MANIFEST, path=path),
+                hint=_("Do not use this bundle; make a new one."),
+            )
+    return bundle
+
+
+def write_bundle(folder: Path, bundle: Bundle) -> None:
+    """Write `bundle.json`, without passwords and in plain words. Raises `OSError`."""
+    plain = replace(bundle, without=tuple(replace(one, why=render(one.why)) for one in bundle.without))
+    write_whole(folder / MANIFEST, to_json(redact(plain, Policy.USABLE), indent=1) + "\n")
+
 
 AT_ONCE = 4  # chosen: files that are read side by side; hashing lets other threads run
 
@@ -129,3 +226,89 @@ def _copy(file: Fetch, target: Path) -> None:
             hint=_("Get that file again."),
         )
     put_in_place(part, target)
+
+
+class Checked(Record, frozen=True, omit_defaults=False):
+    """What is wrong with a bundle: files that are missing, changed or foreign; `files` counts the right ones."""
+
+    files: int
+    bytes: int
+    missing: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    foreign: tuple[str, ...] = ()
+    finished: bool = True
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing is wrong."""
+        return self.finished and not (self.missing or self.changed or self.foreign)
+
+
+def check(folder: Path, bundle: Bundle, cancel: CancelToken) -> Checked:
+    """Compare a folder with what its `bundle.json` says, byte by byte; the machines' reports are nobody's concern."""
+    found = digests(folder, (file.path for file in bundle.files), cancel)
+    wrong = [file.path for file in bundle.files if found[file.path] != file.sha256]
+    missing = tuple(path for path in wrong if not (folder / path).is_file())
+    return Checked(
+        files=len(bundle.files) - len(wrong),
+        bytes=bundle.size,
+        missing=missing,
+        changed=tuple(path for path in wrong if path not in missing),
+        foreign=tuple(sorted(_there(folder) - {file.path for file in bundle.files})),
+        finished=bool(bundle.made),
+    )
+
+
+def _there(folder: Path) -> set[str]:
+    """Name all files of a folder but the bundle's own list and the machines' reports."""
+    paths = (path.relative_to(folder) for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
+    return {path.as_posix() for path in paths if path.parts[0] not in {MANIFEST, REPORTS}}
+
+
+class Locked(Record, frozen=True):
+    """What a lock holds: the version of each package, and the SHA-256 of each file by its path in the bundle."""
+
+    versions: dict[str, str]
+    files: dict[str, str]
+
+
+def lock_text(python: str, packages: Iterable[Package], files: Mapping[str, File]) -> str:
+    """Write a lock (PEP 751) whose files lie in the bundle, two folders above it."""
+    rows = []
+    for one in packages:
+        file = files[file_name(one.url)]
+        wheel = {"path": f"../../{file.path}", "size": file.bytes, "hashes": {"sha256": file.sha256}}
+        rows.append({"name": one.name, "version": one.version, "wheels": [wheel]})
+    head = {"lock-version": "1.0", "created-by": "torch-setup-assistant", "requires-python": f"=={python}.*"}
+    return tomli_w.dumps({**head, "packages": rows})
+
+
+def read_lock(folder: Path, kind: Kind) -> Locked:
+    """Read the lock of a kind in a bundle's folder; raise `BadInput` for one that cannot be read."""
+    path = folder / kind.lock
+    try:
+        packages = Pylock.from_dict(tomllib.loads(read_plain(path).decode())).packages
+    except OSError as error:
+        raise unreadable(path, error) from error
+    except (ValueError, PylockValidationError) as error:
+        raise _damaged(kind.lock) from error
+    files = {
+        str(PurePosixPath(*PurePosixPath(wheel.path or "").parts[-2:])): wheel.hashes.get("sha256", "")
+        for one in packages
+        for wheel in one.wheels or ()
+    }
+    return Locked(versions={one.name: str(one.version) for one in packages}, files=files)
+
+
+def check_files(folder: Path, locked: Locked) -> None:
+    """Raise `WorkFailed` for the first file of a lock that is not in the folder as the lock says."""
+    found = digests(folder, locked.files, CancelToken())
+    if wrong := next((path for path, digest in locked.files.items() if found[path] != digest), ""):
+        raise _damaged(wrong)
+
+
+def _damaged(path: str) -> WorkFailed:
+    return WorkFailed(
+        _("{file} is missing in the bundle, or is not as it was made.", file=path),
+        hint=_("Copy the bundle again; `assistant bundle check` names every such file."),
+    )

@@ -1,22 +1,78 @@
-"""From machines to kinds: those that get the same are planned, looked up and resolved once."""
+"""From machines to kinds, of which each gets the same; and from a machine back to the kind that it gets."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from importlib.metadata import requires
 from typing import NamedTuple
 
-from assistant.bundle.manifest import Without
-from assistant.bundle.platforms import oldest, own_plan, own_pythons, platform_of, system_of
+from packaging.requirements import InvalidRequirement, Requirement
+
+from assistant.bundle.folder import Bundle, Kind, Without
+from assistant.catalog import Catalog, load_catalog
+from assistant.host.extras import NAME
 from assistant.i18n import Message, Text, _, ngettext
 from assistant.install import Resolution, Tools, find_uv, resolve_for
-from assistant.model.errors import NothingFits, WorkFailed
+from assistant.model.errors import AssistantError, BadInput, NothingFits, WorkFailed
 from assistant.model.machine import Machine
-from assistant.model.plan import Plan, Planning
+from assistant.model.plan import Backend, Plan, Planning, Request
 from assistant.model.record import replace
-from assistant.plan import PlanInputs, make_plans, nothing_fits
+from assistant.plan import USUAL_PYTHON, PlanInputs, make_plans, nothing_fits
 from assistant.session.joint import decided
-from assistant.views import rejection_reason
+from assistant.views import plan_title, rejection_reason
+
+_OLDEST = (3, 11)  # the assistant's own: `requires-python`
+
+
+def platform_of(machine: Machine) -> str:
+    """Name a machine's platform as the start scripts do: linux-x86_64, linux-aarch64, macos-arm64, windows-x86_64."""
+    system = machine.os or "linux"
+    arch = (machine.arch or ("arm64" if system == "macos" else "x86_64")).lower()
+    if arch in {"aarch64", "arm64"}:
+        return f"{system}-{'aarch64' if system == 'linux' else 'arm64'}"
+    return f"{system}-{'x86_64' if arch == 'amd64' else arch}"
+
+
+def system_of(machine: Machine) -> Machine:
+    """Return what a lock depends on: system, architecture, C library, and the release of macOS; nothing else."""
+    release = machine.os_version if machine.os == "macos" else None
+    return Machine(
+        os=machine.os or "linux",
+        os_version=release,
+        arch=machine.arch,
+        wsl=machine.wsl,
+        glibc=machine.glibc,
+        libc=machine.libc,
+    )
+
+
+def oldest(machines: Iterable[Machine]) -> Machine:
+    """Return the machine whose system is the oldest: wheels for it run on the others, too."""
+    return min(machines, key=lambda one: release(one.os_version if one.os == "macos" else one.glibc))
+
+
+def release(text: str | None) -> tuple[int, ...]:
+    """Read the numbers of a release ("macOS 14.6", "2.39"); () where it is not known."""
+    found = re.search(r"\d+(\.\d+)*", text or "")
+    return tuple(map(int, found[0].split("."))) if found else ()
+
+
+def own_pythons(pythons: Iterable[str]) -> tuple[str, ...]:
+    """Return those Pythons of a platform's plans that the assistant itself can run on; the usual one where none is."""
+    fit = {python for python in pythons if release(python) >= _OLDEST and not python.endswith("t")}
+    return tuple(sorted(fit, key=release)) or (USUAL_PYTHON,)
+
+
+def own_plan(python: str) -> Plan:
+    """Return what the assistant itself needs, with uv and pip, as a plan for the resolver: its core."""
+    lines = requires(NAME) or ()
+    needs = [line for line in lines if "extra ==" not in line]
+    uv = next(f"uv{need.specifier}" for need in map(Requirement, lines) if need.name == "uv")
+    return Plan(backend=Backend.CPU, variant="", torch="", python=python, requirements=(*needs, uv, "pip"))
+
 
 AT_ONCE = 4  # chosen: resolvers that run side by side; they wait for the network
 Report = Callable[[Message], object]
@@ -60,7 +116,7 @@ def kinds_of(wanted: Sequence[Wanted], tools: Tools, report: Report) -> Kinds:
     Raises `NothingFits` where no machine has a plan, and `Cancelled`.
     """
     find_uv()  # here and not in the threads: sysconfig, which it asks, is not ready for two at once in Python 3.11
-    planned, without = _planned(wanted)
+    planned, without = _grouped(wanted)
     report(ngettext("Resolving for {count} kind of machine", "Resolving for {count} kinds of machine", len(planned)))
     kinds: dict[object, Resolved] = {}
     failed: list[str] = []
@@ -100,7 +156,7 @@ def own_packages(kinds: Iterable[Resolved], tools: Tools) -> tuple[Own, ...]:
         return tuple(Own(job[0], job[1], one) for job, one in zip(jobs, found, strict=True))
 
 
-def _planned(wanted: Sequence[Wanted]) -> tuple[dict[object, list[Wanted]], list[Without]]:
+def _grouped(wanted: Sequence[Wanted]) -> tuple[dict[object, list[Wanted]], list[Without]]:
     """Put the machines together that get the same as far as the catalogue tells, before anything is asked for."""
     groups: dict[object, list[Wanted]] = {}
     without: list[Without] = []
@@ -142,3 +198,70 @@ def _resolved(case: PlanInputs, tools: Tools) -> tuple[Machine, Plan, Resolution
 
 def _listed(without: Sequence[Without]) -> Text:
     return without[0].why if without else _("Name at least one.")
+
+
+def choose(bundle: Bundle, machine: Machine, *, backend: Backend | None = None, key: str = "") -> Kind:
+    """Return the kind that a machine gets: of those that run on it, the best for the backend that it would be planned.
+
+    `backend` asks for another backend; `key` names the kind, and nothing is judged then. Raises `NothingFits` where the
+    bundle holds nothing that the planner would choose here, and `BadInput` for a key that it does not hold.
+    """
+    if key:
+        return _named(bundle, key)
+    catalog = load_catalog()
+    planning = make_plans(machine, catalog, Request(backend=backend))
+    best = planning.choice
+    if best is None:
+        raise nothing_fits(planning)
+    fitting = [kind for kind in bundle.kinds if kind.plan.backend is best.backend]
+    runs = [kind for kind in fitting if _carries(kind.machine, machine) and _planned(kind.plan, machine, catalog)]
+    if not runs:
+        raise NothingFits(
+            _(
+                "This bundle holds nothing for this machine, which needs {plan}. It holds: {kinds}.",
+                plan=plan_title(best),
+                kinds=", ".join(kind.key for kind in bundle.kinds),
+            ),
+            hint=_(
+                "Make the bundle again with this machine among the others, or choose another backend.",
+                option="--backend cpu",
+            ),
+        )
+    return max(runs, key=lambda kind: (kind.plan.variant == best.variant, release(kind.plan.torch)))
+
+
+def without_indexes(plan: Plan) -> Plan:
+    """Return a plan whose packages all come from the bundle's folder."""
+    return replace(plan, index_url=None, indexes=(), links=(), wheel=None)
+
+
+def _named(bundle: Bundle, key: str) -> Kind:
+    keys: Sequence[str] = [kind.key for kind in bundle.kinds]
+    if key not in keys:
+        raise BadInput(
+            _("This bundle has no kind {key}.", key=key), hint=_("Choose from: {keys}.", keys=", ".join(keys))
+        )
+    return bundle.kinds[keys.index(key)]
+
+
+def _carries(made_for: Machine, machine: Machine) -> bool:
+    """Return whether a lock for one system serves another: the same platform, and a C library or macOS no older."""
+    if platform_of(made_for) != platform_of(machine) or bool(made_for.wsl) != bool(machine.wsl):
+        return False
+    if machine.os == "macos":
+        return release(machine.os_version) >= release(made_for.os_version)
+    return not machine.glibc or release(machine.glibc) >= release(made_for.glibc)
+
+
+def _planned(plan: Plan, machine: Machine, catalog: Catalog) -> bool:
+    """Return whether the planner would plan this build of torch here, were it asked for.
+
+    The release alone may have a better build; and not every build has a label ("+cu130") to ask for.
+    """
+    for pin in (f"torch=={plan.torch}", f"torch=={plan.torch}+{plan.variant}"):
+        asked = Request(backend=plan.backend, python=plan.python, pins=(pin,))
+        with suppress(AssistantError, InvalidRequirement):
+            offered = make_plans(machine, catalog, asked).plans
+            if any((one.variant, one.torch) == (plan.variant, plan.torch) for one in offered):
+                return True
+    return False

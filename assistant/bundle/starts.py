@@ -2,20 +2,122 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import io
+import json
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import NamedTuple
 
-from assistant.bundle.folder import Folder
+import assistant
+from assistant.bundle.folder import OWN, PYTHONS, UVS, WHEELS, File, Folder, Kind
 from assistant.bundle.kinds import Own, Report
-from assistant.bundle.manifest import OWN, UVS, WHEELS, File
-from assistant.bundle.own_wheel import own_wheel
-from assistant.bundle.pythons import archives
-from assistant.host.download import Patience, file_name
+from assistant.host.download import Fetch, Patience, file_name
+from assistant.host.extras import NAME
+from assistant.host.process import stream
 from assistant.i18n import LANGUAGES, _, in_language, render
+from assistant.install import Tools, find_uv
 from assistant.model.errors import BadInput, WorkFailed
+
+_DATE = (1980, 1, 1, 0, 0, 0)  # the same assistant gives the same wheel; earlier dates no zip can hold
+_ANSWERS = "labs/library/*/ways.toml"  # as pyproject.toml leaves them out
+_WHEEL = f"Wheel-Version: 1.0\nGenerator: {NAME}\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+_KEPT = ("METADATA", "entry_points.txt")
+
+
+def own_wheel() -> tuple[str, bytes]:
+    """Return the file name and the content of a wheel of this assistant, however it was installed.
+
+    It is packed from the files that run, so that neither a network nor a build is needed.
+    """
+    package = Path(assistant.__file__).parent
+    module = f"{NAME.replace('-', '_')}"
+    stem = f"{module}-{assistant.__version__}"
+    sources = [path for path in sorted(package.rglob("*")) if _belongs(path)]
+    files = {f"{package.name}/{path.relative_to(package).as_posix()}": path.read_bytes() for path in sources}
+    files[f"{module}.py"] = (package.parent / f"{module}.py").read_bytes()
+    info, own = f"{stem}.dist-info", distribution(NAME)
+    files |= {f"{info}/{name}": (own.read_text(name) or "").encode() for name in _KEPT}
+    files[f"{info}/WHEEL"] = _WHEEL.encode()
+    rows = [f"{path},sha256={_digest(content)},{len(content)}\n" for path, content in files.items()]
+    files[f"{info}/RECORD"] = "".join([*rows, f"{info}/RECORD,,\n"]).encode()
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as wheel:
+        for path, content in files.items():
+            entry = zipfile.ZipInfo(path, _DATE)
+            entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
+            wheel.writestr(entry, content)
+    return f"{stem}-py3-none-any.whl", packed.getvalue()
+
+
+def _belongs(path: Path) -> bool:
+    return path.is_file() and "__pycache__" not in path.parts and not path.match(_ANSWERS)
+
+
+def _digest(content: bytes) -> str:
+    """Return a SHA-256 as a wheel's RECORD writes it (PEP 376, PEP 427)."""
+    return base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+
+
+_ARCH = {"arm64": "aarch64"}  # as uv names it
+
+
+def archives(wanted: Iterable[tuple[str, str]], tools: Tools) -> dict[tuple[str, str], Fetch]:
+    """Return the newest archive for each platform and Python ("3.12"); what uv has none for is left out.
+
+    It lies as uv looks for it below `UV_PYTHON_INSTALL_MIRROR`, and uv knows its hash by itself:
+    https://docs.astral.sh/uv/reference/environment/#uv_python_install_mirror
+    """
+    pairs = set(wanted)
+    if not pairs or tools.sources.offline:
+        return {}
+    words = [
+        find_uv(),
+        "python",
+        "list",
+        "--all-platforms",
+        "--all-arches",
+        "--only-downloads",
+        "--output-format",
+        "json",
+    ]
+    listed: list[str] = []
+    if stream([*words, "--no-config"], listed.append, cancel=tools.cancel):
+        return {}
+    rows = [row for line in listed if line.startswith("[") for row in json.loads(line)]
+    found: dict[tuple[str, str], Fetch] = {}
+    for platform, python in sorted(pairs):
+        system, _dash, arch = platform.partition("-")
+        fits = (system, _ARCH.get(arch, arch), "gnu" if system == "linux" else "none", "cpython", "default")
+        row = next((row for row in rows if _kind(row) == fits and row["version"].startswith(f"{python}.")), None)
+        if row:
+            found[platform, python] = Fetch(url=row["url"], path=f"{PYTHONS}/{platform}/{_place(row['url'])}")
+    return found
+
+
+def unpack_python(folder: Path, kind: Kind) -> None:
+    """Let this machine have the Python of a kind, where the bundle carries it; uv finds it later by itself.
+
+    Whether there is one now, the installation tells.
+    """
+    place = folder / PYTHONS / kind.platform
+    if place.is_dir():
+        words = [find_uv(), "python", "install", "--no-config", "--quiet", kind.python]
+        known = {"UV_PYTHON_INSTALL_MIRROR": place.as_uri(), "UV_PYTHON_INSTALL_BIN": "0"}
+        stream(words, lambda _line: None, environment={**known, "UV_PYTHON_INSTALL_REGISTRY": "0"})
+
+
+def _kind(row: dict[str, str]) -> tuple[str, ...]:
+    return tuple(row[name] for name in ("os", "arch", "libc", "implementation", "variant"))
+
+
+def _place(url: str) -> str:
+    """Return the last two parts of an address: the release and the file."""
+    return f"{url.split('/')[-2]}/{file_name(url)}"
+
 
 SCRIPTS = ("start.sh", "start.bat", "start.ps1")
 _IN_A_HURRY = Patience(tries=2)  # a bundle without a Python is one all the same
@@ -78,12 +180,12 @@ def bring_starts(
     return Starts(found, pythons)
 
 
-_STARTS = Path(__file__).with_name("start")
+_SCRIPTS = Path(__file__).with_name("start")
 
 
 def _script(name: str) -> bytes:
     """Return a start script; cmd misses labels in a file whose lines do not end as Windows has them."""
-    content = _STARTS.joinpath(name).read_bytes()
+    content = _SCRIPTS.joinpath(name).read_bytes()
     return content if name.endswith(".sh") else content.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
 
 

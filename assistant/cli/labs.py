@@ -74,16 +74,13 @@ def check(context: click.Context, folder: Path, *, as_csv: bool, as_json: bool) 
 
 @labs.command()
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option(
-    "--answers", type=click.Path(path_type=Path), metavar="FILE", help="Also write the answers, for teachers."
-)
-def notebooks(folder: Path, answers: Path | None) -> None:
+def notebooks(folder: Path) -> None:
     """Write the labs' notebooks into a folder."""
     from assistant.host.extras import require  # noqa: PLC0415 - the list of labs needs no extra
     from assistant.labs import write_notebooks  # noqa: PLC0415 - likewise
 
     require("lab")
-    for path in write_notebooks(folder, answers):
+    for path in write_notebooks(folder):
         echo(str(path))
 
 
@@ -97,18 +94,15 @@ def notebooks(folder: Path, answers: Path | None) -> None:
     help="A lab of the course; name each one that you want. Default: all.",
 )
 @click.option(
-    "--roster", type=click.Path(path_type=Path), metavar="CSV", help="The learners: id, last_name, first_name, email."
-)
-@click.option(
     "--exchange", type=click.Path(path_type=Path), metavar="DIR", help="The folder through which learners hand in."
 )
-def course(folder: Path, keys: tuple[str, ...], roster: Path | None, exchange: Path | None) -> None:
+def course(folder: Path, keys: tuple[str, ...], exchange: Path | None) -> None:
     """Write a course for nbgrader into a new folder."""
     from assistant.host.extras import require  # noqa: PLC0415 - the list of labs needs no extra
     from assistant.labs import write_course  # noqa: PLC0415 - likewise
 
-    require("course" if roster else "lab")
-    write_course(folder, keys, roster=roster, exchange=exchange)
+    require("lab")
+    write_course(folder, keys, exchange=exchange)
     echo(say("The course is in {folder}; its README.md says how to go on.", folder=folder))
 
 

@@ -1,22 +1,161 @@
-"""`assistant.toml`: one setup as a file that people can read and the assistant reads back."""
+"""The file `assistant.toml`: one setup as people and the assistant read it; nothing in it can run."""
 
 from __future__ import annotations
 
 import hashlib
+import re
 import tomllib
-from typing import Literal
+from collections.abc import Iterator
+from itertools import chain
+from typing import Literal, NamedTuple
 
-from assistant.export.pins import lock_text
-from assistant.export.setup import MARKER, Setup, without_path
-from assistant.export.templates import toml_text
-from assistant.export.trust import check_values
-from assistant.i18n import _
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from assistant.catalog.recipes import recipe_trial
+from assistant.export.packages import lock_text
+from assistant.export.setup import MARKER, Setup, toml_text, without_path
+from assistant.host.telemetry import quiet
+from assistant.i18n import Text, _
+from assistant.model.address import foreign_index_fault
 from assistant.model.errors import BadInput
 from assistant.model.machine import Machine
 from assistant.model.plan import Plan
 from assistant.model.record import Record, from_plain, replace, to_plain
 from assistant.model.report import Environment, Report
+from assistant.model.requirement import plain_requirement
 from assistant.model.visible import printable
+
+# What a plan may set. Others make a program load libraries or code (LD_PRELOAD, PYTHONPATH, CUDA_INJECTION64_PATH).
+VARIABLES = frozenset(
+    (
+        "CUDA_DEVICE_ORDER", "CUDA_MODULE_LOADING", "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "HIP_VISIBLE_DEVICES",
+        "HSA_ENABLE_DXG_DETECTION", "HSA_OVERRIDE_GFX_VERSION", "INFERENCE_DEVICE", "MIOPEN_DEBUG_CONV_WINOGRAD",
+        "MIOPEN_FIND_MODE", "ONEAPI_DEVICE_SELECTOR", "PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF",
+        "PYTORCH_ENABLE_MPS_FALLBACK", "PYTORCH_HIP_ALLOC_CONF", "PYTORCH_MPS_HIGH_WATERMARK_RATIO",
+        "ROCR_VISIBLE_DEVICES", "TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL", "UR_L0_ENABLE_RELAXED_ALLOCATION_LIMITS",
+        "ZE_AFFINITY_MASK",
+    )
+)  # fmt: skip
+_VALUE = re.compile(r"[\w.,:;=+*-]{0,200}", re.ASCII)
+_FOLDER = re.compile(r"[^/\\:\x00-\x1f\x7f]{1,200}")
+# Devices of Windows in every folder, with any ending: https://learn.microsoft.com/windows/win32/fileio/naming-a-file
+_RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
+_VARIANT = re.compile(r"[a-z][\w.-]{0,40}(/[\w.-]{1,40})?", re.ASCII)
+_PYTHON = re.compile(r"\d{1,2}\.\d{1,3}(\.\d{1,3})?t?")
+_DEVICE = re.compile(r"[a-z_]{1,20}(:\d{1,3})?", re.ASCII)
+_KERNEL = re.compile(r"[A-Za-z0-9._-]{1,120}")
+_PACKAGE = re.compile(r"[a-z0-9]([a-z0-9-]{0,118}[a-z0-9])?")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+class _Fault(NamedTuple):
+    """A value that is refused: where it stands, what it is, why."""
+
+    place: str
+    value: str
+    why: Text
+
+
+def check_values(file: str, plan: Plan, environment: Environment, device: str, hashes: dict[str, str]) -> None:
+    """Raise `BadInput` naming `file` and the first value that is not of the plain form that this program writes."""
+    faults = chain(
+        _of_plan(plan),
+        _of_form(_DEVICE, "verification.device", device),
+        _of_environment(environment),
+        (
+            _Fault(f"hashes.{name}", digest, _("it is not the SHA-256 of a package that is listed"))
+            for name, digest in hashes.items()
+            if not _SHA256.fullmatch(digest) or name not in environment.packages
+        ),
+    )
+    if fault := next(faults, None):
+        raise BadInput(
+            _(
+                "{file} is refused at {place}: {why} ({text}).",
+                file=file,
+                place=printable(fault.place),
+                why=fault.why,
+                text=ascii(fault.value)[1:-1][:80],
+            ),
+            hint=_("Export it again where it came from, and leave that value as it is."),
+        )
+
+
+def _of_plan(plan: Plan) -> Iterator[_Fault]:
+    yield from _of_form(_VARIANT, "plan.variant", plan.variant)
+    yield from _of_form(_PYTHON, "plan.python", plan.python)
+    yield from _of_version("plan.torch", plan.torch)
+    yield from _of_sources(plan)
+    yield from _of_lines(plan)
+    if plan.recipe and recipe_trial(plan.recipe) is None:
+        yield _Fault("plan.recipe", plan.recipe, _("it is not of the form that the assistant writes"))
+    for name, value in plan.env.items():
+        if name not in VARIABLES and quiet().get(name) != value:
+            yield _Fault(f"plan.env.{name}", value, _("no plan sets this variable"))
+        elif not _VALUE.fullmatch(value):
+            yield _Fault(f"plan.env.{name}", value, _("such values can name files or commands"))
+
+
+def _of_sources(plan: Plan) -> Iterator[_Fault]:
+    """Accept plain addresses of indexes and pages of wheels; whether they are trusted is asked before they are used."""
+    indexes = () if plan.index_url is None else (plan.index_url,)
+    for place, urls in (("index_url", indexes), ("indexes", plan.indexes), ("links", plan.links)):
+        for url in urls:
+            if why := foreign_index_fault(url):
+                yield _Fault(f"plan.{place}", url, why)
+    if plan.wheel:
+        yield _Fault("plan.wheel", plan.wheel.url, _("it is not of the form that the assistant writes"))
+
+
+def _of_lines(plan: Plan) -> Iterator[_Fault]:
+    bounds = {"constraints": plan.constraints, "overrides": plan.overrides}
+    for place, lines in {"requirements": plan.requirements, **bounds}.items():
+        for line in lines:
+            if why := _fault_of_requirement(line):
+                yield _Fault(f"plan.{place}", line, why)
+    for name in plan.asked:
+        yield from _of_form(_PACKAGE, "plan.asked", name)
+    for name in plan.apart:
+        yield from _of_form(_PACKAGE, "plan.apart", name)
+
+
+def _of_environment(environment: Environment) -> Iterator[_Fault]:
+    """Accept one folder's name, and an interpreter inside of it: nothing that could lead anywhere else."""
+    yield from _of_form(_KERNEL, "environment.kernel", environment.kernel or "none")
+    if environment.display_name:
+        text = _("it is not of the form that the assistant writes")  # which leaves it out: it names a card
+        yield _Fault("environment.display_name", environment.display_name, text)
+    folder = environment.path
+    if not _FOLDER.fullmatch(folder) or folder.strip(". ") != folder or _RESERVED.fullmatch(folder):
+        yield _Fault("environment.path", folder, _("it is not the plain name of a folder"))
+    parts = environment.python.split("/")
+    if len(parts) > 2 or not all(_FOLDER.fullmatch(part) and part.strip(".") for part in parts):  # noqa: PLR2004 - bin/python
+        yield _Fault("environment.python", environment.python, _("it leads out of the environment"))
+    for name, version in environment.packages.items():
+        yield from _of_version(f"environment.packages.{name}", version)
+        if canonicalize_name(name) != name or not _PACKAGE.fullmatch(name):
+            yield _Fault("environment.packages", name, _("it is not the name of a package"))
+
+
+def _of_form(form: re.Pattern[str], place: str, text: str) -> Iterator[_Fault]:
+    if not form.fullmatch(text) or ".." in text:
+        yield _Fault(place, text, _("it is not of the form that the assistant writes"))
+
+
+def _of_version(place: str, text: str) -> Iterator[_Fault]:
+    try:
+        Version(text)
+    except InvalidVersion:
+        yield _Fault(place, text, _("it is not a version"))
+
+
+def _fault_of_requirement(line: str) -> Text:
+    need = plain_requirement(line)
+    if need is None or not line.isascii():
+        return _("it is not a requirement")
+    return _("it names an address of its own") if need.url else ""
+
 
 SCHEMA = 1
 NAME = "assistant.toml"

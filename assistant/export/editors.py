@@ -1,17 +1,22 @@
-"""For editors and notebooks: a kernelspec that travels with its environment, VS Code's files, files to copy."""
+"""For editors and notebooks: a kernelspec, VS Code's files, files to copy, and the first notebook on a new kernel."""
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
+from typing import Any
+
+from packaging.requirements import Requirement
 
 import assistant.runtime
 from assistant.export.drift import DIFFERS
-from assistant.export.setup import MARKER, Setup, without_path
-from assistant.export.shells import ALLOW_SCRIPTS, variables
-from assistant.export.templates import filled, json_text
+from assistant.export.launch import ALLOW_SCRIPTS
+from assistant.export.setup import MARKER, Setup, filled, json_text, variables, without_path
+from assistant.host.files import read_plain, write_whole
 from assistant.i18n import say
-from assistant.model.plan import Plan
+from assistant.model.errors import unwritable
+from assistant.model.plan import Backend, Plan
 from assistant.model.record import Record
 from assistant.model.report import Environment
 from assistant.model.shell import HERE, Shell, powershell_quoted, quoted, setting
@@ -115,3 +120,101 @@ def uses(environment: Environment, plan: Plan, shell: Shell = HERE) -> Uses:
     lines = [setting(name, value, shell) for name, value in plan.env.items()]
     between = " && " if shell is Shell.CMD else "; "
     return Uses(terminal=between.join([*lines, script]), interpreter=python)
+
+
+NAME = "first-steps"
+_KERNEL = "python3"  # the one that is there in any case, for an environment without a kernel of its own
+_MOST = 1000  # chosen: a folder with so many notebooks of that name has another trouble
+
+# The name by which torch knows a backend's devices, and the part of torch that says whether there is one.
+_KINDS = {
+    Backend.CUDA: ("cuda", "cuda"),
+    Backend.ROCM: ("cuda", "cuda"),  # a ROCm build calls its devices cuda
+    Backend.XPU: ("xpu", "xpu"),
+    Backend.MPS: ("mps", "backends.mps"),
+}
+
+
+def first_notebook(environment: Environment, plan: Plan) -> dict[str, Any]:
+    """Return a notebook (nbformat 4.5) for an environment's kernel, in the language in force.
+
+    It needs nothing but torch, and draws with matplotlib where the plan has that.
+    """
+    plots = any(Requirement(line).name == "matplotlib" for line in plan.requirements)
+    title = say("# First steps with PyTorch")
+    runs = say(
+        "This notebook runs on **{kernel}**. Shift + Enter runs a cell and goes on to the next; change what you like.",
+        kernel=environment.launcher_name or plan.backend.title,
+    )
+    device = say(
+        "A *tensor* is a table of numbers. It lives on a device, and what you compute with it is computed there."
+    )
+    picture = say("One short formula, applied to 240,000 points at once: a Julia set.")
+    learning = say(
+        "A small network learns to tell two spirals apart: the loss falls, and the picture shows what it sees."
+    )
+    speed = say("How long does one training step of a larger network take?")
+    onwards = say(
+        "**Next:** `%pip install NAME` in a cell adds a package to this environment and to no other. "
+        "[PyTorch's tutorials](https://docs.pytorch.org/tutorials/beginner/basics/intro.html) build on these steps."
+    )
+    kind, module = _KINDS.get(plan.backend, ("", ""))
+    cells = [
+        _words(title, runs),
+        _words(say("## The device"), device),
+        _code("device", backend=plan.backend.value, kind=kind, module=module),
+        _words(say("## A picture"), picture),
+        _code("show", hidden=not plots, plots=plots),
+        _code("picture"),
+        _words(say("## Learning"), learning),
+        _code("learning"),
+        _words(say("## Speed"), speed),
+        _code("speed"),
+        _words(onwards),
+    ]
+    kernel = {"name": environment.kernel or _KERNEL, "display_name": environment.launcher_name, "language": "python"}
+    return {
+        "metadata": {"origin": MARKER, "kernelspec": kernel, "language_info": {"name": "python"}},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+        "cells": [{"id": f"step-{number}", **cell} for number, cell in enumerate(cells)],
+    }
+
+
+def write_first_notebook(folder: Path, environment: Environment, plan: Plan) -> Path:
+    """Write the first notebook into a folder and return its path; one for the same kernel that is there is kept.
+
+    Raises `WorkFailed` where the folder cannot be written.
+    """
+    names = [NAME, *(f"{NAME}-{number}" for number in range(2, _MOST))]
+    for path in (folder / f"{name}.ipynb" for name in names):
+        if not path.exists():
+            break
+        if _kernel_of(path) == (environment.kernel or _KERNEL):
+            return path
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_whole(path, json.dumps(first_notebook(environment, plan), ensure_ascii=False, indent=1) + "\n")
+    except OSError as error:
+        raise unwritable(path, error) from error
+    return path
+
+
+def _kernel_of(path: Path) -> str | None:
+    """Return the kernel that a notebook of ours asks for; None for anything else."""
+    try:
+        metadata = json.loads(read_plain(path))["metadata"]
+        return str(metadata["kernelspec"]["name"]) if metadata.get("origin") == MARKER else None
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return None
+
+
+def _words(*paragraphs: str) -> dict[str, Any]:
+    return {"cell_type": "markdown", "metadata": {}, "source": "\n\n".join(paragraphs)}
+
+
+def _code(name: str, *, hidden: bool = False, **content: object) -> dict[str, Any]:
+    """Return a cell with the code of `templates/first_steps/<name>.py.j2`."""
+    metadata = {"jupyter": {"source_hidden": True}} if hidden else {}
+    source = filled(f"first_steps/{name}.py", None, **content).rstrip("\n")
+    return {"cell_type": "code", "metadata": metadata, "execution_count": None, "outputs": [], "source": source}

@@ -1,4 +1,4 @@
-"""The files that can be exported: to add one, write a function from `Setup` to its text and give it a row here."""
+"""The files that can be exported, and the purposes that they serve: to add one, write a function and give it a row."""
 
 from __future__ import annotations
 
@@ -6,16 +6,72 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from assistant.export.config import config_text
-from assistant.export.containers import devcontainer_text, dockerfile_text
 from assistant.export.editors import kernelspec_text, runtime_text, verify_text, vscode_tasks_text, vscode_text
-from assistant.export.launch import launch_files
-from assistant.export.pins import constraints_text, lock_text, requirements_text
-from assistant.export.projects import conda_text, pixi_text, pyproject_text
+from assistant.export.launch import (
+    devcontainer_text,
+    dockerfile_text,
+    dotenv_text,
+    fish_text,
+    launch_files,
+    powershell_text,
+    workflow_text,
+)
+from assistant.export.packages import (
+    conda_text,
+    constraints_text,
+    lock_text,
+    pixi_text,
+    pyproject_text,
+    requirements_text,
+)
 from assistant.export.report import report_text
 from assistant.export.setup import Setup
-from assistant.export.shells import dotenv_text, fish_text, powershell_text
-from assistant.export.workflow import workflow_text
 from assistant.i18n import Message, _, render
+
+
+@dataclass(frozen=True)
+class Purpose:
+    """A title, what it brings in a few words, and the formats; those that a setup cannot have are left out."""
+
+    title: Message
+    lead: Message
+    formats: tuple[str, ...] = ()
+
+
+PURPOSES = {
+    "": Purpose(_("Everything"), _("all the files that suit this setup")),
+    "colleague": Purpose(
+        _("A colleague"),
+        _("to make the same environment on a similar machine"),
+        ("assistant.toml", "pylock.toml", "requirements.txt", "constraints.txt", "report.md"),
+    ),
+    "project": Purpose(
+        _("My project"),
+        _("requirements, lock, variables, editor"),
+        (
+            "requirements.txt",
+            "constraints.txt",
+            "pylock.toml",
+            "pyproject.toml",
+            "pixi.toml",
+            "environment.yml",
+            ".env",
+            "env.ps1",
+            "env.fish",
+            ".vscode/settings.json",
+            ".vscode/tasks.json",
+            "device.py",
+            "fallback.py",
+            "verify.py",
+        ),
+    ),
+    "container": Purpose(
+        _("A container"),
+        _("Docker, devcontainer, GitHub"),
+        ("Dockerfile", ".devcontainer/devcontainer.json", ".github/workflows/torch.yml"),
+    ),
+    "report": Purpose(_("A bug report"), _("one text, without private information"), ("report.md",)),
+}
 
 
 @dataclass(frozen=True)

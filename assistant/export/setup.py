@@ -1,19 +1,28 @@
-"""What every exported file is made from: one setup, with nothing secret left in it."""
+"""One setup, with nothing secret left in it, and the templates by which files are written from it."""
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import tomli_w
 
 from assistant import __version__
+from assistant.host.telemetry import quiet
+from assistant.i18n import say
 from assistant.model.errors import BadInput
 from assistant.model.finding import Finding
 from assistant.model.machine import Machine
 from assistant.model.plan import Plan
 from assistant.model.record import Record, replace
 from assistant.model.report import Environment, Report
+from assistant.model.visible import spelled
 from assistant.privacy import NOBODY, Known, redact
 
 # The first line of every file that we write holds this; a file without it is somebody else's.
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 MARKER = "Written by torch-setup-assistant"
 
 
@@ -63,3 +72,40 @@ def _lasting(lock: str) -> str:
     # wheels = [{ url = "https://…/numpy-2.4.6-….whl", upload-time = 2026-06-01T10:00:00Z, size = 16000000, hashes = …
     rows = "".join(line for line in lock.splitlines(keepends=True) if not line.startswith("#"))
     return re.sub(r"\b(?:upload-time|size) = [\w:.+-]+, (?=\w)", "", rows)
+
+
+def variables(setup: Setup) -> dict[str, str]:
+    """Return the plan's variables, `INFERENCE_DEVICE` (the one that was verified) and what keeps libraries quiet.
+
+    Line breaks become spaces: no format of these has a way to write one.
+    """
+    every = {**quiet(), **setup.plan.env, "INFERENCE_DEVICE": setup.report.device}
+    return {name: " ".join(value.splitlines()) for name, value in sorted(every.items()) if _VARIABLE.fullmatch(name)}
+
+
+FOLDER = Path(__file__).with_name("templates")
+
+
+def filled(template: str, filters: Mapping[str, Callable[..., str]] | None = None, **content: object) -> str:
+    """Fill `templates/<template>.j2`; a missing name is an error, the filter `json` quotes for JSON and YAML."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - 60 ms, needed only here
+
+    templates = Environment(  # noqa: S701 - none of the formats is HTML; filters and `json` quote
+        loader=FileSystemLoader(FOLDER),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    templates.filters.update({"json": json_text, **(filters or {})})
+    return templates.get_template(f"{template}.j2").render(_=say, marker=MARKER, **content)
+
+
+def json_text(value: object, indent: int | None = None) -> str:
+    """Encode as JSON with every hidden character escaped; YAML and Python read such strings alike."""
+    return spelled(json.dumps(value, ensure_ascii=False, indent=indent))
+
+
+def toml_text(value: Mapping[str, object]) -> str:
+    """Encode as TOML with every hidden character escaped."""
+    return spelled(tomli_w.dumps(value), long=True)

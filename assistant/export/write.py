@@ -1,18 +1,73 @@
-"""Writes files all or none, each atomically, and never over somebody else's."""
+"""Write the chosen formats into a folder: all or none, each atomically, and never over somebody else's files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from operator import methodcaller
 from pathlib import Path
 
-from assistant.export.setup import MARKER
+from assistant.export.formats import FORMATS, NEEDS, PURPOSES
+from assistant.export.setup import MARKER, Setup, Unsuited, clean
 from assistant.host.files import discard, draft, put_in_place, write_whole
 from assistant.i18n import _
-from assistant.model.errors import WorkFailed
+from assistant.model.errors import BadInput, WorkFailed
+from assistant.model.visible import printable, visible
+from assistant.privacy import NOBODY, Known
 
 _HEAD_BYTES = 400  # the marker stands in the first line, or after an XML declaration
+
+
+def export(
+    setup: Setup,
+    folder: Path,
+    formats: Sequence[str] = (),
+    *,
+    purpose: str = "",
+    known: Known = NOBODY,
+    overwrite: Callable[[tuple[Path, ...]], bool] = lambda _foreign: False,
+) -> tuple[Path, ...]:
+    """Write the chosen formats, else those of a purpose that suit, into `folder`, all or none; return their paths.
+
+    `known` is what only this machine knows. Raises `BadInput` for an unknown format or one that this setup cannot have,
+    and `WorkFailed` if files of somebody else are in the way (unless `overwrite` agrees) or the folder cannot be
+    written.
+    """
+    written = texts(clean(setup, known), [_named(name) for name in formats], purpose)
+    return write_all(folder, written, overwrite)
+
+
+def texts(setup: Setup, formats: Sequence[str] = (), purpose: str = "") -> dict[str, str]:
+    """Return the texts of the chosen formats, else of a purpose's that suit, by path, with the files that they need.
+
+    No text holds a hidden character, whatever the machine or the plan hold. Raises `Unsuited` for a chosen format that
+    this setup cannot have.
+    """
+    written: dict[str, str] = {}
+    chosen = formats or PURPOSES[purpose].formats
+    wanted = [needed for name in chosen for needed in (name, *NEEDS.get(name, ()))]
+    for name in dict.fromkeys(wanted or FORMATS):
+        try:
+            written |= {path: visible(text) for path, text in FORMATS[name].files(setup).items()}
+        except Unsuited:
+            if formats:
+                raise
+    return written
+
+
+def _named(name: str) -> str:
+    """Return the path of the format meant by a path, a file's name or its stem: `dockerfile`, `report`, `env`."""
+    wanted = name.lower()
+    spelled = {path: (path.lower(), path.lower().strip("."), Path(path.lower()).name) for path in FORMATS}
+    exact = [path for path, names in spelled.items() if wanted in names]
+    loose = [path for path, names in spelled.items() if wanted in {names[2].partition(".")[0], *Path(names[1]).parts}]
+    found = exact[:1] or (loose if len(loose) == 1 else [])
+    if not found:
+        raise BadInput(
+            _("There is no format called {format}.", format=printable(name)),
+            hint=_("Choose from: {formats}.", formats=", ".join(FORMATS)),
+        )
+    return found[0]
 
 
 def write_all(

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from assistant.labs.course.writing import write_course
 from assistant.labs.definition import LabText, lab_at, labs
 from assistant.labs.grade import Grade, grade
-from assistant.labs.lab import Lab
-from assistant.labs.notebook import notebook_of, write_notebooks
-from assistant.labs.play import needs_of
-from assistant.labs.scene import Outcome, Scene, environment_with_torch
+from assistant.labs.lab import Lab, needs_of
+from assistant.labs.notebook import write_course, write_notebooks
+from assistant.labs.scene import environment_with_torch
 
 __all__ = [
     "Grade",
     "Lab",
     "LabText",
-    "Outcome",
-    "Scene",
     "environment_with_torch",
     "grade",
     "lab_at",
     "labs",
     "needs_of",
-    "notebook_of",
     "write_course",
     "write_notebooks",
 ]

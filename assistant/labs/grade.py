@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 from assistant.host.files import read_plain
 from assistant.i18n import Message, Text, _, say
-from assistant.labs.answer import MIME, Submission
 from assistant.labs.definition import labs
-from assistant.labs.journal import ENTRIES, doubts, score_of
+from assistant.labs.journal import ENTRIES, MIME, Submission, doubts, score_of
 from assistant.model.errors import AssistantError, BadInput
 from assistant.model.record import Record, from_plain, replace
 

@@ -18,6 +18,7 @@ from assistant.labs.definition import LabText
 from assistant.model.errors import AssistantError
 from assistant.model.record import Record, from_json, to_json
 
+MIME = "application/vnd.torch-setup-assistant.lab+json"  # of what a check leaves in a notebook
 POINTS, HINT_COST, MISS_COST, AID_COST, GUESS_COST = 10, 2, 1, 1, 1
 MOST_MISSES = 5  # that cost points
 JOURNAL_BYTES = 16 << 20
@@ -53,6 +54,14 @@ class Entry(Record, frozen=True):
     kind: Kind
     content: str = ""
     text: str = ""
+
+
+class Submission(Record, frozen=True):
+    """What a check leaves in the notebook, for grading: the lab, the learner, and all that was done."""
+
+    lab: str
+    learner: str = ""
+    journal: tuple[Entry, ...] = ()
 
 
 class Score(Record, frozen=True):

@@ -1,34 +1,207 @@
-"""One lab as its notebook sees it: start, look, predict, try, ask for a hint, check."""
+"""One lab as it is played: broken, looked at, predicted, mended, checked, by a learner in a notebook or by a test."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Literal
 
+from packaging.specifiers import SpecifierSet
+
+from assistant.detect import detect
+from assistant.diagnose import read_log
+from assistant.host.extras import lacking
 from assistant.host.files import read_plain
 from assistant.host.folders import user_cache
-from assistant.i18n import _, say, use_language
-from assistant.labs.answer import Answer, Shown, Submission, block
-from assistant.labs.definition import LabText, lab_at
+from assistant.host.live import LiveHost
+from assistant.host.recording import ReplayHost
+from assistant.i18n import _, ngettext, render, say, use_language
+from assistant.install import is_environment, look_at
+from assistant.labs.definition import FILE_BYTES, Definition, LabText, lab_at
 from assistant.labs.journal import (
     AID_COST,
     BEGINS,
     GUESS_COST,
     HINT_COST,
+    MIME,
     POINTS,
     Entry,
     Journal,
     Kind,
     Score,
+    Submission,
     attempt,
     is_right,
     proves,
     score_of,
 )
-from assistant.labs.play import Play
+from assistant.labs.scene import Outcome, Scene, package_sources
+from assistant.machines import load
 from assistant.model.errors import BadInput
-from assistant.model.record import from_json, replace, to_json
+from assistant.model.finding import Diagnosis
+from assistant.model.machine import Machine
+from assistant.model.record import from_json, replace, to_json, to_plain
+from assistant.session.diagnosis import diagnosed
+
+SHOWN_LINES = 24  # of an output that is not folded
+END_LINES = 12  # that stay visible below a folded one: the end of a traceback, with its cause
+
+
+class Answer:
+    """Markdown in a notebook, plain text elsewhere; a check's answer holds what grading needs."""
+
+    def __init__(self, text: str, submission: Submission | None = None, *, plain: str = "") -> None:
+        self.text, self.submission = text, submission
+        self._plain = plain or text
+
+    def __repr__(self) -> str:
+        return self._plain
+
+    def _repr_mimebundle_(self, **_asked: object) -> dict[str, object]:
+        """Return what a notebook shows, and what `assistant labs check` reads."""
+        shown: dict[str, object] = {"text/plain": self._plain, "text/markdown": self.text}
+        if self.submission:
+            shown[MIME] = to_plain(self.submission)
+        return shown
+
+
+class Shown(str):
+    """The text of a file: shown as a block, and otherwise the text itself."""
+
+    __slots__ = ()
+
+    def _repr_markdown_(self) -> str:
+        return _fenced(str(self))
+
+
+def block(text: str) -> str:
+    """Return the Markdown of a program's output; a long one is folded, and its end stays visible."""
+    lines = text.splitlines()
+    if len(lines) <= SHOWN_LINES:
+        return _fenced(text)
+    count = render(ngettext("All {count} line", "All {count} lines", len(lines)))
+    return f"<details><summary>{escape(count)}</summary>\n\n{_fenced(text)}\n\n</details>\n\n{_fenced_lines(lines)}"
+
+
+def _fenced_lines(lines: Sequence[str]) -> str:
+    return _fenced("\n".join(["…", *lines[-END_LINES:]]))
+
+
+def _fenced(text: str) -> str:
+    """Fence a text with more back-ticks than it has in a row."""
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return f"{fence}text\n{text.rstrip()}\n{fence}"
+
+
+SYSTEMS: dict[str, Literal["windows", "macos"]] = {"win32": "windows", "darwin": "macos"}
+MINORS = range(11, 15)  # from `requires-python` to the newest
+TITLES = {"linux": "Linux", "windows": "Windows", "macos": "macOS"}
+
+
+class Play:
+    """A lab in a folder; `torch` is a Python that has torch."""
+
+    def __init__(
+        self,
+        definition: Definition,
+        folder: Path,
+        learner: str = "",
+        *,
+        torch: str = "",
+    ) -> None:
+        self.definition, self.learner = definition, learner
+        self._program = definition.program
+        self.scene = Scene(folder, definition.folder, torch=torch)
+        self.scene.machine = definition.english.machine
+        self.scene.pythons = definition.english.python
+        self.scene.names = self._given("names")
+        self._set_variables()
+
+    def _set_variables(self) -> None:
+        self.scene.variables = {**package_sources(), **self._given("variables")}
+
+    def _given(self, name: str) -> Mapping[str, str]:
+        function = getattr(self._program, name)
+        return function(self.scene) if function else {}
+
+    @property
+    def text(self) -> LabText:
+        """The lab's texts in the language of the moment."""
+        return self.definition.text(self.learner)
+
+    def start(self) -> None:
+        """Make the broken state; raise `BadInput` where the lab cannot be played here."""
+        check_system(self.text)
+        self.scene.clear()
+        self._set_variables()  # what an earlier start left in the folder no longer counts
+        for program in self.definition.programs:
+            self.scene.write(program.name, read_plain(program, FILE_BYTES, follow=True))
+        self._program.breaks(self.scene)
+
+    def symptom(self) -> Outcome:
+        """Run what fails."""
+        return self._program.symptom(self.scene)
+
+    def fault(self) -> str:
+        """Return what is still wrong; "" when the lab is solved."""
+        self.scene.faults = self.text.faults
+        return self._program.fault(self.scene) if self._program.fault else self.scene.fails(self.symptom())
+
+    def causes(self) -> tuple[Diagnosis, ...]:
+        """Diagnose what the symptom prints, with what is known of the lab's environment and machine."""
+        return diagnosed(read_log(self.symptom().text), self._machine())
+
+    def _machine(self) -> Machine:
+        if self.text.machine:
+            return detect(ReplayHost(load(self.text.machine))).machine
+        system = SYSTEMS.get(sys.platform)
+        known = Machine(os=system) if system else Machine(os="linux", wsl=False)
+        environment = self.scene.folder / "env"
+        if not is_environment(environment):
+            return known
+        site = look_at(environment, LiveHost())
+        return replace(known, python=site.version, packages={one.name: one.version for one in site.distributions})
+
+
+def needs_of(text: LabText) -> str:
+    """Return where a lab can be played, where not everywhere, as a short text."""
+    systems = _titles(text) if len(text.systems) < len(TITLES) else []
+    return ", ".join([*systems, *filter(None, [_pythons(text.python)])])
+
+
+def _titles(text: LabText) -> list[str]:
+    return [TITLES[one] for one in text.systems]
+
+
+def _pythons(wanted: str) -> str:
+    """Return the Pythons that a lab takes, of those that the assistant runs on."""
+    fit = [minor for minor in MINORS if f"3.{minor}" in SpecifierSet(wanted)]
+    if len(fit) == len(MINORS):
+        return ""
+    return say("Python {first} to {last}", first=f"3.{fit[0]}", last=f"3.{fit[-1]}") if fit else f"Python {wanted}"
+
+
+def check_system(text: LabText) -> None:
+    """Raise `BadInput` on a system where a lab cannot be played, `WorkFailed` where the assistant lacks a package."""
+    if SYSTEMS.get(sys.platform, "linux") not in text.systems:
+        raise BadInput(
+            _(
+                "The lab “{title}” can be played on {systems} alone.",
+                title=text.title,
+                systems=", ".join(_titles(text)),
+            ),
+            hint=_("Choose another lab: `assistant labs list` shows where each can be played."),
+        )
+    for package in text.needs:
+        if find_spec(package) is None:
+            raise lacking(package, "onnx" if package == "onnx" else "lab")
+
 
 MOST_CAUSES = 3
 CAPTURED_BYTES = 1 << 20  # of a file that an editor has changed

@@ -11,13 +11,19 @@ from mcp.server.mcpserver import MCPServer
 from mcp.types import ToolAnnotations
 
 from assistant import __version__
-from assistant.mcp.consent import ask_user, carry_out
-from assistant.mcp.desk import Desk
-from assistant.mcp.environments import check_environment, list_environments
-from assistant.mcp.machine import detect, diagnose, doctor, list_recipes, plan, show_recipe
-from assistant.mcp.models import check_onnx
-from assistant.mcp.proposals import propose_install, propose_mend, propose_remove, propose_undo
-from assistant.mcp.remedies import propose_fix
+from assistant.mcp.consent import Desk, ask_user, carry_out
+from assistant.mcp.proposals import propose_fix, propose_install, propose_mend, propose_remove, propose_undo
+from assistant.mcp.readers import (
+    check_environment,
+    check_onnx,
+    detect,
+    diagnose,
+    doctor,
+    list_environments,
+    list_recipes,
+    plan,
+    show_recipe,
+)
 
 NAME = "torch-setup-assistant"
 SKILL = Path(__file__).with_name("SKILL.md")

@@ -1,7 +1,8 @@
-"""What a project's code imports, and the distributions that this stands for; the code is parsed and never run."""
+"""What a project's code and notebooks import, and the distributions that this stands for; nothing of it is run."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections import defaultdict
@@ -13,10 +14,9 @@ from packaging.utils import canonicalize_name
 from assistant.i18n import _
 from assistant.model.errors import BadInput
 from assistant.model.project import Guess
-from assistant.project.distributions import is_namespace, provider
 from assistant.project.gathering import Gathering
-from assistant.project.imports import OF_PYTHON, Code, Imports
-from assistant.project.source import Source, file_bytes, is_file, listed, real, shown
+from assistant.project.imports import OF_PYTHON, Code, Imports, is_namespace, provider
+from assistant.project.source import Source, file_bytes, is_file, listed, real, refused, rows, shown, table
 
 # Chosen: what is read in two seconds on a slow machine. A repository with more lists its needs in a file.
 MOST_FILES = 3000
@@ -201,3 +201,58 @@ def _nothing_new(data: bytes, seen: set[str]) -> bool:
             if name and not {name[0].decode(), name[0].partition(b".")[0].decode()} & seen:
                 return False
     return True
+
+
+_PYTHON_CELL = re.compile(r"%%(?:capture|time|timeit|prun)\b")
+# !pip install x, %conda install x, and in a cell for a shell: pip install x
+_INSTALLS = re.compile(r"(?m)^[ \t]*(?:[!%]|(?:uv|pip3?|conda|mamba)[ \t]).*\binstall\b")
+
+
+def take_notebook(text: str, source: Source, gathering: Gathering) -> None:
+    """Add the imports of a notebook's cells; raise `BadInput` for a broken one."""
+    cells, own = list(_code_cells(text, source)), modules_beside(source.folder)
+    for number, cell in enumerate(cells, 1):
+        gathering.code.add(_python(cell), f"{source.file}[{number}]", own)
+    if any(map(_INSTALLS.search, cells)):
+        gathering.note(
+            _(
+                "{file} also installs packages by commands, which are not read; name the packages yourself.",
+                file=source.file,
+                option="--pin",
+            )
+        )
+
+
+# {"cells": [{"cell_type": "code", "source": ["!pip install jiwer\n", "import torch"], …}], "nbformat": 4, …}
+def _code_cells(text: str, source: Source) -> Iterator[str]:
+    try:
+        whole = table(json.loads(text))
+    except (ValueError, RecursionError) as error:
+        raise refused(source.name, _("it is not a notebook, or it is damaged")) from error
+    # Up to version 3 of the format the cells stood in sheets, and a cell's text was its "input".
+    sheets = [whole, *map(table, rows(whole.get("worksheets")))]
+    cells = [table(cell) for sheet in sheets for cell in rows(sheet.get("cells"))]
+    if not cells and "cells" not in whole and "worksheets" not in whole:
+        raise refused(source.name, _("it is not a notebook, or it is damaged"))
+    for cell in cells:
+        if cell.get("cell_type") == "code":
+            lines = cell.get("source", cell.get("input", ""))
+            yield "".join(map(str, lines)) if isinstance(lines, list) else str(lines)
+
+
+def _python(text: str) -> str:
+    """Return the Python of a cell, each command and magic replaced by `pass`; "" for a cell of another language."""
+    first = text.lstrip().partition("\n")[0]
+    if first.startswith("%%") and not _PYTHON_CELL.match(first):
+        return ""
+    lines = text.replace("\\\n", " ").splitlines()
+    return "\n".join(_indent(line) + "pass" if _is_magic(line.strip()) else line for line in lines)
+
+
+def _is_magic(words: str) -> bool:
+    """Return whether a line is IPython's own: a command, a magic, or a question such as "torch.nn?"."""
+    return words.startswith(("!", "%", "?")) or (words.endswith("?") and not words.startswith("#"))
+
+
+def _indent(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())]

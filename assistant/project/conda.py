@@ -11,11 +11,10 @@ from packaging.utils import canonicalize_name
 from assistant.catalog.tables import Table
 from assistant.i18n import _
 from assistant.model.record import Record, from_json
-from assistant.project.distributions import provider
 from assistant.project.gathering import Gathering
-from assistant.project.lines import LONGEST_LINE
+from assistant.project.imports import provider
 from assistant.project.requirements import take_lines
-from assistant.project.source import TOO_DEEP, Source, refused, rows, shown, table, too_long
+from assistant.project.source import LONGEST_LINE, TOO_DEEP, Source, refused, rows, shown, table, too_long
 
 _OWN = frozenset({"pip", "setuptools", "wheel"})  # every environment has them, or none needs them
 # pytorch::pytorch=1.11.0=py3.8_cuda11.3_cudnn8.2.0_0, numpy >=1.20,<2, pytorch[version='>=2.1', build='*cuda*']

@@ -24,20 +24,25 @@ from assistant.model.shell import command_line
 from assistant.model.visible import visible
 from assistant.privacy import Policy, redact, without_credentials
 from assistant.project.imports import Code
-from assistant.project.lines import (
+from assistant.project.source import (
     BUILT_BY_CONDA,
     LONGEST_LINE,
     VARIABLE,
     VERSION_CONTROL,
     WITH_EXTRAS,
+    Source,
     address_of,
+    is_file,
     is_file_name,
+    is_folder,
     is_path,
+    listed,
     marked,
     path_of,
+    real,
+    shown,
     wheel_of,
 )
-from assistant.project.source import Source, is_file, is_folder, listed, real, shown
 
 MOST_LINES = 10_000  # chosen: the longest list seen has 400, and a lock file holds some thousand packages
 Into = Literal["requires", "constraints", "overrides"]

@@ -13,10 +13,8 @@ from packaging.utils import canonicalize_name
 from assistant.catalog.companions import carried_by_torch_index
 from assistant.i18n import _
 from assistant.project.gathering import Gathering
-from assistant.project.lines import marked
 from assistant.project.requirements import take_beside
-from assistant.project.source import TOO_DEEP, Source, refused, rows, table, toml
-from assistant.project.unread import NotRead, not_read
+from assistant.project.source import TOO_DEEP, NotRead, Source, marked, not_read, refused, rows, table, toml
 
 _MOST_PARTS = 1000  # chosen: parts that name one another, each once for every condition that it is under
 

@@ -1,4 +1,4 @@
-"""A project by the names that the user gives: which reader each file wants, and which file of a folder is the best."""
+"""A project by the names that the user gives: who reads each file, which file of a folder is best, what to ask for."""
 
 from __future__ import annotations
 
@@ -7,30 +7,55 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from packaging.specifiers import SpecifierSet
+
 from assistant.i18n import _
 from assistant.model.errors import BadInput
-from assistant.model.project import Project, ProjectKind
-from assistant.project.code import read_code, take_imports, take_script
+from assistant.model.plan import Request
+from assistant.model.project import Guess, Project, ProjectKind
+from assistant.model.record import replace
+from assistant.project.code import read_code, take_imports, take_notebook, take_script
 from assistant.project.conda import take_environment
 from assistant.project.gathering import Gathering
-from assistant.project.notebook import take_notebook
 from assistant.project.pyproject import take_pyproject
 from assistant.project.requirements import take_lines
 from assistant.project.source import (
+    CONDA_LIST,
     FILE_LIMIT,
+    NotRead,
     Source,
     at_home,
+    declares_nothing,
     decoded,
     file_text,
     is_file,
     is_folder,
+    names_of_unread,
+    not_read,
     real,
     refused,
     shown,
     source_of,
     too_long,
 )
-from assistant.project.unread import CONDA_LIST, NotRead, declares_nothing, names_of_unread, not_read
+
+
+def with_project(request: Request, project: Project, agreed: Iterable[Guess]) -> Request:
+    """Return a request that asks for all that a project requires, too; what the user asks for comes first.
+
+    Of the project's guesses those are required that the user agreed to.
+    """
+    guessed = (guess.distribution for guess in agreed)
+    return replace(
+        request,
+        pins=tuple(dict.fromkeys((*request.pins, *project.requires, *guessed))),
+        constraints=(*request.constraints, *project.constraints),
+        overrides=(*request.overrides, *project.overrides),
+        pythons=str(SpecifierSet(request.pythons) & SpecifierSet(project.pythons)),
+        indexes=(*request.indexes, *project.indexes),
+        links=(*request.links, *project.links),
+    )
+
 
 _DECLARING = ("pyproject.toml", "setup.cfg", "setup.py")
 # In a folder the first that gives something counts.

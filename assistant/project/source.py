@@ -1,18 +1,27 @@
-"""Where a text of a project stands, and how it is read: a regular file of a sane size, in whatever encoding."""
+"""A text of a project: where it is, how it is read, and how a line in it may ask for a package.
+
+Files of other tools that are not read are named with the command that writes one that is.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
+import re
 import tomllib
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+
+from assistant.catalog.tables import Table
 from assistant.host.files import read_plain
+from assistant.host.index import local_path
 from assistant.i18n import Text, _
 from assistant.model.errors import BadInput, unreadable
-from assistant.model.record import Record
+from assistant.model.record import Record, from_json
 from assistant.model.visible import printable
 from assistant.parsers.decode import text_pieces
 from assistant.privacy import Policy, redact, without_credentials
@@ -161,3 +170,120 @@ def is_folder(path: Path) -> bool:
         return path.is_dir() and os.access(path, os.R_OK | os.X_OK)
     except OSError:
         return False
+
+
+# Characters of a line, chosen: below the 4300 digits that Python reads as a number; the patterns here look back.
+LONGEST_LINE = 4000
+_ARCHIVES = (".whl", ".zip", ".tar.gz", ".tar.bz2", ".tar.xz", ".tgz")
+# pip wants a space before the semicolon of an address and its authors forget it: https://host/a.whl; sys_platform == …
+_MARKER_SIGN = re.compile(r"(?<=whl|zip|\.gz|tgz)\s*;\s*|;\s+")
+VERSION_CONTROL = re.compile(r"(?:^|@\s*)(?:(?:git|hg|svn|bzr)\+[a-z]+:|git(?:://|@))", re.IGNORECASE)
+_ADDRESS = re.compile(
+    r"(?:(?P<name>[\w.-]+)\s*(?P<extras>\[[^\]]*\])?\s*@\s*)?(?P<url>(?:https?://|ftp://|file:///)\S+?)"
+    r"(?:\s+;\s*(?P<marker>.+))?",
+    re.IGNORECASE,
+)
+# What `pip freeze` writes in conda's environments: six @ file:///croot/six_1644875935023/work, the folder and the
+# milliseconds of conda-build; some name the wheel: …/numpy_1708638617955/work/dist/numpy-1.26.4-cp310-….whl#sha256=…
+BUILT_BY_CONDA = re.compile(r"_\d{13}/work(?:/|$)")
+_ON_THIS_DISK = re.compile(r"file:///(?!/)(?:(?!%2f|%5c)[^\\])*", re.IGNORECASE)  # what unquoted is no //server
+WITH_EXTRAS = re.compile(r"(?P<path>.*?)(?:\[(?P<extras>[\w\s.,-]+)\])?", re.DOTALL)
+VARIABLE = re.compile(r"\$\{[A-Z0-9_]+\}")  # pip fills it in from the environment, such as a password of an index
+# `pip install requirements.txt`, without the -r; discord.py and ruamel.yaml are packages.
+_FILE_NAME = re.compile(r"[\w./\\-]+\.(?:txt|toml|yml|ipynb|cfg|lock|(?P<unsure>py|yaml))")
+
+
+def address_of(text: str) -> re.Match[str] | None:
+    """Return the name, extras, url and marker of a requirement that is an address, None for any other."""
+    return _ADDRESS.fullmatch(_MARKER_SIGN.sub(" ; ", text, count=1))
+
+
+def marked(line: str, *markers: str) -> str:
+    """Write a requirement with its conditions, all of which must hold; a marker may be ""."""
+    whole = " and ".join(f"({marker.strip()})" for marker in markers if marker.strip())
+    return f"{line} ; {whole}" if whole else line
+
+
+def wheel_of(file: str) -> tuple[str, str] | None:
+    """Return the name and version of the distribution in a wheel, None for a file that is no wheel."""
+    try:
+        name, version, _build, _tags = parse_wheel_filename(file)
+    except (InvalidWheelFilename, ValueError):
+        return None
+    return str(name), version.public
+
+
+def path_of(address: str) -> Path | None:
+    """Return the place on this computer that an address names, None for any other; a share is another computer's."""
+    return local_path(f"file{address[4:]}") if _ON_THIS_DISK.fullmatch(address) else None
+
+
+def is_file_name(text: str, source: Source) -> bool:
+    """Return whether a requirement is the name of a file that lists requirements; some packages are called like one."""
+    found = _FILE_NAME.fullmatch(text)
+    if found is None or not found["unsure"]:
+        return found is not None
+    path = source.beside(text)
+    return path is not None and is_file(path)
+
+
+def is_path(text: str) -> bool:
+    """Return whether a requirement is a path: it begins as one does, or is an archive without an address."""
+    bare = text.partition(";")[0].strip()
+    return (
+        bare in {".", ".."}
+        or bare.startswith(("./", "../", ".\\", "..\\", "/", "~/", ".["))
+        or re.match(r"[A-Za-z]:[\\/]", bare) is not None
+        or bare.endswith(_ARCHIVES)
+        or ("@" not in bare and ("/" in bare or "\\" in bare))
+    )
+
+
+CONDA_LIST = "conda list"  # what it prints has no name of its own
+# A setup.py or setup.cfg without it is for building alone, or for other tools.
+_DECLARES = re.compile(r"\binstall_requires\b")
+
+
+class NotRead(BadInput):
+    """A file of another tool's that may say what a project needs, and is not read."""
+
+
+class UnreadFile(Record, frozen=True):
+    """A file by its name, and its tool's command that writes what can be read."""
+
+    name: str
+    command: str
+
+
+class UnreadTables(Record, frozen=True):
+    """The files that are not read."""
+
+    files: Table[UnreadFile]
+
+
+@cache
+def _rows() -> tuple[UnreadFile, ...]:
+    file = Path(__file__).parent / "data" / "unread.json"
+    return from_json(file.read_bytes(), UnreadTables, "project/data/unread.json").files.rows
+
+
+def names_of_unread() -> tuple[str, ...]:
+    """Return the names of all such files."""
+    return tuple(row.name for row in _rows())
+
+
+def not_read(kind: str, file: str) -> NotRead | None:
+    """Return the error for a `file` of a kind such as "Pipfile", None for a file that is read here."""
+    name = re.sub(r"^pylock\..*toml$", "pylock.toml", kind.lower())
+    command = next((row.command for row in _rows() if row.name.lower() == name), None)
+    if command is None:
+        return None
+    return NotRead(
+        _("{file} is not read here.", file=shown(file)),
+        hint=_("Run `{command}`, and name the file that it writes.", command=command),
+    )
+
+
+def declares_nothing(path: Path) -> bool:
+    """Return whether a file is setuptools' own and lists no packages."""
+    return path.name.lower() in {"setup.py", "setup.cfg"} and not _DECLARES.search(file_text(path))

@@ -20,8 +20,8 @@ from loopback import LoopbackIndex
 from onnx import TensorProto, helper, save
 from secrets_corpus import KINDS, VARIABLES
 
-from assistant.mcp.answers import WORKING
 from assistant.mcp.server import INSTRUCTIONS, SKILL_ADDRESS, skill
+from assistant.mcp.work import WORKING
 
 pytestmark = pytest.mark.process
 

@@ -14,7 +14,7 @@ import forked
 import pytest
 from export.setups import SETUP
 
-from assistant.bundle.manifest import Bundle, Kind, write_bundle
+from assistant.bundle.folder import Bundle, Kind, write_bundle
 from assistant.cli import cli
 from assistant.export.config import config_text
 from assistant.machines import load
@@ -95,7 +95,6 @@ NO_TEXT = {  # written, or no text
     ("labs check", "folder"),
     ("labs course", "folder"),
     ("labs notebooks", "folder"),
-    ("labs notebooks", "--answers"),
 }
 PLAN = Plan(backend=Backend.CPU, variant="cpu", torch="2.15.0", python="3.12")
 ABOUT = {"title": "CPU", "lock": "pylock.toml", "python": "3.12", "platform": "linux-x86_64"}

@@ -8,7 +8,7 @@ import sys
 import pytest
 from export.setups import ENVIRONMENT, SETUP
 
-from assistant.export.pins import constraints_text, requirements_text
+from assistant.export.packages import constraints_text, requirements_text
 from assistant.i18n import use_language
 from assistant.install.constraints import constraints
 

@@ -22,13 +22,11 @@ from loopback import LoopbackIndex
 from tables import each
 
 from assistant.export import read_config
-from assistant.export.collect_env import collect_env_text
 from assistant.export.config import config_text
-from assistant.export.pins import constraints_text, requirements_text
-from assistant.export.projects import pyproject_text
+from assistant.export.launch import dotenv_text, fish_text, powershell_text, workflow_text
+from assistant.export.packages import constraints_text, pyproject_text, requirements_text
+from assistant.export.report import collect_env_text
 from assistant.export.setup import clean
-from assistant.export.shells import dotenv_text, fish_text, powershell_text
-from assistant.export.workflow import workflow_text
 from assistant.host.telemetry import quiet
 from assistant.model.errors import BadInput
 from assistant.model.plan import Backend

@@ -13,7 +13,7 @@ from tables import each
 
 from assistant.catalog import load_catalog
 from assistant.catalog.indexes import known_index
-from assistant.export import read_config, trust
+from assistant.export import config, read_config
 from assistant.export.config import config_text
 from assistant.model.errors import BadInput
 from assistant.model.plan import Plan, Wheel
@@ -73,7 +73,8 @@ def test_what_else_a_plan_holds_has_its_form(place, value):
 def test_every_field_of_a_plan_is_judged():
     """A new field cannot slip by: it is judged by name, or it stands here as one that a type judges well enough."""
     by_type = {"backend", "download_mb", "reasons", "warnings"}  # an enum, a number, sentences
-    judged = {*re.findall(r"\bplan\.(\w+)", inspect.getsource(trust))}
+    judges = (config._of_plan, config._of_sources, config._of_lines)
+    judged = {*re.findall(r"\bplan\.(\w+)", "".join(map(inspect.getsource, judges)))}
     assert judged | by_type == {*Plan.__struct_fields__}
     assert not judged & by_type
 

@@ -10,7 +10,7 @@ import pytest
 from refused import refused
 
 from assistant.labs import Lab, grade, labs
-from assistant.labs.answer import MIME
+from assistant.labs.journal import MIME
 from assistant.model.errors import BadInput
 
 pytestmark = pytest.mark.process

@@ -16,9 +16,9 @@ from assistant.diagnose import load_rules
 from assistant.install import interpreter
 from assistant.labs import Lab, lab_at, labs, scene
 from assistant.labs.definition import PROGRAM, Definition
+from assistant.labs.lab import SYSTEMS, Play, check_system
 from assistant.labs.notebook import names, notebook_of, text_of
-from assistant.labs.play import SYSTEMS, Play, check_system
-from assistant.labs.wheels import add_to_index, wheel
+from assistant.labs.stand_ins import add_to_index, wheel
 from assistant.model.errors import AssistantError, BadInput
 from assistant.model.record import replace
 

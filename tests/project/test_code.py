@@ -13,7 +13,7 @@ from assistant.model.errors import BadInput
 from assistant.model.plan import Request
 from assistant.model.project import ProjectKind
 from assistant.project import code, read_project, with_project
-from assistant.project.distributions import provider
+from assistant.project.imports import provider
 
 
 def notebook(*cells: str) -> str:

@@ -13,7 +13,7 @@ from tables import each
 from assistant.i18n import render, verbatim
 from assistant.model.checks import ESSENTIAL, FULL, QUICK, SPARE, check_title
 from assistant.verify import run
-from assistant.verify.checks_memory import memory_limiter
+from assistant.verify.checks_full import memory_limiter
 from assistant.verify.child import FILES, IMPORTS, Target, known_checks
 from assistant.verify.messages import SENTENCES, sentence
 

@@ -17,8 +17,8 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from nbgrader.utils import ignore_patterns, is_grade
 
 from assistant.i18n import Text, render, say, sentences
-from assistant.labs.course.writing import lab_of
 from assistant.labs.grade import Grade, grade_notebook
+from assistant.labs.notebook import lab_of
 
 
 class GradeLabs(NbGraderPreprocessor):  # type: ignore[misc]  # the library has no types

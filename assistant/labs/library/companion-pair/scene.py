@@ -1,7 +1,7 @@
 """A package that took torch back to an older release, and left the companion that wants the newer one."""
 
 from assistant.labs.scene import Outcome, Scene
-from assistant.labs.wheels import file_of, wheel
+from assistant.labs.stand_ins import file_of, wheel
 
 OLD, NEW = "2.12.0", "2.13.0"
 PACKAGES = [  # with their versions and what they want

@@ -1,9 +1,9 @@
 """An extra index lets pip install a CPU build of torch on a recorded machine with a GPU."""
 
-from assistant.labs.builds import build_fault as fault
-from assistant.labs.builds import compute_on_gpu as symptom
-from assistant.labs.builds import install_torch, names, variables
 from assistant.labs.scene import Scene
+from assistant.labs.stand_ins import build_fault as fault
+from assistant.labs.stand_ins import compute_on_gpu as symptom
+from assistant.labs.stand_ins import install_torch, names, variables
 
 __all__ = ["breaks", "fault", "names", "symptom", "variables"]
 

@@ -1,9 +1,9 @@
 """The newest torch on a recorded machine whose driver is older than it needs."""
 
-from assistant.labs.builds import build_fault as fault
-from assistant.labs.builds import compute_on_gpu as symptom
-from assistant.labs.builds import install_torch, names, variables
 from assistant.labs.scene import Scene
+from assistant.labs.stand_ins import build_fault as fault
+from assistant.labs.stand_ins import compute_on_gpu as symptom
+from assistant.labs.stand_ins import install_torch, names, variables
 
 __all__ = ["breaks", "fault", "names", "symptom", "variables"]
 

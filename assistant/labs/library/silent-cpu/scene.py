@@ -1,6 +1,6 @@
 """A model calls in a loop what the pretended device takes to the CPU each time, as DirectML does."""
 
-from assistant.labs import pretended
+from assistant.labs import stand_ins
 from assistant.labs.scene import Outcome, Scene
 
 MOST = "10"  # copies that are allowed; one call makes six
@@ -8,16 +8,16 @@ MOST = "10"  # copies that are allowed; one call makes six
 
 def breaks(scene: Scene) -> None:
     """Offer the device, and write a model that calls the operator once for each system."""
-    pretended.offer_device(scene, "directml")
+    stand_ins.offer_device(scene, "directml")
     loop = "torch.stack([torch.linalg.solve(system, side) for system, side in zip(systems, sides)])"
-    scene.write("model.py", pretended.MODEL.format(solved=loop))
+    scene.write("model.py", stand_ins.MODEL.format(solved=loop))
 
 
 def symptom(scene: Scene) -> Outcome:
     """Solve on the device, and count and time the copies."""
-    return pretended.solve(scene, "directml", MOST)
+    return stand_ins.solve(scene, "directml", MOST)
 
 
 def fault(scene: Scene) -> str:
     """Want the right solution with few copies."""
-    return pretended.solve_fault(scene, "directml", MOST)
+    return stand_ins.solve_fault(scene, "directml", MOST)

@@ -1,10 +1,11 @@
-"""The tools about machines, logs and recipes: each answers what the command of its name prints with `--json`.
+"""The tools that only look: at machines, plans, logs, environments, models and recipes.
 
 Their docstrings are read by agents.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 from mcp.types import CallToolResult
@@ -15,7 +16,7 @@ from assistant.catalog.recipes import recipe_of, recipes
 from assistant.detect import detect as detect_machine
 from assistant.detect import read_report
 from assistant.diagnose import read_log
-from assistant.install import Tools, find_target, not_an_environment
+from assistant.install import Tools, find_target, not_an_environment, spot_at
 from assistant.mcp.arguments import (
     BackendName,
     Described,
@@ -33,15 +34,21 @@ from assistant.mcp.arguments import (
     machine_of,
     request_of,
 )
-from assistant.mcp.desk import Here, desk_of
-from assistant.mcp.installation import command
+from assistant.mcp.consent import Here, command, desk_of
 from assistant.mcp.work import Job, worked
+from assistant.onnx import isolated
+from assistant.onnx.answers import CHECK_SECONDS, Provider
+from assistant.onnx.worker import Request
 from assistant.plan import PlanInputs
 from assistant.project import read_project, with_project
-from assistant.session.answers import of_log, of_planning
+from assistant.session.actions import LookIn, Pick
+from assistant.session.answers import of_environment, of_environments, of_log, of_planning
 from assistant.session.diagnosis import diagnosed_lines, machine_of_log, placed_causes
 from assistant.session.doctor import examine
+from assistant.session.headless import run_tasks
 from assistant.session.joint import decided
+from assistant.session.state import State, Task
+from assistant.session.survey import Survey
 
 Report = Annotated[str, Field(max_length=10**6, description="A pasted report in place of this machine: nvidia-smi, …")]
 
@@ -131,3 +138,51 @@ async def list_recipes(context: Here) -> CallToolResult:
 async def show_recipe(context: Here, name: Line) -> CallToolResult:
     """Tell everything that is known of a recipe, with the sources."""
     return await worked(context, lambda _job: recipe_of(name))
+
+
+async def list_environments(context: Here, folder: Line = "") -> CallToolResult:
+    """List the Python environments on this machine (also below `folder`), judged by their files: `light`, `state`.
+
+    Nothing in them is started. `light` is good, warning, bad or unknown.
+    """
+
+    def work(job: Job) -> object:
+        session = desk_of(context).session(job, State())
+        session.dispatch(LookIn(folder=folder))
+        return of_environments(run_tasks(session, Task.SURVEY).survey or Survey())
+
+    return await worked(context, work)
+
+
+async def check_environment(context: Here, path: Path_) -> CallToolResult:
+    """Look into one environment: what it holds, what is wrong with it, and whether its torch computes.
+
+    That runs its Python. One that the assistant did not make needs the user's consent first: the answer is an error
+    that holds `change` for `ask_user`.
+    """
+
+    def work(job: Job) -> object:
+        desk, folder = desk_of(context), str(spot_at(path).path)
+        desk.admit(folder, command("envs", "--check", folder))
+        session = desk.session(job, State())
+        session.dispatch(Pick(path=folder))
+        state = run_tasks(session, Task.CHECK)
+        survey = state.survey or Survey()
+        known = survey.of(state.picked)
+        return of_environment(known, survey) if known else {}
+
+    return await worked(context, work)
+
+
+async def check_onnx(context: Here, model: Line, target: Provider = "dml") -> CallToolResult:
+    """Say node by node what of an ONNX model runs on DirectML, or on the CPU, and what to do about the rest.
+
+    The model is read in a child.
+    """
+
+    def work(job: Job) -> object:
+        file = str(Path(model).expanduser())
+        asked = Request(work="check", model=file, here=str(Path.cwd()), provider=target)
+        return isolated.check(asked, isolated.limits(CHECK_SECONDS), cancel=job.token)
+
+    return await worked(context, work)
