@@ -33,7 +33,7 @@ class Kernel(Record, frozen=True):
 
     `until` is None for a row that takes its own version only; `types` gives for each type variable a number in the
     table's `type_sets`. `came` is the first release that has the row, `gone` the first one that has it no more; either
-    is empty where none is known. `query` names a further condition (see `conditions`), `cpu_inputs` are read on the
+    is empty where none is known. `query` names a further condition (see `placement`), `cpu_inputs` are read on the
     CPU. `host` says that it runs on the CPU although it is DirectML's.
     """
 
