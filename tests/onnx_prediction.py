@@ -12,8 +12,7 @@ from pathlib import Path
 from onnx import ModelProto
 from onnx.backend.test.case.node import collect_testcases
 
-from assistant.onnx.advice import obstacle
-from assistant.onnx.check import examine
+from assistant.onnx.check import examine, obstacle
 from assistant.onnx.placement import Node
 
 PLACES = Path(__file__).parent / "onnx" / "places.py"

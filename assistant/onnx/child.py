@@ -59,8 +59,7 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
 
 def strictly(request: dict[str, Any]) -> dict[str, Any]:
     """Run the model with every FP16 value rounded where it is made, which the runtime's CPU kernels leave out."""
-    from assistant.onnx.rounding import rounded  # noqa: PLC0415 - after the request is read
-    from assistant.onnx.runtime import opened  # noqa: PLC0415 - likewise
+    from assistant.onnx.runtime import opened, rounded  # noqa: PLC0415 - after the request is read
 
     session = opened(rounded(_read(request["model"], weights=True)))
     started = time.perf_counter()

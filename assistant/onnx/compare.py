@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from onnx import ModelProto
 
 from assistant.host.files import read_plain
-from assistant.host.process import CancelToken
 from assistant.host.sandbox import confine
 from assistant.i18n import Message, _, render, sentences
 from assistant.model.record import decoder
@@ -23,10 +22,10 @@ from assistant.onnx.answers import TRY_SECONDS, Agreement, Attempt, Provider, Ru
 from assistant.onnx.defects import cause
 from assistant.onnx.inputs import Feeds
 from assistant.onnx.isolated import limits
-from assistant.onnx.libraries import foreign_domains, remedy, unknown
 from assistant.onnx.load import load_model
-from assistant.onnx.parity import distance
+from assistant.onnx.operators import foreign_domains, remedy, unknown
 from assistant.onnx.program import program
+from assistant.onnx.runtime import distance
 
 TOLERANCE = 1e-2  # of the largest number, as the rounding of FP16 makes it in deep networks (chosen)
 FEW_CHANGED = 0.01  # of integers and truths
@@ -42,18 +41,17 @@ def try_model(
     samples: Sequence[Feeds] = (),
     limit: float = TRY_SECONDS,
     python: str = sys.executable,
-    cancel: CancelToken | None = None,
 ) -> Attempt:
     """Try a model on a provider against `reference`, or itself, in FP32 on the CPU.
 
     A child that crashes or exceeds `limit` seconds is an answer, not a failure of ours. Raises `BadInput` for files
-    that nothing could load, and `Cancelled` when asked to stop.
+    that nothing could load.
     """
     model = Path(model)
     reference = Path(reference) if reference else source_of(model) or model
     models = [load_model(file, weights=False) for file in (model, reference)]
     with tempfile.TemporaryDirectory(prefix="onnx-try-") as folder:
-        runner = Runner(Path(folder), limit, python, cancel)
+        runner = Runner(Path(folder), limit, python)
         if samples:
             np.savez(runner.inputs, **samples[0])
         before = runner.run(reference, "cpu", "reference")
@@ -90,8 +88,8 @@ def source_of(model: Path) -> Path | None:
 class Runner:
     """Runs child processes and collects their outputs in one folder."""
 
-    def __init__(self, folder: Path, limit: float, python: str, cancel: CancelToken | None) -> None:
-        self.folder, self.limit, self.python, self.cancel = folder, limit, python, cancel
+    def __init__(self, folder: Path, limit: float, python: str) -> None:
+        self.folder, self.limit, self.python = folder, limit, python
         self.inputs = folder / "inputs.npz"
 
     def run(self, model: Path, provider: Provider, name: str, *, strict: bool = False) -> Run:
@@ -107,7 +105,7 @@ class Runner:
         allowed = limits(self.limit)
         stdin = msgspec.json.encode(request).decode()
         module = "assistant.onnx.child"
-        done = confine(module, allowed, self.folder, stdin=stdin, python=self.python, cancel=self.cancel)
+        done = confine(module, allowed, self.folder, stdin=stdin, python=self.python)
         if done.reached == "time":
             return Run(error=_("It took longer than {limit:g} s.", limit=self.limit))
         if done.reached:

@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
+import importlib.util
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
+import msgspec
 import numpy as np
 import onnx
 import onnx.version_converter
 from onnx import ModelProto
 
 from assistant.host.files import open_plain, write_whole
-from assistant.i18n import Message, _
+from assistant.host.sandbox import confine
+from assistant.i18n import Message, Text, _
 from assistant.model.errors import BadInput, WorkFailed, unwritable
 from assistant.model.record import Record, to_json
 from assistant.onnx.answers import (
     Change,
     Conversion,
     Fp16Summary,
-    rows_of_changes,  # noqa: F401 - users' copies of onnx_doctor.ipynb import it from here
 )
 from assistant.onnx.defects import cause
 from assistant.onnx.fp16 import convert_program
 from assistant.onnx.graph import FIRST_FREE_IR, KNOWN_IR, opsets
 from assistant.onnx.inputs import Feeds
+from assistant.onnx.isolated import kept_aside, limits
 from assistant.onnx.load import load_model, result_path, save_model
-from assistant.onnx.loading import loaded
-from assistant.onnx.opset import CannotLower, best_opsets, lower
+from assistant.onnx.lowering import CannotLower, best_opsets, lower, rewrite
 from assistant.onnx.program import Program, program
-from assistant.onnx.rewrites import rewrite
-from assistant.onnx.staging import kept_aside
 
 # Of those that ONNX Runtime guarantees to run: https://onnxruntime.ai/docs/reference/compatibility.html
 FIRST_OPSET = 7
@@ -74,6 +76,7 @@ WHY_UNPROVED: dict[str, Message] = {
     "run": _("ONNX Runtime could not run the model"),
     "size": _("the model is too large to be held in memory three times"),
 }
+LOAD_SECONDS = 300.0  # chosen: a large model is optimised for a minute
 
 
 class Options(Record, frozen=True):
@@ -259,3 +262,31 @@ def _write_log(done: Conversion, output: Path, folder: Path) -> None:
             write_whole(path, text + "\n")
         except OSError as error:
             raise unwritable(output.with_name(path.name), error) from error
+
+
+class Loaded(NamedTuple):
+    """Whether ONNX Runtime loads a model with its own settings, None where that is not known, and why it does not."""
+
+    answer: bool | None
+    reason: str = ""
+    died: bool = False
+
+    @property
+    def why(self) -> Text:
+        """The reason as a text for people."""
+        return _("its process dies") if self.died else self.reason
+
+
+def loaded(model: Path) -> Loaded:
+    """Load a model on the CPU in a process of its own; a limit that ends it tells nothing of the model."""
+    if importlib.util.find_spec("onnxruntime") is None:
+        return Loaded(None)
+    request = msgspec.json.encode({"work": "load", "model": str(model.resolve())}).decode()
+    with TemporaryDirectory(prefix="onnx-load-", ignore_cleanup_errors=True) as folder:
+        done = confine("assistant.onnx.child", limits(LOAD_SECONDS), Path(folder), stdin=request)
+    if done.reached:
+        return Loaded(None)
+    if done.code or not done.lines:
+        return Loaded(answer=False, died=True)
+    error: str = msgspec.json.decode(done.lines[-1], type=dict[str, str]).get("error", "")
+    return Loaded(answer=not error, reason=(error.splitlines() or [""])[0].rstrip("."))

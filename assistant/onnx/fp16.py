@@ -10,15 +10,23 @@ from typing import Literal
 from onnx import ModelProto
 
 from assistant.onnx.answers import Fp16Summary, Kept
-from assistant.onnx.calibrate import Measured, measure
 from assistant.onnx.defects import to_keep
-from assistant.onnx.fp16_policy import OPERATORS, Slots, reason_to_keep, slots
+from assistant.onnx.fp16_policy import (
+    LARGEST,
+    OPERATORS,
+    Constants,
+    Slots,
+    bound,
+    outside,
+    precise,
+    reason_to_keep,
+    slots,
+    where_given_fp32,
+)
 from assistant.onnx.inputs import Feeds, Inputs
 from assistant.onnx.insert_casts import Writer
-from assistant.onnx.precision import precise, where_given_fp32
 from assistant.onnx.program import FLOAT, Program, Step, Value, attribute, program
-from assistant.onnx.proof import Proof
-from assistant.onnx.value_ranges import LARGEST, Constants, bound, outside
+from assistant.onnx.proof import Measured, Proof, measure
 
 Calibrate = Literal["auto", "always", "never"]
 

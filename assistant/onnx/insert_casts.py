@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from assistant.onnx.fp16_policy import OPERATORS, Slots
+from assistant.onnx.fp16_policy import OPERATORS, Constant, Constants, Slots
 from assistant.onnx.graph import FIRST_FREE_IR, given_inputs, opsets, subgraphs, unique_name
 from assistant.onnx.program import FLOAT, HALF, Program, Scope, Step, Value, attribute
-from assistant.onnx.value_ranges import Constant, Constants
 
 
 class Writer:
-    """Writes one program with one choice of steps; `names` tells the name of each value in its own type."""
+    """Writes one program with one choice of steps."""
 
     def __init__(
         self, program: Program, converted: Mapping[Step, Slots], constants: Constants, *, keep_io_types: bool = True
@@ -41,11 +40,6 @@ class Writer:
             for value in scope.values.values():
                 if value.kind == FLOAT:
                     self._name(value)
-
-    @property
-    def names(self) -> dict[Value, str]:
-        """The name of each FP32 value in the written model, in the type that its maker gives it."""
-        return {value: self.named[value, value in self.narrow] for value, _half in self.named if value.tensor is None}
 
     def write(self) -> ModelProto:
         """Return the converted model."""

@@ -1,21 +1,23 @@
-"""ONNX Runtime's kernel tables, and its rule for which kernel takes which node."""
+"""ONNX Runtime's kernel tables, its rule for which kernel takes a node, and libraries that bring other operators."""
 
 from __future__ import annotations
 
 import importlib.metadata
+import tomllib
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
 
 import onnx
-from onnx import FunctionProto, NodeProto, TypeProto
+from onnx import FunctionProto, ModelProto, NodeProto, TypeProto
 from onnx.defs import OpSchema
 from packaging.version import Version
 
-from assistant.i18n import Text, _
-from assistant.model.record import Record, from_json
+from assistant.i18n import Message, Text, _
+from assistant.model.record import Record, from_json, from_plain
 from assistant.onnx.answers import TITLES, Provider
+from assistant.onnx.graph import bodies, plain_domain
 
 Types = tuple[str | None, ...]  # "" for an argument that is left out, None for a type that is not known
 ELEMENTS: dict[int, str] = {number: name.lower() for name, number in onnx.TensorProto.DataType.items()}
@@ -31,7 +33,7 @@ class Kernel(Record, frozen=True):
 
     `until` is None for a row that takes its own version only; `types` gives for each type variable a number in the
     table's `type_sets`. `came` is the first release that has the row, `gone` the first one that has it no more; either
-    is empty where none is known. `query` names a further condition (see `conditions`), `cpu_inputs` are read on the
+    is empty where none is known. `query` names a further condition (see `placement`), `cpu_inputs` are read on the
     CPU. `host` says that it runs on the CPU although it is DirectML's.
     """
 
@@ -297,3 +299,70 @@ def _bound(form: Signature, inputs: Types, outputs: Types) -> dict[str, str | No
                 for name in formals[min(index, len(formals) - 1)]:
                     bound.setdefault(name, kind)
     return bound
+
+
+class Library(Record, frozen=True):
+    """A library with the domains that it defines; `data/libraries.toml` says what the fields mean."""
+
+    name: str
+    domains: tuple[str, ...]
+    source: str
+    package: str = ""
+    provider: str = ""
+    lines: tuple[str, ...] = ()
+
+
+class Libraries(Record, frozen=True):
+    """All that are known, as of a date."""
+
+    as_of: str
+    library: tuple[Library, ...]
+
+
+@cache
+def libraries() -> Libraries:
+    """Read the table."""
+    text = (files(__package__) / "data" / "libraries.toml").read_text(encoding="utf-8")
+    return from_plain(tomllib.loads(text), Libraries, "libraries.toml")
+
+
+def library_of(domain: str) -> Library | None:
+    """Return the library that brings a domain; None where none is known."""
+    return next((one for one in libraries().library if domain in one.domains), None)
+
+
+def is_foreign(domain: str) -> bool:
+    """Return whether ONNX Runtime brings no operators of a domain."""
+    return plain_domain(domain) not in runtimes().domains
+
+
+def foreign_domains(model: ModelProto) -> tuple[str, ...]:
+    """Return the domains of a model that neither ONNX Runtime nor the model itself defines, in order."""
+    local = {(function.domain, function.name) for function in model.functions}
+    nodes = (node for body in bodies(model) for node in body.node if (node.domain, node.op_type) not in local)
+    return tuple(dict.fromkeys(node.domain for node in nodes if is_foreign(node.domain)))
+
+
+def unknown(domain: str) -> Message:
+    """Return why no operator of a domain runs, with the library that brings it where one is known."""
+    library = library_of(domain)
+    if library is None:
+        return _("ONNX Runtime does not know the domain {domain}.", domain=domain)
+    return _(
+        "ONNX Runtime does not know the domain {domain}, which {library} brings.", domain=domain, library=library.name
+    )
+
+
+def remedy(domain: str) -> tuple[Message, tuple[str, ...]]:
+    """Return what to do about a foreign domain, and the commands for it."""
+    library = library_of(domain)
+    if library is None:
+        return _("They need the library that defines them; export the model without them."), ()
+    commands = (f"python -m pip install {library.package}",) if library.package else ()
+    if library.lines:
+        message = _("Install {library}, and register it with the SessionOptions of each session: {lines}")
+        return message.format(library=library.name, lines="; ".join(library.lines)), commands
+    if library.provider:
+        message = _("Only {library} runs them: create the session with {provider}, with its plugins loaded.")
+        return message.format(library=library.name, provider=library.provider), commands
+    return _("ONNX Runtime cannot run them; {library} can.", library=library.name), commands

@@ -1,21 +1,24 @@
-"""Places the nodes of a model as ONNX Runtime would: on the device, on the CPU, or nowhere."""
+"""Places the nodes of a model as ONNX Runtime would: on the device, on the CPU, or nowhere.
+
+What DirectML's kernels ask of a node beside its types are the `Query…` functions of the provider's operators, such as
+`QueryPad` in DmlOperatorPadding.cpp:
+https://github.com/microsoft/onnxruntime/tree/main/onnxruntime/core/providers/dml/DmlExecutionProvider/src/Operators
+"""
 
 from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import onnx.inliner
 from onnx import FunctionProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto, helper
 from onnx.defs import OpSchema
 
-from assistant.i18n import Text, _, sentences
+from assistant.i18n import Message, Text, _, sentences
 from assistant.onnx.answers import Provider
-from assistant.onnx.conditions import refusal
 from assistant.onnx.graph import bodies, opsets, plain_domain
-from assistant.onnx.libraries import unknown
 from assistant.onnx.operators import (
     FLAVOURS,
     Kernel,
@@ -31,8 +34,9 @@ from assistant.onnx.operators import (
     since,
     table,
     tensor_type,
+    unknown,
 )
-from assistant.onnx.program import NO_TENSOR, UNKNOWN, Program, Step, Value, program, skeleton
+from assistant.onnx.program import NO_TENSOR, UNKNOWN, Program, Step, Value, attribute, program, skeleton
 
 OPENED = "assistant.opened"  # the domain of a function that is to be replaced by what it consists of
 # An initializer of so many numbers does not keep a node on the device, nor does a type of 16 or 8 bits let it go: both
@@ -46,6 +50,11 @@ NARROW_FLOATS = {
 # DML_TENSOR_DIMENSION_COUNT_MAX1 and GetSupportedDeviceDataTypeMask in the DirectML provider's DmlCommon.h and .cpp.
 MOST_DIMENSIONS = 8
 NEVER_ON_DML = ("tensor(string)", "tensor(complex", "tensor(bfloat16)", "tensor(float8", "tensor(float4")
+Rule = tuple[Callable[[Step], bool], Message]  # what refuses a node, and the sentence that says so
+
+MOST_EINSUM_OPERANDS = 2
+MOST_SLICE_INPUTS = 5
+PACKED_BITS = {4, 8}
 
 
 @dataclass(eq=False, slots=True)
@@ -289,3 +298,102 @@ def _is_on_host(node: Node, place: int, on_host: set[Value]) -> bool:
     if value.maker is None and value.scope is node.step.scope:
         return True
     return value in on_host and not (node.kernel and place in node.kernel.cpu_inputs)
+
+
+def refusal(step: Step, kernel: Kernel) -> Text:
+    """Return why a kernel refuses a node whose types it takes; "" where nothing stands against it."""
+    rules = CONDITIONS[kernel.query] if kernel.query else []
+    return next((why for refuses, why in rules if refuses(step)), "")
+
+
+def _flag(name: str) -> Callable[[Step], bool]:
+    """Return a test for an integer attribute that is neither missing nor 0."""
+    return lambda step: bool(_integer(step, name))
+
+
+def _integer(step: Step, name: str, default: int = 0) -> int:
+    found = attribute(step.node, name, default)
+    return found if isinstance(found, int) else default
+
+
+def _is_given(values: Sequence[Value | None], *indexes: int) -> bool:
+    """Return whether any of these arguments is there."""
+    return any(index < len(values) and values[index] is not None for index in indexes)
+
+
+def _einsum(step: Step) -> bool:
+    equation = attribute(step.node, "equation", b"")
+    return len(step.inputs) > MOST_EINSUM_OPERANDS or (isinstance(equation, bytes) and b"..." in equation)
+
+
+def _attention(step: Step) -> bool:
+    flags = ("unidirectional", "do_rotary", "past_present_share_buffer")
+    is_given = _is_given(step.inputs, 4, 6) or _is_given(step.outputs, 1)
+    return is_given or any(_integer(step, flag) != 0 for flag in flags)
+
+
+def _quantized_attention(step: Step) -> bool:
+    is_causal = _integer(step, "unidirectional") != 0 and _is_given(step.inputs, 5)
+    return is_causal or any(_integer(step, flag) != 0 for flag in ("do_rotary", "past_present_share_buffer"))
+
+
+def _packed_weights(step: Step) -> bool:
+    return (
+        _integer(step, "bits", 4) not in PACKED_BITS
+        or _integer(step, "K") % (_integer(step, "block_size", 1) or 1) != 0
+    )
+
+
+def _negative_pads(step: Step) -> bool:
+    pads = attribute(step.node, "pads")
+    return isinstance(pads, list) and min(pads, default=0) < 0
+
+
+def _mixed_types(step: Step) -> bool:
+    return len({value.kind for value in step.inputs if value is not None}) > 1
+
+
+def _lacks_zero_points(step: Step) -> bool:
+    return not (_is_given(step.inputs, 4) and _is_given(step.inputs, 2))
+
+
+def _extrapolates(step: Step) -> bool:
+    return bool(_integer(step, "exclude_outside")) or attribute(step.node, "extrapolation_value", 0.0) != 0.0
+
+
+def _is_cubic(step: Step) -> bool:
+    return attribute(step.node, "mode") == b"cubic"
+
+
+def _reduces(step: Step) -> bool:
+    return attribute(step.node, "reduction", b"none") != b"none"
+
+
+_TRAINING = _("DirectML normalises batches for inference only: export the model in evaluation mode.")
+_ONE_OUTPUT = [(lambda step: _is_given(step.outputs, 1, 2), _("DirectML's layer normalisation has one output only."))]
+CONDITIONS: dict[str, list[Rule]] = {
+    "Attention": [(_attention, _("DirectML's Attention takes neither a past nor a causal or rotary form."))],
+    "BatchNormalization": [
+        (_flag("training_mode"), _TRAINING),
+        (_mixed_types, _("DirectML's BatchNormalization takes five inputs of one type.")),
+    ],
+    "EinSum": [(_einsum, _("DirectML's Einsum takes at most two operands, and no ellipsis."))],
+    "LayerNormalization": _ONE_OUTPUT,
+    "MatMulNBits": [
+        (_packed_weights, _("DirectML multiplies 4-bit and 8-bit weights only, and only in whole blocks."))
+    ],
+    "MaxPool": [(_flag("storage_order"), _("DirectML's MaxPool counts in row-major order only."))],
+    "Pad": [(_negative_pads, _("DirectML's Pad takes no negative pads."))],
+    "QAttention": [
+        (_quantized_attention, _("DirectML's QAttention takes neither a causal form with a mask nor a rotary form."))
+    ],
+    "QLinearSigmoid": [(_lacks_zero_points, _("DirectML's QLinearSigmoid needs its zero points."))],
+    "RecurrentNeuralNetwork": [(_flag("layout"), _("Recurrent operators run with layout 0 only."))],
+    "Resize": [
+        (_is_cubic, _("DirectML has no cubic interpolation.")),
+        (_extrapolates, _("DirectML's Resize supports neither exclude_outside nor an extrapolation value.")),
+    ],
+    "Scatter": [(_reduces, _("DirectML scatters only without a reduction."))],
+    "SkipLayerNormalization": _ONE_OUTPUT,
+    "Slice": [(lambda step: len(step.inputs) > MOST_SLICE_INPUTS, _("DirectML's Slice takes at most five inputs."))],
+}

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import onnx
 import onnx.inliner
 from onnx import (
@@ -22,12 +23,13 @@ from onnx import (
     TensorProto,
     TensorShapeProto,
     helper,
+    numpy_helper,
     shape_inference,
 )
+from onnx.external_data_helper import uses_external_data
 
 from assistant.onnx.graph import bodies, defaults, opsets, ordered, plain_domain, subgraphs
 from assistant.onnx.operators import Signature, described, signature
-from assistant.onnx.tensor_data import dense, numbers
 
 FLOAT, HALF = TensorProto.FLOAT, TensorProto.FLOAT16
 UNKNOWN, NO_TENSOR = 0, -1  # beside the element types of TensorProto
@@ -73,13 +75,6 @@ class Step:
         for value in (*self.inputs, *self.outputs):
             if value is not None and value.kind == FLOAT:
                 yield value
-
-    def within(self) -> Iterator[Step]:
-        """Yield the step itself and all those in its subgraphs."""
-        yield self
-        for scope in self.inner:
-            for step in scope.steps:
-                yield from step.within()
 
 
 @dataclass(eq=False, slots=True)
@@ -154,6 +149,16 @@ def constant_input(step: Step, index: int) -> list[Any] | None:
     if value is None or value.tensor is None:
         return None
     return numbers(value.tensor)
+
+
+def numbers(tensor: TensorProto) -> list[Any] | None:
+    """Return a tensor's numbers in row-major order; None where they were not read (see `load_model`)."""
+    if uses_external_data(tensor):
+        return None
+    try:
+        return list(numpy_helper.to_array(tensor).ravel().tolist())
+    except ValueError:  # it holds no more than its shape
+        return None
 
 
 def program(model: ModelProto) -> Program:
@@ -255,6 +260,25 @@ def _dense(sparse: SparseTensorProto, most: int) -> TensorProto | None:
     with contextlib.suppress(ValueError, TypeError):
         return dense(sparse)
     return None
+
+
+def dense(sparse: SparseTensorProto) -> TensorProto:
+    """Write a sparse tensor out; raise `ValueError` for one whose indices and values do not fit its shape."""
+    name, shape = sparse.values.name, tuple(sparse.dims)
+    if uses_external_data(sparse.values) or uses_external_data(sparse.indices):
+        raise ValueError(name)
+    values, places = numpy_helper.to_array(sparse.values).ravel(), numpy_helper.to_array(sparse.indices)
+    if sparse.values.data_type == TensorProto.STRING or places.dtype.kind not in "iu":
+        raise ValueError(name)
+    if places.ndim > 1:  # a row of coordinates for each value
+        if ((places < 0) | (places >= np.asarray(shape))).any():
+            raise ValueError(name)
+        places = np.ravel_multi_index(tuple(places.T), shape)
+    whole = np.zeros(math.prod(shape), values.dtype)
+    if len(places) != len(values) or ((places < 0) | (places >= whole.size)).any():
+        raise ValueError(name)
+    whole[places] = values
+    return numpy_helper.from_array(whole.reshape(shape), name)
 
 
 def _drop_shapes(bare: ModelProto) -> None:

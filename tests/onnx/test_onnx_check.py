@@ -20,8 +20,8 @@ from assistant.model.finding import Severity
 from assistant.onnx import check_model, operators
 from assistant.onnx.answers import Checked, operator_rows
 from assistant.onnx.check import examine
-from assistant.onnx.conditions import CONDITIONS
 from assistant.onnx.operators import Kernel, match, runtimes, since, table
+from assistant.onnx.placement import CONDITIONS
 
 pytestmark = pytest.mark.process
 

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from onnx import ModelProto, TensorProto, helper, numpy_helper, parser
 from tables import each
 
-from assistant.onnx.opset import CannotLower, best_opsets, lower
+from assistant.onnx.lowering import CannotLower, best_opsets, lower, rewrite
 from assistant.onnx.program import program
-from assistant.onnx.rewrites import rewrite
 
 QUICK = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 

@@ -19,9 +19,9 @@ from packaging.version import Version
 from assistant.model.errors import WorkFailed
 from assistant.model.finding import Severity
 from assistant.model.record import replace
-from assistant.onnx import check_model, convert, defects, loading, operators, try_model
+from assistant.onnx import check_model, conversion, convert, defects, operators, try_model
+from assistant.onnx.conversion import loaded
 from assistant.onnx.defects import CONDITIONS, Defect, disabled, met
-from assistant.onnx.loading import loaded
 from assistant.onnx.program import program
 
 pytestmark = pytest.mark.process
@@ -216,11 +216,11 @@ def test_a_source_that_does_not_load_either_is_no_fault_of_the_conversion(saved:
 
 def test_without_a_runtime_nothing_is_loaded(written: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether it loads is then not known."""
-    monkeypatch.setattr(loading.importlib.util, "find_spec", lambda _name: None)
+    monkeypatch.setattr(conversion.importlib.util, "find_spec", lambda _name: None)
     assert convert(wide(written, tmp_path)).loaded is None
 
 
 def test_a_limit_tells_nothing_of_the_model(written: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A load that takes too long is neither a success nor a failure."""
-    monkeypatch.setattr(loading, "LOAD_SECONDS", 0.01)
+    monkeypatch.setattr(conversion, "LOAD_SECONDS", 0.01)
     assert convert(wide(written, tmp_path)).loaded is None

@@ -14,8 +14,7 @@ from refused import refused
 from tables import each
 
 from assistant.onnx import check_model, convert
-from assistant.onnx.libraries import libraries, library_of, remedy
-from assistant.onnx.operators import runtimes
+from assistant.onnx.operators import libraries, library_of, remedy, runtimes
 
 GRAPH = "g (float[2, 4] x) => (float[2, 4] y) {{ a = Relu(x) b = {domain}.Thing(a) c = Mul(b, a) y = Relu(c) }}"
 

@@ -20,8 +20,7 @@ from feeds import apart, inputs_of
 from onnx import GraphProto, NodeProto, TensorProto
 
 from assistant.onnx.load import load_model
-from assistant.onnx.rounding import rounded
-from assistant.onnx.runtime import opened
+from assistant.onnx.runtime import opened, rounded
 
 FLOAT, HALF = TensorProto.FLOAT, TensorProto.FLOAT16
 PLUMBING = {"Cast", "CastLike", "Constant", "Identity", "If", "Loop", "Scan"}  # what computes nothing

@@ -1,4 +1,4 @@
-"""What is read of tensors without NumPy is what NumPy reads."""
+"""The numbers of tensors, and sparse tensors written out."""
 
 from __future__ import annotations
 
@@ -9,23 +9,33 @@ import pytest
 from onnx import SparseTensorProto, TensorProto, helper, numpy_helper
 from tables import each
 
-from assistant.onnx.tensor_data import CODES, dense, numbers
+from assistant.onnx.program import dense, numbers
+
+KINDS = [
+    TensorProto.FLOAT,
+    TensorProto.FLOAT16,
+    TensorProto.BFLOAT16,
+    TensorProto.BOOL,
+    TensorProto.INT8,
+    TensorProto.INT64,
+]
 
 
-@each("kind, raw", itertools.product([*CODES, TensorProto.BFLOAT16], [False, True]))
-def test_numbers_are_those_that_numpy_reads(kind: int, *, raw: bool):
-    """Every element type, whether its numbers are stored as bytes or in a list."""
+@each("kind, raw", itertools.product(KINDS, [False, True]))
+def test_numbers_come_in_order(kind: int, *, raw: bool):
+    """They may be stored as bytes or in a list."""
     array = np.array([[0, 1, 2], [3, 100, 1]]).astype(helper.tensor_dtype_to_np_dtype(kind))
     if array.dtype.kind in "if":
         array = -array
     tensor = helper.make_tensor("", kind, array.shape, array.tobytes() if raw else array, raw=raw)
-    assert numbers(tensor) == numpy_helper.to_array(tensor).ravel().tolist() == array.ravel().tolist()
+    assert numbers(tensor) == array.ravel().tolist()
 
 
 def test_numbers_that_were_not_read_are_not_known():
     """The weights of a large file that were left there are not taken for an empty list."""
     left = TensorProto(dims=[2**20], data_type=TensorProto.FLOAT, data_location=TensorProto.EXTERNAL)
     assert numbers(left) is None
+    assert numbers(TensorProto(dims=[2**20], data_type=TensorProto.FLOAT)) is None
 
 
 def sparse(values: list[float], indices: np.ndarray, shape: tuple[int, ...]) -> SparseTensorProto:
