@@ -24,7 +24,7 @@ CATALOG = load_catalog()
 TABLES = {
     "bundles": "catalog.bundles:BundleTables",
     "companions": "catalog.companions:CompanionTables",
-    "containers": "export.containers:ContainerTables",
+    "containers": "export.launch:ContainerTables",
     "cuda": "catalog.rows:CudaTables",
     "directml": "catalog.rows:DirectmlTables",
     "generations": "catalog.generations:GenerationTables",

@@ -120,8 +120,9 @@ def test_refresh_writes_what_the_index_lists_and_plans_use_it(run, loopback_inde
         "torch.releases",
         "torch.basics",
         "torch.downloads",
+        "torch.later",
     }
-    assert run("catalog", "show").stdout.count("refreshed by you") == 3
+    assert run("catalog", "show").stdout.count("refreshed by you") == 4
     assert "version=9.1.0" in run("catalog", "show", "torch.releases").stdout
     again = run("catalog", "refresh", "--json", "--index-url", loopback_index.url, pip=loopback_index.url)
     told = json.loads(again.stdout)

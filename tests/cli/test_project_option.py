@@ -35,7 +35,8 @@ def run(tmp_path: Path) -> Run:
 
     def runner(*words: str, variables: dict[str, str] | None = None, **options: object) -> Done:
         home = {name: str(tmp_path / name) for name in ("XDG_DATA_HOME", "XDG_STATE_HOME", "JUPYTER_DATA_DIR")}
-        env = {**os.environ, **home, "LANGUAGE": "en", "COLUMNS": "200", **(variables or {})}
+        own = {"PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": ""}  # an index of this user's might hide PyPI's torch
+        env = {**os.environ, **home, **own, "LANGUAGE": "en", "COLUMNS": "200", **(variables or {})}
         return forked.run(*words, env=env, cwd=tmp_path, **options)
 
     return runner
