@@ -1,17 +1,16 @@
-"""The Pythons of a setup: this kernel's, its Jupyter server's, the plan's, and one with ONNX Runtime."""
+"""The Pythons of a setup: this kernel's, its Jupyter server's, and one with ONNX Runtime."""
 
 from __future__ import annotations
 
 import sys
 from importlib.util import find_spec
-from pathlib import Path
 
 from assistant.detect import detect
 from assistant.host.base import Host
 from assistant.host.folders import is_own_environment
 from assistant.host.recording import ReplayHost
 from assistant.i18n import _
-from assistant.install import KERNEL, Tools, default_target, interpreter
+from assistant.install import Tools
 from assistant.machines import load
 from assistant.model.errors import BadInput
 from assistant.model.finding import Severity
@@ -50,18 +49,6 @@ def interpreters(host: Host) -> dict[str, str]:
 def kernel_is_ours(state: State) -> bool:
     """Return whether this kernel runs in the assistant's own environment, which is no place for anything else."""
     return bool(state.pythons.get("ours"))
-
-
-def target_python(state: State) -> str:
-    """Return the interpreter of the environment that the plan goes into; "" while there is no plan."""
-    if state.environment and state.preview is None:
-        return state.environment.python
-    if state.plan is None:
-        return ""
-    if state.target == KERNEL:
-        return state.pythons.get("kernel", "")
-    target = Path(state.target).expanduser().absolute() if state.target else default_target(state.plan)
-    return str(interpreter(target))
 
 
 def onnx_python() -> str:
