@@ -25,7 +25,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print the an
 
 
 def yes_option(*, help: str) -> Option:  # noqa: A002 - as `click.option` has it
-    """Make the option that agrees beforehand; `help` names what it does not agree to."""
+    """Make the option that agrees beforehand; `help` says to what."""
     return click.option("--yes", is_flag=True, help=help)
 
 
