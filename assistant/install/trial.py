@@ -147,12 +147,15 @@ class Derivation(Record, frozen=True):
     """Why nothing fits, from uv's own proof: the `names` that quarrel, those that no source has (`missing`).
 
     `pythons` says that a package needs another Python, `wheels` names what has no wheel for this system or Python.
+    `elsewhere` is a package that the first index has in other versions, with that index, where a later index was not
+    asked for it.
     """
 
     names: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     wheels: tuple[str, ...] = ()
     pythons: bool = False
+    elsewhere: tuple[str, str] | None = None
 
 
 # error: No solution found when resolving dependencies
@@ -174,11 +177,16 @@ _NO_FITTING = re.compile(
 )
 _OTHER_PYTHON = re.compile(r"requires? Python|does not satisfy Python|Python (?:ABI|implementation) tag")
 _WORD = re.compile(r"[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?")
+# hint: `torch` was found on https://mirror.example/simple, but not at the requested version (torch==2.9.1). A
+#       compatible version may be available on a subsequent index (e.g., https://h.example/simple). …
+_ON_FIRST_INDEX = re.compile(r"hint: `([\w.-]{1,200})` was found on (\S{1,2000}), but not at the requested version")
 
 
 def read_derivation(text: str, known: Iterable[str]) -> Derivation:
-    """Read uv's proof that nothing fits; `known` are the names that may stand in it, canonical."""
-    proof = " ".join(text.split())
+    """Read uv's proof that nothing fits, and its hints; `known` are the names that may stand in it, canonical."""
+    text = " ".join(text.split())
+    proof = text.partition("hint:")[0]
+    first = _ON_FIRST_INDEX.search(text)
     known = set(known)
     words = dict.fromkeys(canonicalize_name(word) for word in _WORD.findall(proof))
     return Derivation(
@@ -186,6 +194,7 @@ def read_derivation(text: str, known: Iterable[str]) -> Derivation:
         missing=_names(_MISSING, proof),
         wheels=_names(_NO_FITTING, proof),
         pythons=_OTHER_PYTHON.search(proof) is not None,
+        elsewhere=(canonicalize_name(first[1]), first[2]) if first else None,
     )
 
 
@@ -266,7 +275,8 @@ def _unchecked(words: str) -> Trial:
 def _refused(words: str, trace: Trace) -> Trial:
     if unreachable(words):  # offline
         return _unchecked(words)
-    proof = words.rpartition("cause: ")[2].partition("hint:")[0]
+    proof_and_hints = words.rpartition("cause: ")[2]
+    proof = " ".join(proof_and_hints.partition("hint:")[0].split())
     builds = tuple(canonicalize_name(Requirement(need).name) for need in only_source(words))
-    refusal = read_derivation(proof, {*trace.names, *trace.chose})
-    return Trial(trace=trace, refusal=refusal, words=" ".join(proof.split())[:600], builds=builds)
+    refusal = read_derivation(proof_and_hints, {*trace.names, *trace.chose})
+    return Trial(trace=trace, refusal=refusal, words=proof[:600], builds=builds)

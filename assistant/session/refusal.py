@@ -173,7 +173,17 @@ def _quarrel(search: Search, trial: Trial) -> Message:
 
 
 def _words(trial: Trial) -> Message:
-    return _("No set of packages fits this plan: {reason}", reason=trial.words)
+    why = _("No set of packages fits this plan: {reason}", reason=trial.words)
+    if not (trial.refusal and trial.refusal.elsewhere):
+        return why
+    name, index = trial.refusal.elsewhere
+    rule = _(
+        "{index} has other versions of {name}, and uv takes a package only from the first index that has it; a later "
+        "one was not asked.",
+        index=index,
+        name=name,
+    )
+    return sentences((why, rule))
 
 
 def _smallest_change(search: Search, trial: Trial) -> Message:
