@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 
 from assistant.detect import detect
 from assistant.host.base import Host
@@ -57,6 +58,8 @@ def onnx_python() -> str:
     Raises `BadInput` for none.
     """
     environment = Store().environment()
+    if environment and not Path(environment.python).is_file():  # removed since
+        environment = None
     packages = environment.packages if environment else {}
     if environment and "onnx" in packages and any(name.partition("-")[0] == "onnxruntime" for name in packages):
         return environment.python

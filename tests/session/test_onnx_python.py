@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -24,8 +25,13 @@ def test_the_runtime_that_was_set_up_goes_first(
     packages: dict[str, str],
     theirs: bool,  # noqa: FBT001
     monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
-    """Ours computes on the processor alone; theirs has to read models, too."""
-    made = Environment(path="/env", python="/env/bin/python", packages=packages)
+    """Ours computes on the processor alone; theirs has to read models, too, and to be there still."""
+    python = tmp_path / "python"
+    python.touch()
+    made = Environment(path=str(tmp_path), python=str(python), packages=packages)
     monkeypatch.setattr(Store, "environment", lambda _self: made)
     assert onnx_python() == (made.python if theirs else sys.executable)
+    python.unlink()
+    assert onnx_python() == sys.executable
