@@ -41,7 +41,6 @@ PYTHONS = ("3.12", "3.11", "3.13", "3.10", "3.9")
 _ONLY_SOURCE = re.compile(
     r"(?:Because|and|of:?)\s+(?:all versions of )?(?!all\b)([\w-]+)(?:[^\n]*?|[^.]*?) (?:has|have) no usable wheels"
 )
-BESIDE = ("ipykernel", "numpy", "onnx", "onnxruntime", "onnxruntime-gpu; sys_platform != 'darwin'")
 
 
 class Rung(NamedTuple):
@@ -83,8 +82,8 @@ def rungs(machine: Machine, python: str, local: str, cuda: int = 0) -> tuple[Run
 class Oracle:
     """Tries a set on a machine against the indexes at one address."""
 
-    def __init__(self, address: str, cache_folder: Path, *, touch: bool = False) -> None:
-        self.address, self.cache, self.touch = address, cache_folder, touch
+    def __init__(self, address: str, cache_folder: Path) -> None:
+        self.address, self.cache = address, cache_folder
         self.runs = 0
         self._rungs: dict[tuple[str, str, str, int], tuple[Rung, ...]] = {}
 
@@ -180,8 +179,6 @@ class Oracle:
             solved = self.uv(box, wanted, python, rung.variant, rung.line)
             if not solved.holds:
                 continue
-            if self.touch:
-                self.uv(box, wanted, python, rung.variant, rung.line, *BESIDE)
             fits.append((rung, solved.versions))
             if not _older(solved.versions, most):
                 break
@@ -236,17 +233,15 @@ def main(arguments: list[str]) -> None:
     """Write one line for each case; what OUT holds already is kept."""
     parser = argparse.ArgumentParser(description="Find the right answers by brute force.")
     parser.add_argument("out", type=Path, metavar="OUT", help="the file of answers; cases that it has are kept")
-    parser.add_argument("--at", metavar="ADDRESS", help="a recorder's address (default: the recorded world)")
-    parser.add_argument("--touch", action="store_true", help="ask for what the assistant brings beside torch, too")
     given = parser.parse_args(arguments)
     rows = map(json.loads, given.out.read_text(encoding="utf-8").splitlines() if given.out.is_file() else ())
     known = {(row["machine"], row["set"]) for row in rows}
     cases = [(box, wanted) for wanted in read_sets() for box in read_machines()]
     cases = [case for case in cases if (case[0].name, case[1].name) not in known]
     day = dt.datetime.now(tz=dt.UTC).date().isoformat()
-    address = given.at or Indexes(read_world()).base
+    address = Indexes(read_world()).base
     with tempfile.TemporaryDirectory() as folder, given.out.open("a", encoding="utf-8") as file:
-        oracle = Oracle(address, Path(folder), touch=given.touch)
+        oracle = Oracle(address, Path(folder))
         with ThreadPoolExecutor(4) as pool:
             asked = [pool.submit(oracle.answer, *case) for case in cases]
             for number, done in enumerate(as_completed(asked), 1):
