@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
-from assistant.diagnose import Log, diagnose, read_log
+from assistant.diagnose import diagnose, read_log
 from assistant.diagnose.companions import companion_causes
 from assistant.diagnose.missing import (
     library,
@@ -253,20 +251,3 @@ def test_pairs_that_fit_are_no_cause() -> None:
     """What is wanted and what is there may agree."""
     log = read_log("whisperx 3.8.6 requires torch~=2.8.0, but you have torch 2.8.0.")
     assert list(companion_causes(log, LINUX)) == []
-
-
-@pytest.mark.parametrize(
-    "line",
-    ["libcublas.so.12 ", "c:\\x\\y.dll ", "torch 2.9.1 ", "no module named ", "undefined symbol: _z ", "nvcc gcc cl "],
-)
-def test_the_cost_grows_with_the_length_and_no_faster(line: str) -> None:
-    """Texts made of what the parsers look for are read in a time that their length explains."""
-
-    def seconds(characters: int) -> float:
-        log = Log(enumerate([(line * 40)[:1900]] * (characters // 1900)))
-        started = time.process_time()
-        list(companion_causes(log, LINUX))
-        return time.process_time() - started
-
-    seconds(20_000)
-    assert seconds(200_000) < 4 * seconds(100_000) + 0.5

@@ -27,11 +27,6 @@ def test_severity_is_a_word_a_sign_and_a_border(severity: Severity) -> None:
     assert f".ptsa-note-{severity.value} {{ border-left-color" in (WIZARD / "static" / "wizard.css").read_text()
 
 
-def test_each_severity_has_its_own_sign() -> None:
-    """No two severities share a sign, so that they differ without colour."""
-    assert len({html.ICONS[severity.value] for severity in Severity}) == len(Severity)
-
-
 def test_a_widget_refuses_text_that_was_not_escaped() -> None:
     """Whoever forgets to escape hears of it at once, whatever the text."""
     drawing = Drawing()
