@@ -137,13 +137,6 @@ def choose_machine(wizard: Locator, machine: str) -> None:
     expect(wizard.get_by_text("so nothing can be installed.").last).to_be_visible()
 
 
-def walk_in_simulation(wizard: Locator) -> None:
-    """Look at a recorded machine and see its plan."""
-    choose_machine(wizard, "Arch Linux, Radeon RX 6700 XT, torch-directml installed")
-    unfold(wizard, "Why this one")
-    expect(wizard.get_by_text("HSA_OVERRIDE_GFX_VERSION=10.3.0").first).to_be_visible()
-
-
 def make_kernel(folder: Path, data: Path, name: str, *packages: str | Path) -> Path:
     """Make an environment with the assistant and other packages; make it known as a kernel; give its Python."""
     return make_bare_kernel(folder, data, name, "--editable", f"{ROOT}[lab]", *packages)

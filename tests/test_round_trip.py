@@ -135,36 +135,6 @@ def test_an_environment_that_is_gone_is_a_difference(run: Run, exported: Path, t
     assert "is gone" in done.stdout
 
 
-def test_a_configuration_never_chooses_where(run: Run, exported: Path, tmp_path: Path) -> None:
-    """A configuration whose folder leads out is refused before anything is done, and so is one that names a program."""
-    text = (exported / "assistant.toml").read_text("utf-8")
-    for old, new in (('path = "env"', 'path = "../../out"'), ('python = "bin/python"', 'python = "/bin/sh"')):
-        assert old in text
-        (tmp_path / "evil.toml").write_text(text.replace(old, new), "utf-8")
-        for command in ("apply", "check"):
-            refused(run(command, tmp_path / "evil.toml"), 2, "environment.")
-
-
-def test_an_unknown_index_needs_its_own_yes(run: Run, exported: Path, tmp_path: Path) -> None:
-    """`--yes` does not accept it; `--trust-index` does, and only for that address."""
-    text = (exported / "assistant.toml").read_text("utf-8")
-    evil = text.replace("[plan.env]", 'index_url = "https://evil.example/whl/cpu"\n\n[plan.env]', 1)
-    (tmp_path / "evil.toml").write_text(evil, "utf-8")
-    base = ("apply", tmp_path / "evil.toml", "--yes", "--dry-run", "--offline", "--json", "--target", tmp_path / "env")
-    refused(run(*base), 2, "https://evil.example/whl/cpu", "--trust-index")
-    refused(run(*base, "--trust-index", "https://evil.example"), 2, "--trust-index")
-    done = run(*base, "--trust-index", "https://evil.example/whl/cpu")
-    assert "no known index" not in done.stderr
-    assert not (tmp_path / "env").exists()
-
-
-def test_without_a_yes_nothing_is_installed(run: Run, exported: Path, tmp_path: Path) -> None:
-    """No is no."""
-    done = run("apply", exported / "assistant.toml", "--target", tmp_path / "env", input="n\n")
-    assert done.returncode == 130
-    assert not (tmp_path / "env").exists()
-
-
 def test_on_other_hardware_it_says_what_changes(run: Run, exported: Path) -> None:
     """A recorded machine with a GPU gets a plan of its own, and nothing is installed for it."""
     done = run("apply", exported / "assistant.toml", "--replay", "linux-ubuntu2404-rtx4090", "--json")
@@ -174,11 +144,3 @@ def test_on_other_hardware_it_says_what_changes(run: Run, exported: Path) -> Non
     assert any(row["kind"] == "gpu" for row in told["machine"])
     read = run("apply", exported / "assistant.toml", "--replay", "linux-ubuntu2404-rtx4090").stdout
     assert f"→ PyTorch {told['plan']['torch']} for CUDA" in read
-
-
-@pytest.mark.parametrize("text", ["", "schema = 2", "schema = 1", "[plan", "\x00", "schema = 1\nsurprise = 2"])
-def test_a_broken_configuration_is_bad_input(run: Run, tmp_path: Path, text: str) -> None:
-    """Both commands end with 2 and one sentence that names the file."""
-    (tmp_path / "mine.toml").write_text(text)
-    for command in ("apply", "check"):
-        refused(run(command, tmp_path / "mine.toml"), 2, "mine.toml")

@@ -13,7 +13,7 @@ from pathlib import Path
 FOLDER = Path(__file__).parent
 WRITERS = ("__main__", "onnx_kernels")  # they measure nothing, but write tables
 NAMES = sorted(file.stem for file in FOLDER.glob("*.py") if file.stem not in WRITERS)
-WITH_TORCH = ("fallback_overhead", "verify_time")  # their argument is the Python of an environment with torch
+WITH_TORCH = ("verify_time",)  # its argument is the Python of an environment with torch
 WITH_FILES = ("onnx_real", "plan_peers")  # models, and a folder that keeps some; judged machines
 
 

@@ -1,11 +1,12 @@
 """Real requirement sets on six machines beside the right answers: `python tests/benchmarks/joint_decision.py`.
 
 Each case is planned as `assistant plan --machine` plans it, with a real uv, against indexes on loopback with real
-names and real metadata (`tests/joint/world.py`), and compared with the answer that `tests/joint/expect.py` found and a
-person looked through. A plan counts when it is the expected build and uv, asked anew and as the installation asks it,
-resolves all that it names; a refusal counts when none was possible and its words name what the set asks for. uv's own
-time for the same set, by `uv pip compile` from PyPI's index, is measured beside ours, both with a warm cache. The
-limit on time is for what uv alone resolves, too: a refusal also looks for what would help.
+names and real metadata (`tests/joint/world.py`), and compared with the answer that was found by brute force
+(`tests/joint/cases.py` says how) and looked through by a person. A plan counts when it is the expected build and uv,
+asked anew and as the installation asks it, resolves all that it names; a refusal counts when none was possible and its
+words name what the set asks for. uv's own time for the same set, by `uv pip compile` from PyPI's index, is measured
+beside ours, both with a warm cache. The limit on time is for what uv alone resolves, too: a refusal also looks for what
+would help.
 """
 
 from __future__ import annotations

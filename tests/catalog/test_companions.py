@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from importlib.resources import files
 
 import pytest
 from packaging.requirements import Requirement
@@ -61,16 +60,6 @@ def newest(name, versions, torch, variant, platform=LINUX):
 # The table itself.
 
 
-def test_each_row_says_where_it_is_from_and_when():
-    """A fact without a source and a day cannot be checked or replaced."""
-    facts = (*ROWS, *TABLES.wheel_sources.rows, *TABLES.clashes.rows)
-    for row in facts:
-        assert len(row.source) > 10, row
-        assert re.fullmatch(r"20\d\d-\d\d-\d\d", row.as_of), row
-    for one in (one for row in ROWS for one in row.ranges if one.as_of):
-        assert re.fullmatch(r"20\d\d-\d\d-\d\d", one.as_of), one
-
-
 def test_names_are_unique_and_as_installers_write_them():
     """Else a companion would not be found by the name in a requirement."""
     names = [row.name for row in ROWS]
@@ -122,11 +111,6 @@ def test_constraints_let_in_what_goes_with_torch_and_nothing_else(torch):
                 assert both.is_unsatisfiable(), (row.name, one.versions, found)
 
 
-def test_the_file_stays_small():
-    """It is read whenever a plan has companions."""
-    assert len((files("assistant.catalog") / "data" / "companions.json").read_bytes()) < 100_000
-
-
 # Pairs, as the makers publish them.
 
 
@@ -134,47 +118,27 @@ def test_the_file_stays_small():
     ("requirement", "torch"),
     [
         ("torchvision==0.18.0", "==2.3.0"),
-        ("torchvision==0.21.0", "==2.6.0"),
-        ("torchvision==0.24.1", "==2.9.1"),
         ("torchvision==0.28.0", "==2.13.0"),
         ("torchvision==0.29.2", ">=2.14"),
         ("torchaudio==2.4.1", "==2.4.1"),
-        ("torchaudio==2.10.0", "==2.10.0"),
         ("torchaudio==2.11.0", ">=2.11"),
         ("torchcodec==0.1.1", "==2.5.*"),
-        ("torchcodec==0.5", "==2.7.*"),
-        ("torchcodec==0.7.0", "==2.8.*"),
-        ("torchcodec==0.9.1", "==2.9.*"),
         ("torchcodec==0.11.1", "==2.11.*"),
-        ("torchao==0.14.0", "==2.8.*"),
         ("torchao==0.16.0", "==2.10.*"),
         ("triton==2.3.1", "==2.3.1"),
-        ("triton==3.2.0", "==2.6.0"),
-        ("triton==3.5.1", "==2.9.1"),
         ("triton==3.8.0", "==2.14.*"),
         ("triton==3.9.0", "==2.15.0"),
-        ("triton-windows==3.3.1.post19", "==2.7.*"),
         ("triton-windows==3.8.0.post29", "==2.14.*"),
         ("triton-xpu==3.7.0", "==2.11.0"),
         ("pytorch-triton-xpu==3.4.0", "==2.8.0"),
         ("pytorch-triton-rocm==3.3.1", "==2.7.1"),
         ("triton-rocm==3.8.0", "==2.14.*"),
         ("xformers==0.0.26.post1", "==2.3.0"),
-        ("xformers==0.0.28.post3", "==2.5.1"),
-        ("xformers==0.0.29.post3", "==2.6.0"),
-        ("xformers==0.0.31.post1", "==2.7.1"),
-        ("xformers==0.0.33.post2", "==2.9.1"),
         ("xformers==0.0.34", "==2.10.0"),
         ("xformers==0.0.35", ">=2.10"),
         ("vllm==0.6.6", "==2.5.1"),
-        ("vllm==0.8.5.post1", "==2.6.0"),
-        ("vllm==0.10.2", "==2.8.0"),
-        ("vllm==0.13.0", "==2.9.0"),
-        ("vllm==0.26.0", "==2.11.0"),
-        ("vllm==0.32.0", "==2.13.0"),
         ("vllm==0.33.0", "==2.14.0"),
         ("unsloth==2025.7.1", "<=2.7.0,>=2.4"),
-        ("unsloth==2026.7.4", "<2.11,>=2.4"),
         ("unsloth==2026.10.9", "<2.15,>=2.4"),
         ("whisperx>=3.7.4", "~=2.8.0"),
         ("whisperx==3.8.6", "~=2.8.0"),
@@ -470,9 +434,3 @@ def test_the_address_of_wheels_is_whole(variant):
     assert (pyg.find, pyg.url) == ("links", "https://data.pyg.org/whl/torch-2.12.0+cu130.html")
     (vllm,) = wheel_sources(Requirement("vllm==0.33.0"), "2.14.0", "cu130", LINUX)
     assert vllm.url == "https://wheels.vllm.ai/0.33.0/cu130"
-
-
-def test_an_unknown_companion_has_no_row():
-    """Whoever asks decides what that means."""
-    assert companion("no-such-thing") is None
-    assert version_ranges("no-such-thing") == ()

@@ -6,7 +6,6 @@ import pytest
 
 from assistant.detect import read_report
 from assistant.model.errors import BadInput
-from assistant.model.machine import Vendor
 from assistant.parsers.mentioned import mentioned
 from assistant.session.doctor import judged
 
@@ -85,63 +84,6 @@ def test_the_fullest_of_several_dumps_counts():
     assert read_report(DUMP + second).machine.packages["torch"] == "2.5.1+cu124"
 
 
-def test_a_dump_that_tells_the_system_first_is_read():
-    """The layout of vLLM's script, with padded labels and headings, is read as well."""
-    text = """
-==============================
-        System Info
-==============================
-OS                           : Ubuntu 22.04.5 LTS (x86_64)
-Libc version                 : glibc-2.35
-
-==============================
-       PyTorch Info
-==============================
-PyTorch version              : 2.6.0+cpu
-Is debug build               : False
-CUDA used to build PyTorch   : Could not collect
-
-==============================
-      Python Environment
-==============================
-Python version               : 3.12.11 (main, Jun 26 2025, 21:20:05) [Clang 20.1.4 ] (64-bit runtime)
-Python platform              : Linux-5.15.0-143-generic-x86_64-with-glibc2.35
-
-==============================
-       CUDA / GPU Info
-==============================
-Is CUDA available            : False
-GPU models and configuration : GPU 0: NVIDIA GeForce RTX 3090
-Nvidia driver version        : 570.124.06
-"""
-    machine = read_report(text).machine
-    assert (machine.os, machine.python, machine.nvidia_driver) == ("linux", "3.12.11", "570.124.06")
-    assert machine.packages["torch"] == "2.6.0+cpu"
-    assert [gpu.name for gpu in machine.gpus] == ["NVIDIA GeForce RTX 3090"]
-
-
-def test_an_amd_build_tells_gfx():
-    """On a ROCm build the gfx target behind the name is read and the vendor is AMD."""
-    text = DUMP.replace("ROCM used to build PyTorch: N/A", "ROCM used to build PyTorch: 6.3.42134")
-    head, _gpus, tail = text.partition("GPU models and configuration:\n")
-    rest = tail.partition("Nvidia driver version: 560.94\n")[2]
-    text = head + "GPU models and configuration: AMD Instinct MI300X (gfx942:sramecc+:xnack-)\n" + rest
-    (gpu,) = read_report(text).machine.gpus
-    assert (gpu.vendor, gpu.name, gpu.gfx) == (Vendor.AMD, "AMD Instinct MI300X", "gfx942")
-
-
-def test_an_intel_gpu_tells_its_id_and_memory():
-    """The line of torch's own properties gives name, PCI id and memory."""
-    line = (
-        "* [0] _XpuDeviceProperties(name='Intel(R) Arc(TM) Pro B60 Graphics', type='gpu', device_id=0xE211, "
-        "uuid=868011e2-0000-0000-1700-000000000000, total_memory=24480MB, has_fp64=1)"
-    )
-    text = DUMP.partition("GPU models")[0] + f"Intel GPU models onboard:\nN/A\nIntel GPU models detected:\n{line}\n"
-    (gpu,) = read_report(text).machine.gpus
-    assert (gpu.vendor, gpu.name, gpu.pci_id) == (Vendor.INTEL, "Intel(R) Arc(TM) Pro B60 Graphics", "8086:e211")
-    assert gpu.vram_gb == 23.9
-
-
 def test_an_intel_python_on_an_apple_chip_is_rosetta():
     """An x86_64 platform beside an Apple chip means Rosetta, and the finding says so."""
     text = """PyTorch version: 2.2.2
@@ -175,17 +117,6 @@ NEW_TABLE = """Sun Jun  7 08:16:57 2026
 +-----------------------------------------+------------------------+----------------------+
 """
 
-OLD_TABLE = """+------------------------------------------------------+
-| NVIDIA-SMI 331.62     Driver Version: 331.62         |
-|-------------------------------+----------------------+----------------------+
-| GPU  Name        Persistence-M| Bus-Id        Disp.A | Volatile Uncorr. ECC |
-| Fan  Temp  Perf  Pwr:Usage/Cap|         Memory-Usage | GPU-Util  Compute M. |
-|===============================+======================+======================|
-|   0  GeForce GTX 680     Off  | 0000:03:00.0     N/A |                  N/A |
-| 30%   35C  N/A     N/A /  N/A |      9MiB /  4095MiB |     N/A      Default |
-+-------------------------------+----------------------+----------------------+
-"""
-
 WINDOWS_TABLE = """| NVIDIA-SMI 546.33                 Driver Version: 546.33       CUDA Version: 12.3     |
 |-----------------------------------------+----------------------+----------------------+
 | GPU  Name                     TCC/WDDM  | Bus-Id        Disp.A | Volatile Uncorr. ECC |
@@ -195,87 +126,12 @@ WINDOWS_TABLE = """| NVIDIA-SMI 546.33                 Driver Version: 546.33   
 """
 
 
-def test_the_new_header_of_nvidia_smi_is_read():
-    """Drivers from 610 call the versions KMD and CUDA UMD; a name cut short is left unknown."""
-    machine = read_report(NEW_TABLE).machine
-    assert (machine.nvidia_driver, machine.cuda_driver_api) == ("610.43.02", "13.3")
-    assert [(gpu.name, gpu.vram_gb) for gpu in machine.gpus] == [("NVIDIA B200", 179.1), (None, 11.9)]
-
-
-def test_tables_of_old_drivers_and_of_windows_are_read():
-    """A table without a CUDA version and one with driver models in place of the persistence mode are read."""
-    old, windows = read_report(OLD_TABLE).machine, read_report(WINDOWS_TABLE).machine
-    assert (old.nvidia_driver, old.cuda_driver_api, old.gpus[0].name) == ("331.62", None, "GeForce GTX 680")
-    assert (windows.nvidia_driver, windows.cuda_driver_api) == ("546.33", "12.3")
-    assert (windows.gpus[0].name, windows.gpus[0].compute_capability) == ("NVIDIA GeForce RTX 3060", "8.6")
-
-
-def test_the_long_form_of_nvidia_smi_is_read():
-    """`nvidia-smi -q` gives driver, CUDA, PCI id and memory of each card."""
-    text = """
-==============NVSMI LOG==============
-
-Timestamp                                 : Sat Oct 10 17:02:53 2020
-Driver Version                            : 450.66
-CUDA Version                              : 11.0
-
-Attached GPUs                             : 1
-GPU 00000000:01:00.0
-    Product Name                          : GeForce GTX 780
-    Serial Number                         : N/A
-    PCI
-        Bus                               : 0x01
-        Device Id                         : 0x100410DE
-    FB Memory Usage
-        Total                             : 3020 MiB
-        Used                              : 1 MiB
-"""
-    machine = read_report(text).machine
-    assert (machine.nvidia_driver, machine.cuda_driver_api) == ("450.66", "11.0")
-    (gpu,) = machine.gpus
-    assert (gpu.pci_id, gpu.compute_capability, gpu.vram_gb) == ("10de:1004", "3.5", 2.9)
-
-
 def test_a_dump_and_a_table_in_one_paste_are_one_machine():
     """Both reports see the same card: its memory comes from the table, its Python from the dump."""
     dump = DUMP.partition("GPU models")[0] + "GPU models and configuration: GPU 0: NVIDIA GeForce RTX 3060\n"
     machine = read_report(dump + WINDOWS_TABLE).machine
     assert len(machine.gpus) == 1
     assert (machine.gpus[0].vram_gb, machine.python, machine.nvidia_driver) == (12.0, "3.10.12", "546.33")
-
-
-def test_rocminfo_gives_the_gpu_agents():
-    """CPU agents are no GPUs; name, gfx target, PCI id and memory of the others are read."""
-    text = """ROCk module is loaded
-==========
-HSA Agents
-==========
-*******
-Agent 1
-*******
-  Name:                    AMD RYZEN AI MAX+ 395 w/ Radeon 8060S
-  Device Type:             CPU
-*******
-Agent 2
-*******
-  Name:                    gfx1151
-  Uuid:                    GPU-XX
-  Marketing Name:          AMD Radeon 8060S Graphics
-  Vendor Name:             AMD
-  Device Type:             GPU
-  Chip ID:                 5510(0x1586)
-  BDFID:                   50688
-  Pool Info:
-    Pool 1
-      Segment:                 GLOBAL; FLAGS: COARSE GRAINED
-      Size:                    100663296(0x6000000) KB
-  ISA Info:
-    ISA 1
-      Name:                    amdgcn-amd-amdhsa--gfx1151
-"""
-    (gpu,) = read_report(text).machine.gpus
-    assert (gpu.name, gpu.gfx, gpu.pci_id, gpu.vram_gb) == ("AMD Radeon 8060S Graphics", "gfx1151", "1002:1586", 96.0)
-    assert gpu.integrated is True
 
 
 DXDIAG = r"""------------------
@@ -324,38 +180,6 @@ def test_dxdiag_tells_a_card_of_two_screens_once():
     (gpu,) = machine.gpus
     assert (gpu.name, gpu.pci_id, gpu.compute_capability) == ("NVIDIA GeForce RTX 3080", "10de:2206", "8.6")
     assert "adapter-skipped" in {finding.key for finding in found.findings}
-
-
-def test_system_profiler_is_read_as_text_and_as_json():
-    """Both forms give the cards of an Intel Mac, the discrete one first."""
-    text = """Graphics/Displays:
-
-    Intel UHD Graphics 630:
-
-      Chipset Model: Intel UHD Graphics 630
-      Type: GPU
-      VRAM (Dynamic, Max): 1536 MB
-      Vendor: Intel
-      Device ID: 0x3e9b
-
-    Radeon Pro 560X:
-
-      Chipset Model: Radeon Pro 560X
-      VRAM (Total): 4 GB
-      Vendor: AMD (0x1002)
-      Device ID: 0x67ef
-      Displays:
-        Color LCD:
-          Resolution: 2880 x 1800 Retina
-"""
-    json_text = """{ "SPDisplaysDataType" : [ {"_name" : "Apple M3 Pro", "sppci_model" : "Apple M3 Pro",
-      "spdisplays_vendor" : "sppci_vendor_Apple", "spdisplays_mtlgpufamilysupport" : "spdisplays_metal3"} ] }"""
-    machine = read_report(text).machine
-    assert [(gpu.vendor.value, gpu.pci_id, gpu.vram_gb) for gpu in machine.gpus] == [
-        ("amd", "1002:67ef", 4.0),
-        ("intel", "8086:3e9b", 1.5),
-    ]
-    assert [gpu.name for gpu in read_report(json_text).machine.gpus] == ["Apple M3 Pro"]
 
 
 def test_only_what_told_something_counts_as_read():

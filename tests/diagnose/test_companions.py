@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import sys
-import time
-from pathlib import Path
-
 import pytest
 
-from assistant.diagnose import Log, diagnose, read_log
+from assistant.diagnose import diagnose, read_log
 from assistant.diagnose.companions import companion_causes
 from assistant.diagnose.missing import (
     library,
@@ -24,7 +17,6 @@ from assistant.diagnose.missing import (
     symbol_kind,
 )
 from assistant.model.machine import Gpu, Machine, Vendor
-from assistant.model.report import Environment
 from assistant.session.diagnosis import diagnosed
 
 LINUX, WINDOWS = Machine(os="linux", wsl=False), Machine(os="windows")
@@ -259,158 +251,3 @@ def test_pairs_that_fit_are_no_cause() -> None:
     """What is wanted and what is there may agree."""
     log = read_log("whisperx 3.8.6 requires torch~=2.8.0, but you have torch 2.8.0.")
     assert list(companion_causes(log, LINUX)) == []
-
-
-@pytest.mark.parametrize(
-    "line",
-    ["libcublas.so.12 ", "c:\\x\\y.dll ", "torch 2.9.1 ", "no module named ", "undefined symbol: _z ", "nvcc gcc cl "],
-)
-def test_the_cost_grows_with_the_length_and_no_faster(line: str) -> None:
-    """Texts made of what the parsers look for are read in a time that their length explains."""
-
-    def seconds(characters: int) -> float:
-        log = Log(enumerate([(line * 40)[:1900]] * (characters // 1900)))
-        started = time.process_time()
-        list(companion_causes(log, LINUX))
-        return time.process_time() - started
-
-    seconds(20_000)
-    assert seconds(200_000) < 4 * seconds(100_000) + 0.5
-
-
-# ---- failures that are made here
-
-
-def sh(*command: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a command and keep what it printed, both streams in one."""
-    return subprocess.run(
-        [str(part) for part in command],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-        env={**os.environ, "LC_ALL": "C.UTF-8", **environment},
-    )
-
-
-def uv(*arguments: object) -> str:
-    """Run uv; the test fails with its output when it does."""
-    done = sh(sys.executable, "-m", "uv", *arguments)
-    assert done.returncode == 0, done.stdout
-    return done.stdout
-
-
-real = [pytest.mark.heavy, pytest.mark.skipif(sys.platform != "linux", reason="these failures are made on Linux")]
-
-
-@pytest.fixture
-def beside_torch(tmp_path: Path, cpu_environment: Environment) -> Path:
-    """Make an environment that sees the CPU torch of another one, which stays as it is; give its python."""
-    uv("venv", "--python", cpu_environment.python, tmp_path / "env")
-    python = tmp_path / "env" / "bin" / "python"
-    where = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    mine, other = (sh(each, "-c", where).stdout.strip() for each in (python, cpu_environment.python))
-    Path(mine, "beside.pth").write_text(other)
-    return python
-
-
-class TestReal:
-    """Each failure is diagnosed from its own output, and ended by its first remedy where that can be done here."""
-
-    pytestmark = real
-
-    def test_a_build_that_sees_no_torch(self, tmp_path: Path, beside_torch: Path) -> None:
-        """An isolated build fails; without isolation it sees the torch that is there."""
-        source = tmp_path / "needs_torch"
-        source.mkdir()
-        (source / "setup.py").write_text("import torch\nfrom setuptools import setup\nsetup(name='needs-torch')\n")
-        failed = sh(sys.executable, "-m", "uv", "pip", "install", "--python", beside_torch, source)
-        found = diagnosed(read_log(failed.stdout), LINUX)[0]
-        assert found.key == "ext-build-without-torch"
-        uv("pip", "install", "--python", beside_torch, "setuptools", "wheel")
-        uv("pip", "install", "--python", beside_torch, "--no-build-isolation", source)
-
-    def test_an_extension_without_nvcc(self, tmp_path: Path, beside_torch: Path) -> None:
-        """A CUDA extension asks for CUDA_HOME."""
-        uv("pip", "install", "--python", beside_torch, "setuptools", "wheel", "ninja")
-        (tmp_path / "x.cu").write_text("")
-        program = (
-            "from setuptools import setup; from torch.utils.cpp_extension import BuildExtension, CUDAExtension; "
-            "setup(name='x', ext_modules=[CUDAExtension('x', ['x.cu'])], cmdclass={'build_ext': BuildExtension}, "
-            "script_args=['build_ext'])"
-        )
-        nowhere = {"CUDA_HOME": "/nowhere", "PATH": "/usr/bin:/bin"}
-        failed = sh("sh", "-c", f'cd {tmp_path} && {beside_torch} -c "{program}"', **nowhere)
-        assert failed.returncode != 0
-        assert diagnosed(read_log(failed.stdout), LINUX)[0].key == "ext-build-no-nvcc", failed.stdout
-
-    def test_compiled_code_without_a_compiler(self, tmp_path: Path, cpu_environment: Environment) -> None:
-        """torch.compile on the CPU wants a C++ compiler."""
-        empty = tmp_path / "bin"
-        empty.mkdir()
-        program = "import torch; f = torch.compile(lambda x: (x + 1).sin().sum()); f(torch.ones(100))"
-        hidden = {"PATH": str(empty), "CXX": "nowhere", "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}
-        failed = sh(cpu_environment.python, "-c", program, **hidden)
-        assert failed.returncode != 0
-        assert diagnosed(read_log(failed.stdout), LINUX)[0].key == "triton-no-compiler", failed.stdout[-3000:]
-
-    def test_no_triton(self, cpu_environment: Environment) -> None:
-        """The CPU build brings no Triton."""
-        failed = sh(cpu_environment.python, "-c", "import triton")
-        assert diagnosed(read_log(failed.stdout), LINUX)[0].key == "triton-missing"
-
-    def test_torchcodec_of_another_build(self, beside_torch: Path) -> None:
-        """PyPI's TorchCodec is built for CUDA 13; a CPU torch has none of its libraries."""
-        uv("pip", "install", "--python", beside_torch, "--no-deps", "torchcodec>=0.14")
-        failed = sh(beside_torch, "-c", "import torchcodec")
-        version = sh(beside_torch, "-c", "import torch; print(torch.__version__)").stdout.strip()
-        found = diagnosed(read_log(failed.stdout), Machine(os="linux", packages={"torch": version}))[0]
-        assert found.key == "torchcodec-torch-mismatch", failed.stdout[-2000:]
-        assert "whl/cpu" in found.remedies[0].commands[0]
-
-    def test_a_broken_pair_that_pip_tells(self, tmp_path: Path) -> None:
-        """Pip itself tells of a package that wants another torch."""
-        uv("venv", tmp_path / "e")
-        python = tmp_path / "e" / "bin" / "python"
-        site = Path(sh(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").stdout.strip())
-        for name, version, needs in (("torch", "2.13.0", ""), ("whisperx", "3.8.6", "Requires-Dist: torch~=2.8.0\n")):
-            folder = site / f"{name}-{version}.dist-info"
-            folder.mkdir()
-            (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{needs}")
-            (folder / "INSTALLER").write_text("pip")
-        uv("pip", "install", "--python", python, "pip")
-        told = sh(python, "-m", "pip", "check")
-        assert diagnosed(read_log(told.stdout), LINUX)[0].key == "companion-pins-torch", told.stdout
-
-    def test_an_extension_of_another_torch(self, tmp_path: Path, beside_torch: Path) -> None:
-        """A library that wants a symbol of torch which this torch does not have."""
-        assert shutil.which("cc"), "this needs a C compiler to make a library with"
-        (tmp_path / "x.c").write_text(
-            "int _ZN3c104cuda9SetDeviceEa(void); int PyInit_x(void) { return _ZN3c104cuda9SetDeviceEa(); }"
-        )
-        site = sh(beside_torch, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").stdout.strip()
-        package = Path(site, "flash_attn")
-        package.mkdir()
-        (package / "__init__.py").write_text("from flash_attn import x\n")
-        built = sh("cc", "-shared", "-fPIC", "-o", package / "x.so", tmp_path / "x.c")
-        assert built.returncode == 0, built.stdout
-        failed = sh(beside_torch, "-c", "import flash_attn")
-        found = diagnosed(read_log(failed.stdout), LINUX)[0]
-        assert found.key == "torch-abi-mismatch", failed.stdout
-        uninstall = Path(package, "x.so")
-        uninstall.unlink()
-        assert "flash-attn" in " ".join(found.remedies[0].commands)
-
-    def test_openmp_twice(self, tmp_path: Path) -> None:
-        """Intel's run-time refuses a second one in the process, and allows it once it is told to."""
-        for name in ("one", "two"):
-            uv("pip", "install", "--target", tmp_path / name, "intel-openmp==2024.2.1")
-        files = [next((tmp_path / name).rglob("libiomp5.so")) for name in ("one", "two")]
-        copies = [shutil.copy(file, tmp_path / f"lib{index}.so") for index, file in enumerate(files)]
-        program = "import ctypes, sys\nfor f in sys.argv[1:]: ctypes.CDLL(f, ctypes.RTLD_LOCAL).omp_get_max_threads()"
-        failed = sh(sys.executable, "-c", program, *copies)
-        if failed.returncode == 0:
-            pytest.skip("this run-time takes a second copy for itself")
-        found = diagnosed(read_log(failed.stdout), LINUX)[0]
-        assert found.key == "openmp-twice", failed.stdout
-        assert sh(sys.executable, "-c", program, *copies, **found.remedies[-1].env).returncode == 0

@@ -9,10 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from stage import HERE
 
 from assistant.diagnose import read_log
 from assistant.model.finding import Diagnosis
-from assistant.model.machine import Evidence, Gpu, Machine, Vendor
+from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.report import Environment
 from assistant.session.diagnosis import diagnosed
 
@@ -21,15 +22,6 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="these failures are made on Linux"),
     pytest.mark.full,
 ]
-HERE = Machine(  # detected, and without a GPU
-    os="linux",
-    wsl=False,
-    arch="x86_64",
-    glibc="2.36",
-    python="3.11",
-    python_bits=64,
-    evidence=(Evidence(fact="os", source="platform"),),
-)
 
 
 def sh(*command: object, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import sys
 from pathlib import Path
@@ -178,15 +177,3 @@ def test_wheels_are_copied_over_where_no_name_is_resolved(stage: Stage) -> None:
     assert found.key == "name-resolution-failed"
     stage.carried_out(found.remedies[0])
     stage.does('python -c "import torch"')
-
-
-def test_the_table_lists_each_of_these_failures(request: pytest.FixtureRequest) -> None:
-    """The table in `real_failures.md` has a row for each test that makes failures, and none for others."""
-    here = Path(__file__).parent
-    listed = re.findall(r"^\| (test_\w+) \| \d+ \|", (here / "real_failures.md").read_text("utf-8"), re.MULTILINE)
-    made = [
-        name
-        for file in ("test_real_installs.py", "test_real_imports.py")
-        for name in re.findall(r"^def (test_\w+)\(", (here / file).read_text("utf-8"), re.MULTILINE)
-    ]
-    assert sorted(listed) == sorted({*made} - {request.node.name})

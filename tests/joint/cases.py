@@ -78,8 +78,11 @@ class Solved(NamedTuple):
 class Expected(msgspec.Struct, omit_defaults=True):
     """The right answer to a case, `backend` None where that is a refusal; `uv` is the torch that uv alone takes.
 
-    `offered` says that `python` is another than the machine's; `asked` are the versions of what the set asks for, and
-    `builds` names what comes as source alone and would have to be built.
+    uv itself was asked for every torch that the hardware allows, accelerated builds first, the newest release first.
+    The first that resolves together with the set is the answer; but where an older torch gives an asked distribution a
+    newer version, it is the newest release at which each is as new as it gets, and `walked_back` says what the newest
+    torch would have cost. Then other Pythons were tried (`offered`), and then the set without what comes as source
+    alone (`builds`). `asked` are the versions of what the set asks for.
     """
 
     machine: str

@@ -75,12 +75,6 @@ def read_world(path: Path = DATA) -> World:
     return msgspec.json.decode(lzma.decompress(path.read_bytes()), type=World)
 
 
-def write_world(world: World, path: Path = DATA) -> None:
-    """Write a recorded world, small and in one order."""
-    text = msgspec.json.encode(world, order="deterministic")
-    path.write_bytes(lzma.compress(text, preset=9 | lzma.PRESET_EXTREME))
-
-
 # -- torch's own indexes, composed ------------------------------------------------------------------------------------
 
 _SPECIFIC = re.compile(r"^(nvidia-|cuda-|triton\b|pytorch-triton)")

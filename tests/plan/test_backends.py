@@ -29,24 +29,6 @@ def intel(device, **facts):
     return Gpu(vendor=Vendor.INTEL, pci_id=f"8086:{device}", **facts)
 
 
-@each(
-    ("gfx", "variant", "override"),
-    [
-        ("gfx1100", "rocm7.2", None),
-        ("gfx1151", "rocm7.2", None),
-        ("gfx906", "rocm6.3", None),
-        ("gfx1031", "rocm7.2", "10.3.0"),
-        ("gfx1010", "amd-index", None),
-        ("gfx1152", "amd-index", None),
-    ],
-)
-def test_amd_on_linux(gfx, variant, override):
-    """Native code first, a working override where it lacks, else AMD's own index."""
-    plan = planned(amd(gfx)).choice
-    assert (plan.backend, plan.variant) == (Backend.ROCM, variant)
-    assert plan.env.get(OVERRIDE) == override
-
-
 def test_the_override_never_reaches_a_card_of_another_kind():
     """Beside a card that would break under it, AMD's own index serves both."""
     plan = planned(amd("gfx1031"), amd("gfx1100")).choice
@@ -74,16 +56,6 @@ def test_an_override_that_is_set_already_is_told():
     """A variable left over from older wheels would mislead native code."""
     plan = planned(amd("gfx1151"), env={OVERRIDE: "11.0.0"}).choice
     assert any(f"{OVERRIDE}=11.0.0" in str(warning) for warning in plan.warnings)
-
-
-def test_amd_in_windows_takes_amds_index_then_directml():
-    """No override there; cards or Pythons outside AMD's index fall to DirectML."""
-    plan = planned(amd("gfx1201"), os="windows").choice
-    assert (plan.variant, plan.env) == ("amd-index", {})
-    for planning in (planned(amd("gfx900"), os="windows"), planned(amd("gfx1100"), os="windows", python="3.9")):
-        assert planning.choice.backend is Backend.DIRECTML
-        assert planning.choice.torch == "2.4.1"
-        assert "torch-directml==0.2.5.dev240914" in planning.choice.requirements
 
 
 def test_directml_exists_in_wsl_and_not_on_native_linux():
@@ -116,55 +88,12 @@ def test_a_discrete_card_goes_before_an_integrated_one():
     assert [plan.backend for plan in both.plans] == [Backend.ROCM, Backend.DIRECTML, Backend.CPU]
 
 
-def test_intel_only_where_it_is_listed():
-    """Arc is served, UHD and Iris Xe are not; WSL from torch 2.14 on."""
-    assert planned(intel("56a0")).choice.backend is Backend.XPU
-    assert planned(intel("5917", integrated=True)).choice.backend is Backend.CPU
-    assert planned(intel("9a49", integrated=True)).choice.backend is Backend.CPU
-    assert planned(intel("e20b"), wsl=True, python="3.9").choice.backend is not Backend.XPU
-
-
-@each(
-    ("macos", "torch", "backend"),
-    [
-        ("15.1", "2.15.0", Backend.MPS),
-        ("13.7", "2.8.0", Backend.MPS),
-        ("12.6", "2.4.1", Backend.MPS),
-        ("12.2", "2.11.0", Backend.CPU),
-    ],
-)
-def test_mps_follows_the_macos_version(macos, torch, backend):
-    """The newest release whose MPS works there, or the CPU build that still loads."""
-    plan = planned(Gpu(vendor=Vendor.APPLE), os="macos", arch="arm64", os_version=macos).choice
-    assert (plan.torch, plan.backend, plan.variant, plan.index_url) == (torch, backend, "pypi", None)
-
-
 def test_rosetta_is_an_intel_mac_until_a_native_python_is_there():
     """Under Rosetta the last Intel wheel is chosen and the native Python advised."""
     planning = planned(Gpu(vendor=Vendor.APPLE), os="macos", arch="arm64", rosetta=True)
     assert planning.choice.torch == "2.2.2"
     assert "numpy<2" in planning.choice.requirements
     assert any("arm64" in str(rejection.would_help) for rejection in planning.rejected)
-
-
-@each(
-    "facts",
-    [
-        {"libc": "musl 1.2.5"},
-        {"python_bits": 32},
-        {"python_implementation": "PyPy"},
-        {"arch": "riscv64"},
-        {"python": "3.16"},
-        {"os": "windows", "arch": "arm64", "python": "3.14"},
-    ],
-)
-def test_platforms_without_wheels_are_refused_with_a_reason(facts):
-    """No choice, one reason, and what would help."""
-    planning = planned(**facts)
-    assert planning.choice is None
-    assert planning.plans == ()
-    assert planning.rejected[0].why
-    assert planning.rejected[0].would_help
 
 
 def test_an_old_glibc_ends_with_the_last_wheels_that_load_there():

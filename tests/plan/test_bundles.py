@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -74,7 +71,7 @@ def test_a_bundle_goes_beside_the_plan_and_changes_nothing_else(key: str) -> Non
         (
             replace(PC, os="windows", os_version="Windows 11 (22631)", gpus=(RADEON,)),
             Backend.DIRECTML,
-            {"torch==2.4.1", "torchvision==0.19.1"},
+            {"torch==2.4.1", "torchvision==0.19.1", "torch-directml==0.2.5.dev240914"},
         ),
     ],
     ids=["cpu", "amd-index", "directml"],
@@ -134,22 +131,6 @@ def test_a_name_that_is_no_bundle_is_refused_in_one_sentence() -> None:
     with pytest.raises(BadInput, match="no bundle called 'cooking'") as refused:
         planned("cooking")
     assert all(key in str(refused.value.hint) for key in KEYS)
-
-
-@pytest.mark.process
-def test_the_terminal_takes_a_bundle() -> None:
-    """`--for` is a part of what is asked for, its help names every bundle, and a wrong name ends with 2."""
-    plan = [sys.executable, "-m", "assistant", "plan", "--machine", "-"]
-    told = '{"os": "linux", "arch": "x86_64", "python": "3.12.4"}'
-    answer = subprocess.run(
-        [*plan, "--for", "course", "--json"], input=told, capture_output=True, text=True, check=True
-    )
-    assert "torchvision==0.29.2" in json.loads(answer.stdout)["choice"]["requirements"]
-    wrong = subprocess.run([*plan, "--for", "x"], input=told, capture_output=True, text=True, check=False)
-    assert wrong.returncode == 2
-    assert "Choose one of: minimal, course, images, audio, language" in wrong.stderr
-    shown = " ".join(subprocess.run([*plan[:-2], "--help"], capture_output=True, text=True, check=True).stdout.split())
-    assert all(key in shown for key in KEYS)
 
 
 @pytest.mark.parametrize(("driver", "audio"), [("610.43.02", "2.11.1"), ("580.95.05", "2.11.0")])

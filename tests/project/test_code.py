@@ -13,7 +13,6 @@ from assistant.model.errors import BadInput
 from assistant.model.plan import Request
 from assistant.model.project import ProjectKind
 from assistant.project import code, read_project, with_project
-from assistant.project.imports import provider
 
 
 def notebook(*cells: str) -> str:
@@ -207,19 +206,3 @@ def test_a_folder_that_contains_itself_ends(tmp_path: Path) -> None:
     (tmp_path / "run.py").write_text("import einops\n")
     (tmp_path / "again").symlink_to(tmp_path, target_is_directory=True)
     assert len(read_project(str(tmp_path)).guesses) == 1
-
-
-@pytest.mark.parametrize(
-    ("module", "expected"),
-    [
-        ("sklearn", "scikit-learn"), ("skimage", "scikit-image"), ("yaml", "pyyaml"), ("bs4", "beautifulsoup4"),
-        ("fitz", "pymupdf"), ("attr", "attrs"), ("jwt", "pyjwt"), ("docx", "python-docx"), ("TTS", "coqui-tts"),
-        ("faster_whisper", "faster-whisper"), ("llama_cpp", "llama-cpp-python"), ("umap", "umap-learn"),
-        ("speech_recognition", "speechrecognition"), ("flash_attn", "flash-attn"), ("Crypto", "pycryptodome"),
-        ("transformers.models.llama", "transformers"), ("pynvml", "nvidia-ml-py"), ("apex", ""), ("utils", None),
-    ],
-)  # fmt: skip
-def test_the_table_knows_the_field(module: str, expected: str | None) -> None:
-    """The distribution that one wants, not the one that happens to have the name."""
-    found = provider(module)
-    assert (found.distribution if found else None) == expected

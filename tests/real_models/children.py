@@ -7,39 +7,23 @@ import os
 import resource
 import signal
 import subprocess
+import sys
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 HERE = Path(__file__).parent
 MEMORY = 10 << 30  # bytes of address space that a child may have
 
 
-class Done(NamedTuple):
-    """What a child answered, line by line, and why it ended early: "" where it did not."""
-
-    answers: list[dict[str, Any]]
-    error: str
-
-    @property
-    def answer(self) -> dict[str, Any]:
-        """All lines in one."""
-        return {name: value for line in self.answers for name, value in line.items()}
-
-
-def child(python: str | Path, script: str, *arguments: str | Path, seconds: float) -> Done:
-    """Run a script of this folder under a Python; a crash, a time-out and a lack of memory are answers, too."""
+def child(script: str, *arguments: str | Path, seconds: float) -> tuple[dict[str, Any], str]:
+    """Run a script of this folder; return its answer, all lines in one, and why it ended early: "" where it did not."""
     process = subprocess.Popen(
-        [python, HERE / script, *map(str, arguments)],
+        [sys.executable, HERE / script, *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        env={
-            **os.environ,
-            "PYTHONPATH": str(HERE.parents[1]),
-            "HF_HUB_OFFLINE": "1",
-            "TOKENIZERS_PARALLELISM": "false",
-        },
+        env={**os.environ, "PYTHONPATH": str(HERE.parents[1])},
     )
     try:
         out, err = process.communicate(timeout=seconds)
@@ -48,10 +32,12 @@ def child(python: str | Path, script: str, *arguments: str | Path, seconds: floa
         os.killpg(process.pid, signal.SIGKILL)
         out, err = process.communicate()
         late = f"stopped after {seconds:g} s"
-    answers = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+    answer: dict[str, Any] = {}
+    for line in out.splitlines():
+        answer |= json.loads(line) if line.startswith("{") else {}
     last = next((line.strip() for line in reversed(err.splitlines()) if line.strip()), "")
     failed = f"code {process.returncode}: {last}"[:300] if process.returncode else ""
-    return Done(answers, late or failed)
+    return answer, late or failed
 
 
 def limit_memory() -> None:

@@ -140,10 +140,7 @@ def drawn(model: ModelProto, tells: dict[str, Told], random: np.random.Generator
 
 
 def offered(name: str, path: Path) -> list[list[np.ndarray]]:
-    """Return the inputs to run: those that lie beside an exported model, else drawn ones."""
-    beside = sorted(path.parent.glob("inputs*.npz"))
-    if beside:
-        return [[file[key] for key in sorted(file, key=int)] for file in map(np.load, beside)]
+    """Return the inputs to run."""
     model, tells = onnx.load(path, load_external_data=False), told_of(name)
     return [drawn(model, tells, np.random.default_rng(11 + number), draw) for number, draw in enumerate(DRAWS)]
 

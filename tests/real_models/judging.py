@@ -1,7 +1,7 @@
 """Judges one converted model step by step, as far as it comes: `judging.py SOURCE MODEL FEEDS [STEP…]`.
 
 `check` asks onnx's checker, `load` opens and runs the model in ONNX Runtime with its default options on the CPU,
-`strict` runs it with every FP16 value rounded where it is made, and `share` counts what computes in FP16.
+and `strict` runs it with every FP16 value rounded where it is made.
 """
 
 from __future__ import annotations
@@ -17,13 +17,9 @@ import onnx
 import onnxruntime
 from children import limit_memory, tell
 from feeds import apart, inputs_of
-from onnx import GraphProto, NodeProto, TensorProto
 
 from assistant.onnx.load import load_model
 from assistant.onnx.runtime import opened, rounded
-
-FLOAT, HALF = TensorProto.FLOAT, TensorProto.FLOAT16
-PLUMBING = {"Cast", "CastLike", "Constant", "Identity", "If", "Loop", "Scan"}  # what computes nothing
 
 
 def check(_source: Path, model: Path, _feeds: Path) -> None:
@@ -75,51 +71,7 @@ def _errors(session: Any, feeds: Path) -> Iterator[float]:
             yield min(max((apart(one, other) for one, other in pairs), default=0.0), 1e9)
 
 
-def share(_source: Path, model: Path, _feeds: Path) -> None:
-    """Tell how many operations compute in FP16, of those that operate on FP32 or FP16 and may do so in FP16."""
-    read = onnx.load(model)
-    if read.functions:
-        read = onnx.inliner.inline_local_functions(read)
-    read = onnx.shape_inference.infer_shapes(read)
-    opsets = {one.domain or "ai.onnx": one.version for one in read.opset_import}
-    able = half = 0
-    for kinds in _operations(read.graph, {}, opsets):
-        able += 1
-        half += HALF in kinds
-    tell(half=half, able=able)
-
-
-def _operations(graph: GraphProto, outer: dict[str, int], opsets: dict[str, int]) -> Iterator[set[int]]:
-    known = {**outer, **{tensor.name: tensor.data_type for tensor in graph.initializer}}
-    known |= {info.name: info.type.tensor_type.elem_type for info in (*graph.input, *graph.value_info, *graph.output)}
-    for node in graph.node:
-        for attribute in node.attribute:
-            if attribute.HasField("g"):
-                yield from _operations(attribute.g, known, opsets)
-        kinds = set(_kinds(node, known, opsets)) if node.op_type not in PLUMBING else set()
-        if kinds & {FLOAT, HALF}:
-            yield kinds
-
-
-def _kinds(node: NodeProto, known: dict[str, int], opsets: dict[str, int]) -> Iterator[int]:
-    """Yield the types at those places of a node where its definition allows FP32 and FP16 alike."""
-    domain = node.domain or "ai.onnx"
-    try:
-        schema = onnx.defs.get_schema(node.op_type, opsets.get(domain, 1), node.domain)
-    except onnx.defs.SchemaError:
-        return
-    free = {
-        one.type_param_str
-        for one in schema.type_constraints
-        if {"tensor(float)", "tensor(float16)"} <= set(one.allowed_type_strs)
-    }
-    for formals, names in ((schema.inputs, node.input), (schema.outputs, node.output)):
-        for at, name in enumerate(names):
-            if formals and formals[min(at, len(formals) - 1)].type_str in free and name in known:
-                yield known[name]
-
-
-STEPS = {step.__name__: step for step in (types, check, share, load, strict)}
+STEPS = {step.__name__: step for step in (types, check, load, strict)}
 
 
 def main(source: Path, model: Path, feeds: Path, steps: Iterable[str]) -> None:
