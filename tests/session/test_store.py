@@ -11,7 +11,7 @@ import pytest
 
 from assistant import __version__
 from assistant.model.event import Step
-from assistant.model.record import replace
+from assistant.model.record import replace, to_json
 from assistant.session.actions import Begin
 from assistant.session.reducer import reduce
 from assistant.session.state import Phase, State, Task
@@ -51,6 +51,17 @@ def test_a_task_of_a_living_process_is_in_use() -> None:
         assert replace(saved, process=other.pid).in_use
         assert not replace(saved, process=other.pid, running=None).in_use
     assert not replace(saved, process=other.pid).in_use
+
+
+def test_a_broken_or_newer_file_counts_as_none(tmp_path: Path) -> None:
+    """Garbage, a cut-off file and another schema are no reason to fail, and it is known that something was there."""
+    store = Store(tmp_path)
+    for text in ("{", '{"schema": 9}', "\x00" * 100, '{"unknown": 1}', to_json(State(target="/x"))):
+        store.path.write_text(text, encoding="utf-8")
+        assert store.load() is None
+        saved = store.read()
+        assert saved is not None
+        assert saved.state is None
 
 
 def test_what_was_dropped_is_gone(tmp_path: Path) -> None:
