@@ -232,40 +232,40 @@ def test_what_a_log_orders_is_not_done(
     assert [path for path in loopback_index.requests if "it-ran" in path] == []
 
 
+@pytest.mark.parametrize("mode", ["auto", pytest.param("legacy", marks=pytest.mark.full)])
 def test_a_mend_is_refused_without_consent_and_done_with_it(
-    tmp_path: Path, loopback_index: LoopbackIndex, connect: Callable[..., Agent]
+    mode: str, tmp_path: Path, loopback_index: LoopbackIndex, connect: Callable[..., Agent]
 ) -> None:
     """By clients of both eras of the protocol: one cannot ask; a user says no, then yes; then it can be undone."""
     env = home(tmp_path, loopback_index.url)
     broken = Broken(loopback_index, tmp_path, env)
     CASES["numpy_two"](broken)
     path = str(broken.path)
-    for mode in ("auto", "legacy"):
-        before = broken.run().returncode
-        silent = connect(env, mode=mode)
-        proposal = silent.call("propose_mend", path=path)
-        refused = silent.call("ask_user", change=proposal["change"])
-        assert silent.failed
-        assert refused["command"] == proposal["command"] == f"assistant envs --mend '{path}'"
-        assert "consent" not in refused
-        user = User()
-        agent = connect(env, user, mode=mode)
-        proposal = agent.trusted("propose_mend", path=path)
-        user.agrees = False
-        user.asked.clear()
-        assert agent.call("ask_user", change=proposal["change"]) == {"change": proposal["change"], "agreed": False}
-        assert "numpy 2.1.0 → 1.26.4" in user.asked[0]
-        assert path in user.asked[0]
-        assert broken.run().returncode == before == 1
-        user.agrees = True
-        consent = agent.call("ask_user", change=agent.call("propose_mend", path=path)["change"])["consent"]
-        done = agent.call("carry_out", consent=consent)
-        assert done["moves"] == [{"name": "numpy", "before": "2.1.0", "after": "1.26.4"}]
-        assert broken.run().returncode == 0
-        assert agent.call("carry_out", consent=consent)["exit_code"] == 2  # once is all
-        agent.agreed(agent.call("propose_undo", path=path))
-        assert not agent.failed
-        assert broken.run().returncode == 1
+    before = broken.run().returncode
+    silent = connect(env, mode=mode)
+    proposal = silent.call("propose_mend", path=path)
+    refused = silent.call("ask_user", change=proposal["change"])
+    assert silent.failed
+    assert refused["command"] == proposal["command"] == f"assistant envs --mend '{path}'"
+    assert "consent" not in refused
+    user = User()
+    agent = connect(env, user, mode=mode)
+    proposal = agent.trusted("propose_mend", path=path)
+    user.agrees = False
+    user.asked.clear()
+    assert agent.call("ask_user", change=proposal["change"]) == {"change": proposal["change"], "agreed": False}
+    assert "numpy 2.1.0 → 1.26.4" in user.asked[0]
+    assert path in user.asked[0]
+    assert broken.run().returncode == before == 1
+    user.agrees = True
+    consent = agent.call("ask_user", change=agent.call("propose_mend", path=path)["change"])["consent"]
+    done = agent.call("carry_out", consent=consent)
+    assert done["moves"] == [{"name": "numpy", "before": "2.1.0", "after": "1.26.4"}]
+    assert broken.run().returncode == 0
+    assert agent.call("carry_out", consent=consent)["exit_code"] == 2  # once is all
+    agent.agreed(agent.call("propose_undo", path=path))
+    assert not agent.failed
+    assert broken.run().returncode == 1
     assert agent.call("propose_undo", path=path)["exit_code"] == 2
     assert agent.call("propose_remove", path=path)["exit_code"] == 2  # the assistant did not make it
 
@@ -303,6 +303,10 @@ def test_no_program_of_a_stranger_runs_before_the_user_agrees(
     causes = agent.call("diagnose", log=log)["diagnoses"]
     ways = [f"{cause['key']}#{number}" for cause in causes for number, _ in enumerate(cause["remedies"], 1)]
     assert ways
+    for way in ways:
+        agent.call("propose_fix", log=log, fix=way)
+        agent.call("propose_fix", log=LOG, fix=way, environment=str(folder))
+        assert not mark.exists(), way
     for place in (str(folder), program, str(folder.parent)):
         for tool, arguments in (
             ("list_environments", {"folder": place}),
@@ -313,8 +317,7 @@ def test_no_program_of_a_stranger_runs_before_the_user_agrees(
             ("propose_remove", {"path": place}),
             ("propose_install", {"environment": place, "backend": "cpu"}),
             ("plan", {"project": place}),
-            *(("propose_fix", {"log": log, "fix": way}) for way in ways),
-            *(("propose_fix", {"log": LOG, "fix": way, "environment": place}) for way in ways),
+            ("propose_fix", {"log": LOG, "fix": ways[0], "environment": place}),
         ):
             answer = agent.call(tool, **arguments)
             assert not mark.exists(), (tool, arguments, answer)
@@ -346,11 +349,13 @@ def test_a_strangers_environment_is_looked_at_once_the_user_agrees(
 
 
 def test_only_true_is_an_agreement(planted: tuple[Path, Path], tmp_path: Path, connect: Callable[..., Agent]) -> None:
-    """A client that answers with anything else has not asked the user what the form says."""
+    """A client, here one of the protocol's older era, that answers anything else has not asked what the form says."""
     user = User()
-    agent = connect(home(tmp_path, NOWHERE), user)
+    agent = connect(home(tmp_path, NOWHERE), user, mode="legacy")
     for says in ("true", "yes", 1, 1.0, ["true"], None):
         user.says = says
         asked = agent.call("ask_user", change=agent.call("check_environment", path=str(planted[0]))["change"])
         assert "consent" not in asked, says
         assert agent.failed or asked["agreed"] is False, says
+    user.says = True
+    assert "consent" in agent.call("ask_user", change=agent.call("check_environment", path=str(planted[0]))["change"])

@@ -274,8 +274,8 @@ def reset(ground: Ground, pristine: Path) -> None:
 
 
 def test_kill_at_any_moment(ground: Ground) -> None:
-    """Thirty kills at random moments of the real thing: untouched or complete each time, nothing left behind."""
-    kill_often(ground, 30, SEED)
+    """Twenty kills at random moments of the real thing: untouched or complete each time, nothing left behind."""
+    kill_often(ground, 20, SEED)
 
 
 def test_a_run_killed_between_two_folders_leaves_neither(ground: Ground) -> None:
