@@ -24,10 +24,10 @@ class Home:
         places = {name: str(folder / place) for name, place in {**names, "JUPYTER_DATA_DIR": "jupyter"}.items()}
         self.environment = {**os.environ, **places, "UV_CACHE_DIR": str(uv_cache), "LANGUAGE": "en"}
 
-    def start(self, *words: str | Path) -> subprocess.Popen[str]:
+    def start(self, *words: str | Path, python: str | Path = sys.executable) -> subprocess.Popen[str]:
         """Start the command as a terminal does: in a group of its own that hears of Ctrl-C."""
         return subprocess.Popen(
-            [sys.executable, "-m", "assistant", *map(str, words)],
+            [python, "-m", "assistant", *map(str, words)],
             env=self.environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -36,9 +36,9 @@ class Home:
             preexec_fn=_hears,  # noqa: PLW1509 - a test started in the background would hand on deafness
         )
 
-    def run(self, *words: str | Path) -> subprocess.CompletedProcess[str]:
+    def run(self, *words: str | Path, python: str | Path = sys.executable) -> subprocess.CompletedProcess[str]:
         """Run the command to its end."""
-        with self.start(*words) as child:
+        with self.start(*words, python=python) as child:
             out, complaint = child.communicate()
         return subprocess.CompletedProcess(child.args, child.returncode, out, complaint)
 
@@ -56,6 +56,15 @@ class Home:
         """List what an installation must not leave anywhere in the home."""
         notes = list((self.folder / "state").glob("*/installs/*"))
         return sorted(map(str, [*self.folder.rglob(".assistant-install*"), *self.folder.rglob(".*.part"), *notes]))
+
+    def last_words(self) -> str:
+        """Give the end of the newest log."""
+        logs = sorted((self.folder / "state").glob("*/logs/*.log"))
+        return logs[-1].read_text(encoding="utf-8")[-2000:] if logs else ""
+
+    def kernels(self) -> list[str]:
+        """Name the kernels that are registered."""
+        return sorted(path.name for path in (self.folder / "jupyter" / "kernels").glob("*"))
 
 
 def _hears() -> None:
