@@ -1,4 +1,4 @@
-"""Nine real environments, broken as people's are: installed by uv from an index, with programs that fail in them."""
+"""Six real environments, broken as people's are: installed by uv from an index, with programs that fail in them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,10 @@ import numpy
 if int(numpy.__version__.split(".")[0]) > 1:
     raise ImportError("A module that was compiled using NumPy 1.x cannot be run in NumPy " + numpy.__version__)
 """
-NEW_TYPES = "from typing_extensions import TypeIs\n"
 DTYPE = """
 import numpy
 if int(numpy.__version__.split(".")[0]) > 1:
     raise ValueError("numpy.dtype size changed, may indicate binary incompatibility. Expected 96 from C header")
-"""
-ONE_TORCH = """
-import importlib.metadata, torch
-assert [one.version for one in importlib.metadata.distributions() if one.name == "torch"] == [torch.__version__]
 """
 HUB = "import huggingface_hub as hub; assert hub.__version__ < '1', 'huggingface-hub>=0.34.0,<1.0 is required'"
 
@@ -60,15 +55,6 @@ class Broken:
             module = {"onnxruntime_gpu": "onnxruntime"}.get(module, module)
             with_code(wheel, module, f"__version__ = {version!r}\n{code}")
 
-    def twice(self, name: str, *versions: str) -> None:
-        """Let a package be recorded in several versions, of which the last has its files there."""
-        for version in versions:
-            self.install(f"{name}=={version}")
-            info = next(self.path.glob(f"lib/*/site-packages/{name}-{version}.dist-info"))
-            info.rename(info.with_name(f"{name}-{version}-aside"))
-        for aside in list(self.path.glob("lib/*/site-packages/*-aside")):
-            aside.rename(aside.with_name(aside.name.replace("-aside", ".dist-info")))
-
     def _uv(self, *words: str) -> None:
         subprocess.run([sys.executable, "-m", "uv", *words], env=self.env, check=True, capture_output=True)
 
@@ -84,31 +70,6 @@ def numpy_two(at: Broken) -> None:
     at.add("numpy", "2.1.0")
     at.install("torch", "numpy")
     at.add("numpy", "1.26.4")
-
-
-def types_too_old(at: Broken) -> None:
-    """Let a package that torch requires be older than torch says."""
-    at.add("typing-extensions", "4.5.0")
-    at.add("torch", "2.2.2", NEW_TYPES, requires=("typing-extensions>=4.10",))
-    at.install("torch", "typing-extensions")
-    at.add("typing-extensions", "4.16.0", "TypeIs = None\n")
-
-
-def two_runtimes(at: Broken) -> None:
-    """Lay the GPU flavour of ONNX Runtime over the plain one."""
-    at.add("onnxruntime", "1.20")
-    at.add("onnxruntime-gpu", "1.20", "raise ImportError('libcublasLt.so.12: cannot open shared object file')\n")
-    at.install("onnxruntime")
-    at.install("onnxruntime-gpu")
-    at.program = ["-c", "import onnxruntime"]
-
-
-def torch_twice(at: Broken) -> None:
-    """Record two versions of torch, with the files of one."""
-    at.add("torch", "2.2.2")
-    at.add("torch", "2.1.0")
-    at.twice("torch", "2.2.2", "2.1.0")
-    at.program = ["-c", ONE_TORCH]
 
 
 def pandas_for_old_numpy(at: Broken) -> None:
@@ -155,9 +116,6 @@ CASES: dict[str, Callable[[Broken], None]] = {
     made.__name__: made
     for made in (
         numpy_two,
-        types_too_old,
-        two_runtimes,
-        torch_twice,
         pandas_for_old_numpy,
         hub_too_new,
         wrong_name,

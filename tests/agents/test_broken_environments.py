@@ -1,4 +1,4 @@
-"""Ten broken environments are mended through the tools alone, by a client that follows what they answer."""
+"""Broken environments are mended through the tools alone, by a client that follows what they answer."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def test_a_cancelled_installation_is_taken_back(shop: Shop) -> None:
 
 
 def test_an_environment_without_its_python_is_made_anew(shop: Shop) -> None:
-    """The tenth of the broken environments: the diagnosis has a plan, which is installed into a new one."""
+    """The diagnosis has a plan, which is installed into a new one."""
     user = User()
     agent = shop.server(user)
     broken = Broken(shop.index, shop.folder, shop.env)

@@ -6,12 +6,11 @@ import json
 import random
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import forked
 import pytest
 from agents.agent import Agent, User, connected
 from agents.broken_environments import CASES, Broken, home
@@ -59,15 +58,7 @@ class Place:
 
     def printed(self, *words: str) -> Any:
         """Return what a command prints with `--json`."""
-        done = subprocess.run(
-            [sys.executable, "-m", "assistant", *words, "--json"],
-            cwd=self.folder,
-            env=self.env,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        return json.loads(done.stdout)
+        return json.loads(forked.run(*words, "--json", cwd=self.folder, env=self.env).stdout)
 
 
 @pytest.fixture(scope="module")
@@ -91,9 +82,7 @@ def test_an_agent_is_told_what_there_is(place: Place) -> None:
     (told,) = place.agent.do("read_resource", SKILL_ADDRESS).contents
     assert told.text == skill()
     assert skill() in place.agent.do("get_prompt", "mend-pytorch", {"problem": "no GPU"}).messages[0].content.text
-    command = [sys.executable, "-m", "assistant", "mcp", "--skill"]
-    printed = subprocess.run(command, env=place.env, cwd=place.folder, capture_output=True, text=True, check=True)
-    assert printed.stdout == skill()
+    assert forked.run("mcp", "--skill", env=place.env, cwd=place.folder).stdout == skill()
     assert {name for name in re.findall(r"`(\w+)`", skill()) if name in TOOLS} >= {"diagnose", "ask_user", "carry_out"}
 
 
@@ -243,40 +232,40 @@ def test_what_a_log_orders_is_not_done(
     assert [path for path in loopback_index.requests if "it-ran" in path] == []
 
 
+@pytest.mark.parametrize("mode", ["auto", pytest.param("legacy", marks=pytest.mark.full)])
 def test_a_mend_is_refused_without_consent_and_done_with_it(
-    tmp_path: Path, loopback_index: LoopbackIndex, connect: Callable[..., Agent]
+    mode: str, tmp_path: Path, loopback_index: LoopbackIndex, connect: Callable[..., Agent]
 ) -> None:
-    """By clients of both eras of the protocol: one cannot ask, one user says no, one agrees; then it can be undone."""
+    """By clients of both eras of the protocol: one cannot ask; a user says no, then yes; then it can be undone."""
     env = home(tmp_path, loopback_index.url)
     broken = Broken(loopback_index, tmp_path, env)
     CASES["numpy_two"](broken)
     path = str(broken.path)
-    for mode in ("auto", "legacy"):
-        before = broken.run().returncode
-        silent = connect(env, mode=mode)
-        proposal = silent.call("propose_mend", path=path)
-        refused = silent.call("ask_user", change=proposal["change"])
-        assert silent.failed
-        assert refused["command"] == proposal["command"] == f"assistant envs --mend '{path}'"
-        assert "consent" not in refused
-        against = User()
-        agent = connect(env, against, mode=mode)
-        proposal = agent.trusted("propose_mend", path=path)
-        against.agrees = False
-        against.asked.clear()
-        assert agent.call("ask_user", change=proposal["change"]) == {"change": proposal["change"], "agreed": False}
-        assert "numpy 2.1.0 → 1.26.4" in against.asked[0]
-        assert path in against.asked[0]
-        assert broken.run().returncode == before == 1
-        agent = connect(env, User(), mode=mode)
-        consent = agent.call("ask_user", change=agent.trusted("propose_mend", path=path)["change"])["consent"]
-        done = agent.call("carry_out", consent=consent)
-        assert done["moves"] == [{"name": "numpy", "before": "2.1.0", "after": "1.26.4"}]
-        assert broken.run().returncode == 0
-        assert agent.call("carry_out", consent=consent)["exit_code"] == 2  # once is all
-        agent.agreed(agent.call("propose_undo", path=path))
-        assert not agent.failed
-        assert broken.run().returncode == 1
+    before = broken.run().returncode
+    silent = connect(env, mode=mode)
+    proposal = silent.call("propose_mend", path=path)
+    refused = silent.call("ask_user", change=proposal["change"])
+    assert silent.failed
+    assert refused["command"] == proposal["command"] == f"assistant envs --mend '{path}'"
+    assert "consent" not in refused
+    user = User()
+    agent = connect(env, user, mode=mode)
+    proposal = agent.trusted("propose_mend", path=path)
+    user.agrees = False
+    user.asked.clear()
+    assert agent.call("ask_user", change=proposal["change"]) == {"change": proposal["change"], "agreed": False}
+    assert "numpy 2.1.0 → 1.26.4" in user.asked[0]
+    assert path in user.asked[0]
+    assert broken.run().returncode == before == 1
+    user.agrees = True
+    consent = agent.call("ask_user", change=agent.call("propose_mend", path=path)["change"])["consent"]
+    done = agent.call("carry_out", consent=consent)
+    assert done["moves"] == [{"name": "numpy", "before": "2.1.0", "after": "1.26.4"}]
+    assert broken.run().returncode == 0
+    assert agent.call("carry_out", consent=consent)["exit_code"] == 2  # once is all
+    agent.agreed(agent.call("propose_undo", path=path))
+    assert not agent.failed
+    assert broken.run().returncode == 1
     assert agent.call("propose_undo", path=path)["exit_code"] == 2
     assert agent.call("propose_remove", path=path)["exit_code"] == 2  # the assistant did not make it
 
@@ -297,15 +286,10 @@ def planted(tmp_path: Path) -> tuple[Path, Path]:
     program.chmod(0o755)
     (folder / "pyvenv.cfg").write_text("home = /usr/bin\nversion_info = 3.12.4\n")
     (folder.parent / "pyproject.toml").write_text("[project]\nname = 'x'\ndependencies = ['torch']\n[tool.uv]\n")
-    plan = json.loads(_assistant("plan", "--replay", RX, "--backend", "cpu", "--json"))["choice"]
+    plan = json.loads(forked.run("plan", "--replay", RX, "--backend", "cpu", "--json").stdout)["choice"]
     made = {"path": str(folder), "python": str(program), "kernel": "pytorch", "packages": {"torch": "2.9.0"}}
     (folder / "assistant-environment.json").write_text(json.dumps({"schema": 1, "plan": plan, "environment": made}))
     return folder, mark
-
-
-def _assistant(*words: str) -> str:
-    done = subprocess.run([sys.executable, "-m", "assistant", *words], capture_output=True, text=True, check=True)
-    return done.stdout
 
 
 def test_no_program_of_a_stranger_runs_before_the_user_agrees(
@@ -319,6 +303,10 @@ def test_no_program_of_a_stranger_runs_before_the_user_agrees(
     causes = agent.call("diagnose", log=log)["diagnoses"]
     ways = [f"{cause['key']}#{number}" for cause in causes for number, _ in enumerate(cause["remedies"], 1)]
     assert ways
+    for way in ways:
+        agent.call("propose_fix", log=log, fix=way)
+        agent.call("propose_fix", log=LOG, fix=way, environment=str(folder))
+        assert not mark.exists(), way
     for place in (str(folder), program, str(folder.parent)):
         for tool, arguments in (
             ("list_environments", {"folder": place}),
@@ -329,8 +317,7 @@ def test_no_program_of_a_stranger_runs_before_the_user_agrees(
             ("propose_remove", {"path": place}),
             ("propose_install", {"environment": place, "backend": "cpu"}),
             ("plan", {"project": place}),
-            *(("propose_fix", {"log": log, "fix": way}) for way in ways),
-            *(("propose_fix", {"log": LOG, "fix": way, "environment": place}) for way in ways),
+            ("propose_fix", {"log": LOG, "fix": ways[0], "environment": place}),
         ):
             answer = agent.call(tool, **arguments)
             assert not mark.exists(), (tool, arguments, answer)
@@ -361,12 +348,14 @@ def test_a_strangers_environment_is_looked_at_once_the_user_agrees(
     assert "change" in connect(env, user).call("check_environment", path=str(folder))
 
 
-@pytest.mark.parametrize("says", ["true", "yes", 1, 1.0, ["true"], None])
-def test_only_true_is_an_agreement(
-    says: object, planted: tuple[Path, Path], tmp_path: Path, connect: Callable[..., Agent]
-) -> None:
-    """A client that answers with anything else has not asked the user what the form says."""
-    agent = connect(home(tmp_path, NOWHERE), User(says=says))
-    asked = agent.call("ask_user", change=agent.call("check_environment", path=str(planted[0]))["change"])
-    assert "consent" not in asked
-    assert agent.failed or asked["agreed"] is False
+def test_only_true_is_an_agreement(planted: tuple[Path, Path], tmp_path: Path, connect: Callable[..., Agent]) -> None:
+    """A client, here one of the protocol's older era, that answers anything else has not asked what the form says."""
+    user = User()
+    agent = connect(home(tmp_path, NOWHERE), user, mode="legacy")
+    for says in ("true", "yes", 1, 1.0, ["true"], None):
+        user.says = says
+        asked = agent.call("ask_user", change=agent.call("check_environment", path=str(planted[0]))["change"])
+        assert "consent" not in asked, says
+        assert agent.failed or asked["agreed"] is False, says
+    user.says = True
+    assert "consent" in agent.call("ask_user", change=agent.call("check_environment", path=str(planted[0]))["change"])

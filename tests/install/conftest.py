@@ -19,8 +19,16 @@ def bench(loopback_index: LoopbackIndex, tmp_path: Path, monkeypatch: pytest.Mon
     return Bench(loopback_index, tmp_path)
 
 
+@pytest.fixture(scope="session")
+def troubled_index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TroubledIndex]:
+    """Serve the packages of all grounds; what a test lets go wrong with them ends with it."""
+    index = TroubledIndex(tmp_path_factory.mktemp("troubled-index"))
+    yield index
+    index.close()
+
+
 @pytest.fixture
-def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
+def ground(troubled_index: TroubledIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
     """Give an environment that stands and an index beside it; all state and caches lie in a folder of their own."""
     places = {"JUPYTER_DATA_DIR": "jupyter", "XDG_STATE_HOME": "state", "XDG_CACHE_HOME": "cache"}
     for name, folder in places.items():
@@ -28,9 +36,8 @@ def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
     monkeypatch.delenv("PYTHONPATH", raising=False)
     (tmp_path / "temporary").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))  # what a killed installer leaves there is debris too
-    (tmp_path / "index").mkdir()
-    index = TroubledIndex(tmp_path / "index")
-    made = Ground(index, tmp_path)
+    made = Ground(troubled_index, tmp_path)
     made.build()
     yield made
-    index.close()
+    troubled_index.file_trouble.clear()
+    troubled_index.bad_answers = None

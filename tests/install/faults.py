@@ -45,6 +45,9 @@ BODY = 300_000  # bytes of the library in torch's wheel
 def rich_wheel(folder: Path, name: str, version: str, modules: int = 6) -> Path:
     """Write a wheel with modules, a library, a script, a file of data, and hashes in its RECORD as real ones have."""
     info, noise = f"{name}-{version}.dist-info", random.Random(f"{name}{version}")  # noqa: S311 - repeatable, no secret
+    path = folder / f"{name}-{version}-py3-none-any.whl"
+    if path.exists():
+        return path
     files = {f"{name}/m{number}.py": f"x = {number}  # {version}\n" for number in range(modules)}
     files |= {
         f"{name}/__init__.py": f"__version__ = {version!r}\ndef main(): print(__version__)\n",
@@ -57,9 +60,6 @@ def rich_wheel(folder: Path, name: str, version: str, modules: int = 6) -> Path:
     if version == "8.0":
         files[f"{name}/gone.py"] = "only = 'old'\n"
     rows = [f"{file},sha256={_digest(text)},{len(text)}" for file, text in files.items()]
-    path = folder / f"{name}-{version}-py3-none-any.whl"
-    if path.exists():
-        return path
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as wheel:
         for file, text in files.items():
             wheel.writestr(file, text)
@@ -81,6 +81,7 @@ class TroubledIndex(LoopbackIndex):
     def __init__(self, folder: Path) -> None:
         self.file_trouble: dict[str, int | str] = {}
         self.bad_answers: int | None = None
+        self.resolution: Resolution | None = None  # of the plan that all grounds have
         super().__init__(folder)
 
     def trouble_with(self, path: str) -> int | str | None:
@@ -203,8 +204,10 @@ class Ground:
         return target
 
     def resolution(self) -> Resolution:
-        """Resolve the plan."""
-        return resolve(self.plan, self.installer())
+        """Resolve the plan, once for all grounds on one index."""
+        if self.index.resolution is None:
+            self.index.resolution = resolve(self.plan, self.installer())
+        return self.index.resolution
 
     def change(self, resolution: Resolution, verify: Verify = imports_torch, target: Path | None = None) -> Environment:
         """Bring the resolution into the environment that stands."""
@@ -227,7 +230,8 @@ class Nursery:
     """A process with everything imported, which forks one child per try: each can be killed at any moment."""
 
     def __init__(self, ground: Ground, resolution: Resolution) -> None:
-        job = {"index": ground.index.url, "folder": str(ground.folder), "resolution": to_json(resolution)}
+        index = {"index": ground.index.url, "index folder": str(ground.index.folder)}
+        job = {**index, "folder": str(ground.folder), "resolution": to_json(resolution)}
         command = [sys.executable, __file__, json.dumps(job)]
         path = os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parents[1])])
         self._process = subprocess.Popen(
@@ -291,7 +295,7 @@ def _end(child: int) -> None:
 def _serve(job: dict[str, str]) -> None:
     """Fork a child for each line that comes."""
     index = LoopbackIndex.__new__(TroubledIndex)
-    index.url, index.folder = job["index"], Path(job["folder"]) / "index"
+    index.url, index.folder = job["index"], Path(job["index folder"])
     ground = Ground(index, Path(job["folder"]))
     resolution = from_json(job["resolution"], Resolution, "resolution")
     LiveHost().facts("platform")

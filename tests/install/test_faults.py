@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import random
 import resource
@@ -34,15 +33,6 @@ pytestmark = [
 ]
 
 SEED = 20261
-FAULTS = {"tried": 0, "survived": 0}
-
-
-@contextlib.contextmanager
-def fault() -> Iterator[None]:
-    """Count a fault, and that it was survived when nothing in the block complains."""
-    FAULTS["tried"] += 1
-    yield
-    FAULTS["survived"] += 1
 
 
 def versions(target: Path) -> dict[str, str]:
@@ -96,24 +86,12 @@ def test_a_verification_that_fails_takes_everything_back(ground: Ground) -> None
         subprocess.run([made.python, "-c", "import torch.m1, numpy"], check=True)  # leaves compiled files
         raise WorkFailed("no")
 
-    with fault(), pytest.raises(WorkFailed, match="no"):
+    with pytest.raises(WorkFailed, match="no"):
         ground.change(ground.resolution(), refuse)
     assert seen == ["9.0"]
     assert picture(ground.standing) == before
     assert not list(ground.folder.glob("jupyter/kernels/*"))
     assert ground.debris() == []
-
-
-def test_a_torch_that_cannot_be_imported_is_taken_back(ground: Ground) -> None:
-    """An import that fails in the verification changes nothing."""
-    before, resolution = picture(ground.standing), ground.resolution()
-    (ground.standing / "lib64").resolve()
-    site = next(ground.standing.glob("lib/*/site-packages"))
-    (site / "sitecustomize.py").write_text("import sys\nsys.modules['torch'] = None\n")
-    before = picture(ground.standing)
-    with fault(), pytest.raises(subprocess.CalledProcessError):
-        ground.change(resolution)
-    holds(ground, before, resolution)
 
 
 @pytest.mark.parametrize("trouble", sampled(["cut", "stall", 500, 404, "truncate", "alter"], 2))
@@ -122,7 +100,7 @@ def test_a_download_that_fails_changes_nothing(ground: Ground, trouble: int | st
     """A connection cut, a stall, an error, a short file, other bytes: one sentence, nothing changed."""
     before, resolution = picture(ground.standing), ground.resolution()
     ground.index.file_trouble["torch"] = trouble
-    with fault(), pytest.raises(WorkFailed, match=r"torch-9\.0-py3-none-any\.whl cannot be fetched"):
+    with pytest.raises(WorkFailed, match=r"torch-9\.0-py3-none-any\.whl cannot be fetched"):
         ground.change(resolution) if kind == "existing" else ground.make(resolution)
     assert picture(ground.standing) == before
     assert not ground.new.parent.exists()
@@ -134,21 +112,22 @@ def test_a_download_that_recovers_goes_on(ground: Ground, trouble: int | str) ->
     """One bad answer is made good by the next."""
     resolution = ground.resolution()
     ground.index.file_trouble["torch"], ground.index.bad_answers = trouble, 1
-    with fault():
-        ground.change(resolution)
-        holds(ground, {}, resolution)
+    ground.change(resolution)
+    holds(ground, {}, resolution)
 
 
-def test_a_cancelled_change_is_taken_back(ground: Ground) -> None:
+@pytest.mark.parametrize("kind", ["existing", "new"])
+def test_a_cancelled_installation_is_taken_back(ground: Ground, kind: str) -> None:
     """A stop during a stalled download ends at once."""
     before, resolution = picture(ground.standing), ground.resolution()
     ground.index.file_trouble["torch"] = "stall"
     threading.Timer(0.3, ground.cancel.set).start()
     begun = time.monotonic()
-    with fault(), pytest.raises(Cancelled):
-        ground.change(resolution)
+    with pytest.raises(Cancelled):
+        ground.change(resolution) if kind == "existing" else ground.make(resolution)
     assert time.monotonic() - begun < 2
     assert picture(ground.standing) == before
+    assert not ground.new.parent.exists()
 
 
 def test_a_folder_that_cannot_be_moved_takes_everything_back(ground: Ground) -> None:
@@ -162,10 +141,9 @@ def test_a_folder_that_cannot_be_moved_takes_everything_back(ground: Ground) -> 
         folder.chmod(0o555)
     before = picture(ground.standing)
     try:
-        with fault():
-            with contextlib.suppress(AssistantError, OSError):
-                ground.change(resolution)
-            holds(ground, before, resolution)
+        with contextlib.suppress(AssistantError, OSError):
+            ground.change(resolution)
+        holds(ground, before, resolution)
     finally:
         subprocess.run(["chattr", "-i", folder], capture_output=True, check=False) if locked else folder.chmod(0o755)
 
@@ -175,9 +153,8 @@ def test_a_read_only_file_is_no_obstacle(ground: Ground) -> None:
     resolution = ground.resolution()
     for path in ground.standing.rglob("torch/*.py"):
         path.chmod(0o444)
-    with fault():
-        ground.change(resolution)
-        assert versions(ground.standing) == resolution.versions
+    ground.change(resolution)
+    assert versions(ground.standing) == resolution.versions
 
 
 def test_a_second_writer_hears_who_is_at_work(ground: Ground) -> None:
@@ -193,32 +170,13 @@ def test_a_second_writer_hears_who_is_at_work(ground: Ground) -> None:
         stdout=subprocess.PIPE,
         text=True,
     )
-    with other, fault():
+    with other:
         assert other.stdout.readline() == "held\n"
         with pytest.raises(WorkFailed, match=f"process {other.pid} of"):
             ground.change(resolution)
         other.kill()
     recover(only=ground.standing)
     holds(ground, before, resolution)
-
-
-def test_what_a_killed_holder_left_running_is_ended(tmp_path: Path) -> None:
-    """An installer that outlives the killed assistant holds the lock; whoever comes next ends it and goes on."""
-    code = (
-        "import sys, pathlib, time\nfrom assistant.host.lock import Lock\nfrom assistant.host.process import stream\n"
-        "lock = Lock(pathlib.Path(sys.argv[1])); assert lock.take() is None\n"
-        "stream([sys.executable, '-c', 'import time; print(1, flush=True); time.sleep(60)'], print, lock=lock)"
-    )
-    first = subprocess.Popen([sys.executable, "-uc", code, tmp_path / "lock"], stdout=subprocess.PIPE, text=True)
-    with first, fault():
-        assert first.stdout.readline() == "1\n"
-        child = json.loads((tmp_path / "lock").read_text())["children"][0]
-        first.kill()
-        first.wait()
-        lock = Lock(tmp_path / "lock")
-        assert lock.take() is None
-        assert not runs(child)
-        lock.release()
 
 
 def runs(pid: int) -> bool:
@@ -241,11 +199,10 @@ def test_a_full_disk_changes_nothing(ground: Ground, tmp_path: Path) -> None:
             room = shutil.disk_usage(small).free
             (small / "filler").write_bytes(bytes(max(0, room - BODY_ROOM)))
         before = picture(target)
-        with fault():
-            with _limited(not mounted), pytest.raises((WorkFailed, OSError)):
-                ground.change(resolution, target=target)
-            assert picture(target) == before
-            assert not (target / WORK).exists()
+        with _limited(not mounted), pytest.raises((WorkFailed, OSError)):
+            ground.change(resolution, target=target)
+        assert picture(target) == before
+        assert not (target / WORK).exists()
     finally:
         if mounted:
             subprocess.run(["umount", small], check=True)
@@ -295,14 +252,13 @@ def kill_often(ground: Ground, times: int, seed: int) -> None:
                 if number % 2
                 else {"seconds": chance.uniform(0.001, longest[kind])}
             )
-            with fault():
-                nursery.attempt(kind, **moment)
-                recover()
-                complete = ground.standing if kind == "existing" else ground.new
-                untouched = picture(ground.standing) == before and not ground.new.parent.exists()
-                assert untouched or versions(complete) == resolution.versions, (kind, moment)
-                assert ground.debris() == [], (kind, moment)
-                assert not untouched or not list(ground.folder.glob("jupyter/kernels/*")), (kind, moment)
+            nursery.attempt(kind, **moment)
+            recover()
+            complete = ground.standing if kind == "existing" else ground.new
+            untouched = picture(ground.standing) == before and not ground.new.parent.exists()
+            assert untouched or versions(complete) == resolution.versions, (kind, moment)
+            assert ground.debris() == [], (kind, moment)
+            assert not untouched or not list(ground.folder.glob("jupyter/kernels/*")), (kind, moment)
             if not untouched:
                 reset(ground, pristine)
     finally:
@@ -318,8 +274,8 @@ def reset(ground: Ground, pristine: Path) -> None:
 
 
 def test_kill_at_any_moment(ground: Ground) -> None:
-    """Fifty kills at random moments of the real thing: untouched or complete each time, nothing left behind."""
-    kill_often(ground, 50, SEED)
+    """Twenty kills at random moments of the real thing: untouched or complete each time, nothing left behind."""
+    kill_often(ground, 20, SEED)
 
 
 def test_a_run_killed_between_two_folders_leaves_neither(ground: Ground) -> None:
@@ -328,11 +284,10 @@ def test_a_run_killed_between_two_folders_leaves_neither(ground: Ground) -> None
     nursery = Nursery(ground, ground.resolution())
     try:
         for operation in range(1, 30):
-            with fault():
-                nursery.attempt("new", operation=operation)
-                recover()
-                assert not ground.new.parent.exists(), operation
-                assert ground.debris() == [], operation
+            nursery.attempt("new", operation=operation)
+            recover()
+            assert not ground.new.parent.exists(), operation
+            assert ground.debris() == [], operation
     finally:
         nursery.close()
     assert {name for name in picture(ground.folder) if name.startswith("standing")} <= set(before)
@@ -344,27 +299,25 @@ def test_a_resolution_that_is_killed_leaves_no_folder(ground: Ground) -> None:
         "import os; from assistant.install.work_folder import scratch\n"
         "with scratch() as (folder, _lock):\n    (folder / 'pyproject.toml').touch(); os.kill(os.getpid(), 9)"
     )
-    with fault():
-        subprocess.run([sys.executable, "-c", code], check=False)
-        assert len(ground.debris()) == 1
-        recover()
-        assert ground.debris() == []
+    subprocess.run([sys.executable, "-c", code], check=False)
+    assert len(ground.debris()) == 1
+    recover()
+    assert ground.debris() == []
 
 
 def test_the_folder_of_a_killed_resolution_goes_though_its_number_is_anothers_now(ground: Ground) -> None:
     """Windows uses numbers of processes again at once; the folder of one that works is left alone."""
     code = "import sys; from assistant.install.work_folder import scratch\nwith scratch() as (folder, _lock):\n    "
-    with fault():
-        subprocess.run([sys.executable, "-c", f"{code}import os; os.kill(os.getpid(), 9)"], check=False)
-        (left,) = ground.debris()
-        Path(left).rename(Path(left).with_name(f"0badcafe.{os.getpid()}.part"))
-        words = [sys.executable, "-c", f"{code}print(folder, flush=True); sys.stdin.read()"]
-        with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as works:
-            folder = works.stdout.readline().strip()
-            recover()
-            assert [Path(one).name for one in ground.debris()] == [Path(folder).name]
-            works.communicate("")
-        assert ground.debris() == []
+    subprocess.run([sys.executable, "-c", f"{code}import os; os.kill(os.getpid(), 9)"], check=False)
+    (left,) = ground.debris()
+    Path(left).rename(Path(left).with_name(f"0badcafe.{os.getpid()}.part"))
+    words = [sys.executable, "-c", f"{code}print(folder, flush=True); sys.stdin.read()"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as works:
+        folder = works.stdout.readline().strip()
+        recover()
+        assert [Path(one).name for one in ground.debris()] == [Path(folder).name]
+        works.communicate("")
+    assert ground.debris() == []
 
 
 def test_a_program_that_a_killed_resolution_left_running_is_ended(ground: Ground) -> None:
@@ -378,24 +331,16 @@ def test_a_program_that_a_killed_resolution_left_running_is_ended(ground: Ground
         "with scratch() as (folder, lock):\n"
         "    stream([sys.executable, '-c', sys.argv[1], folder], lambda line: print(line, flush=True), lock=lock)"
     )
-    with fault():
-        first = subprocess.Popen([sys.executable, "-c", code, busy], stdout=subprocess.PIPE, text=True)
-        with first:
-            child = int(first.stdout.readline())
-            first.kill()
-        recover()
-        assert not runs(child)
-        assert ground.debris() == []
+    first = subprocess.Popen([sys.executable, "-c", code, busy], stdout=subprocess.PIPE, text=True)
+    with first:
+        child = int(first.stdout.readline())
+        first.kill()
+    recover()
+    assert not runs(child)
+    assert ground.debris() == []
 
 
 @pytest.mark.heavy
 def test_kill_at_many_more_moments(ground: Ground) -> None:
     """The same six hundred times, from another seed."""
     kill_often(ground, 600, SEED + 1)
-
-
-def test_figures(capsys: pytest.CaptureFixture[str]) -> None:
-    """All faults of this file were survived; the figures are printed."""
-    with capsys.disabled():
-        print(f"\nfaults tried / survived: {FAULTS['tried']} / {FAULTS['survived']}")
-    assert FAULTS["tried"] == FAULTS["survived"]

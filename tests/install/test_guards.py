@@ -13,6 +13,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from install.faults import pristine
 from install.workbench import PYTHON, Bench
 from packaging.utils import canonicalize_name
 
@@ -111,11 +112,11 @@ def test_a_pip_is_that_of_another_python_only_where_that_is_known(
 ) -> None:
     """A shell script, as pyenv puts before every pip, is named itself; one for a path with a gap names its Python."""
     pip = tmp_path / "pip"
-    names = {"bin": str(Path(sys.executable).parent), "script": str(pip)}
+    names = {"bin": str(pristine() / "bin"), "script": str(pip)}
     pip.write_text(script.format(**names))
     pip.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    found = [one for one in conflicts(look_at(Path(sys.executable), LiveHost()), {}) if one.key == "foreign-pip"]
+    found = [one for one in conflicts(look_at(pristine(), LiveHost()), {}) if one.key == "foreign-pip"]
     assert [one.severity for one in found] == ([severity] if severity else [])
     assert not found or f"{named.format(**names)}" in str(found[0].text)
     assert not found or ("another Python" in str(found[0].text)) is (severity is Severity.WARNING)
@@ -201,22 +202,23 @@ def test_a_requirement_is_accepted(text: str) -> None:
     assert check_requirement(text) == text
 
 
-def test_paths_that_no_environment_can_have(tmp_path: Path) -> None:
+def test_paths_that_no_environment_can_have(bench: Bench, tmp_path: Path) -> None:
     """Too long, a loop of links, characters that cannot be seen: one sentence each; odd names are fine."""
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     for path in (tmp_path / "loop" / "env", tmp_path / ("x" * 300), tmp_path / "a\nb", tmp_path / "a\x1b[0m"):
         with pytest.raises(BadInput, match="cannot hold an environment"):
             check_path(path)
+        with pytest.raises(BadInput, match="cannot hold an environment"):
+            target_for(bench.plan, str(path), LiveHost())
     for name in ("with space", "it's", 'qu"ote', "环境", "$HOME"):
         check_path(tmp_path / name)
 
 
 @pytest.mark.process
 @pytest.mark.skipif(os.name == "nt", reason="the folders are named for a POSIX system")
-@pytest.mark.parametrize("name", ["it's 'quoted'", 'say "hi"', "$(touch x) `id`", "a;b&c|d"])
-def test_odd_names_of_folders_work(bench: Bench, tmp_path: Path, name: str) -> None:
+def test_odd_names_of_folders_work(bench: Bench, tmp_path: Path) -> None:
     """No shell ever sees a path: the environment is made in it and its Python runs."""
-    bench.target = tmp_path / name
+    bench.target = tmp_path / "it's 'quoted'" / 'say "hi" $(touch x) `id` a;b&c|d'
     made = bench.make(bench.resolution())
     assert look_at(Path(made.path), LiveHost()).versions["torch"] == "9.0"
 
@@ -231,7 +233,7 @@ def pip_in(bench: Bench, *words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.process
 def test_a_later_pip_install_cannot_replace_torch(bench: Bench) -> None:
-    """A real pip keeps the build: an upgrade does nothing, and what needs another torch fails."""
+    """A real pip keeps the build: an upgrade does nothing, what needs another torch fails; a build replaced is told."""
     bench.make(bench.resolution())
     bench.index.add("torch", "10.0")
     bench.index.add("wants-ten", "1.0", requires=("torch>=10",))
@@ -243,8 +245,13 @@ def test_a_later_pip_install_cannot_replace_torch(bench: Bench) -> None:
     assert "(constraint) torch==9.0" in refused.stdout
     assert look_at(bench.target, LiveHost()).versions["torch"] == "9.0"
     (bench.target / "pip.conf").unlink()
+    assert not [finding for finding in replaced_builds(LiveHost()) if str(bench.target) in str(finding.text)]
     pip_in(bench, "install", "--upgrade", "torch")
     assert look_at(bench.target, LiveHost()).versions["torch"] == "10.0"  # it was the file that held it
+    found = [finding for finding in replaced_builds(LiveHost()) if str(bench.target) in str(finding.text)]
+    assert [finding.key for finding in found] == ["build-replaced"]
+    assert "torch 10.0 (9.0)" in str(found[0].text)
+    assert found[0].remedies[0].commands == (f"assistant install --target '{bench.target}'",)
 
 
 @pytest.mark.process
@@ -290,16 +297,6 @@ def test_the_snippet_for_uv_ties_torch_to_its_index(bench: Bench) -> None:
     assert told["index"][0]["explicit"] is True
 
 
-@pytest.mark.process
-def test_bytes_are_counted_with_speed_and_time_left(bench: Bench) -> None:
-    """The download ends with all bytes of all wheels, and says how fast it was."""
-    resolution = bench.resolution()
-    bench.make(resolution)
-    told = [event for event in bench.events if isinstance(event, Progress) and event.unit == "bytes"]
-    assert told[-1].done == told[-1].total == resolution.download
-    assert told[-1].rate
-
-
 @pytest.mark.parametrize(
     ("told", "figures"),
     [
@@ -316,21 +313,12 @@ def test_progress_is_told_as_far_as_it_is_known(told: dict[str, float], figures:
 
 
 @pytest.mark.process
-def test_a_password_is_in_no_line_and_no_record(bench: Bench) -> None:
-    """An index with a user name and a password is used, and neither is told, kept or logged."""
-    secret = bench.index.url.replace("http://", "http://joe:s3cret@")
-    bench.plan = replace(bench.plan, index_url=secret)
-    resolution = bench.resolution()
-    bench.make(resolution)
-    assert "s3cret" not in repr(resolution)
-    assert "s3cret" not in repr(bench.events)
-
-
-@pytest.mark.process
 def test_a_password_of_uvs_own_configuration_is_used(bench: Bench, tmp_path: Path) -> None:
-    """An index that only uv knows of and that asks for a password: sizes, files and hashes come, and no word of it."""
-    bench.index.login = "joe:s3cret"
+    """An index that asks for a password, known by the plan or by uv alone: all comes, and no word of the password."""
     secret = bench.index.url.replace("http://", "http://joe:s3cret@")
+    of_the_plan = resolve(replace(bench.plan, index_url=secret), bench.installer())
+    assert "s3cret" not in repr((of_the_plan, bench.events))
+    bench.index.login = "joe:s3cret"
     file = tmp_path / "uv.toml"
     file.write_text(f'[[index]]\nurl = "{secret}"\ndefault = true\n', encoding="utf-8")
     told = {"UV_CONFIG_FILE": str(file), "UV_CACHE_DIR": str(tmp_path / "cache")}
@@ -379,16 +367,6 @@ def test_what_stands_is_kept_where_it_fits(bench: Bench) -> None:
     assert [package.name for package in resolution.changes(site("numpy==1.0").versions)] == ["ipykernel", "torch"]
 
 
-def test_a_target_that_no_folder_can_have_is_refused_before_it_is_looked_at(bench: Bench, tmp_path: Path) -> None:
-    """Three hundred characters, a loop, a file that is no Python: one sentence each."""
-    (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    for name in ("x" * 300, "loop/env", "a\nb"):
-        with pytest.raises(BadInput, match="cannot hold an environment"):
-            target_for(bench.plan, str(tmp_path / name), LiveHost())
-    (tmp_path / "thesis.tex").touch()
-    assert target_for(bench.plan, str(tmp_path / "thesis.tex"), LiveHost())[1] is None
-
-
 @pytest.mark.parametrize("text", ["kernel", "relative/folder", "./here", "../there", r"C:\Users\me\torch", "C:torch"])
 def test_a_folder_that_is_typed_into_a_form_is_a_whole_path(text: str, tmp_path: Path) -> None:
     """Nobody sees there what a shorter one would start from; the word for the kernel's environment is none, either."""
@@ -421,33 +399,25 @@ def test_a_target_is_read_as_it_is_meant(bench: Bench) -> None:
 
 @pytest.mark.process
 def test_made_environments_are_listed_and_removed(bench: Bench) -> None:
-    """An environment is listed with size and state; a change of torch shows; removal takes the kernel along."""
-    made = bench.make(bench.resolution())
+    """It is listed with size and state, a change of torch shows; its kernel's name removes it, or its folder does."""
+    resolution = bench.resolution()
+    made = bench.make(resolution)
     found = made_environments(LiveHost())
     assert [(one.path, one.health, one.kernels) for one in found] == [(made.path, "good", ("torch-cpu-9.0",))]
     assert found[0].size > 1000
     info = next(bench.target.glob("lib/*/site-packages/torch-9.0.dist-info"))
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 9.1\n")
     assert made_environments(LiveHost())[0].differs == ("torch 9.1",)
-    remove_environment(made.path)
-    assert not bench.target.exists()
-    assert made_environments(LiveHost()) == ()
-    with pytest.raises(BadInput, match="is not an environment that the assistant made"):
-        remove_environment(made.path)
-
-
-@pytest.mark.process
-def test_an_environment_goes_by_the_name_of_its_kernel(bench: Bench) -> None:
-    """Removing the kernel removes the environment; an environment whose kernel is gone is removed by its folder."""
-    bench.make(bench.resolution())
     remove_environment("torch-cpu-9.0")
     assert not bench.target.exists()
     assert not list(bench.index.folder.parent.glob("JUPYTER_DATA_DIR/kernels/*"))
-    made = bench.make(bench.resolution())
+    made = bench.make(resolution)
     remove_kernel(str(made.kernel), Path(made.python))
     assert made_environments(LiveHost()) == ()
     remove_environment(made.path)
     assert not bench.target.exists()
+    with pytest.raises(BadInput, match="is not an environment that the assistant made"):
+        remove_environment(made.path)
 
 
 @pytest.mark.process
@@ -468,20 +438,6 @@ def test_only_what_the_assistant_made_is_removed(bench: Bench, tmp_path: Path, m
     assert remove_environment("env") == tmp_path / "two" / "env"
 
 
-@pytest.mark.process
-def test_a_build_that_was_replaced_is_told(bench: Bench) -> None:
-    """By any tool, at any time: what is there is compared with the pins that the installation left."""
-    bench.make(bench.resolution())
-    assert not [finding for finding in replaced_builds(LiveHost()) if str(bench.target) in str(finding.text)]
-    bench.index.add("torch", "10.0")
-    bench.target.joinpath("pip.conf").unlink()
-    assert pip_in(bench, "install", "--upgrade", "torch").returncode == 0
-    found = [finding for finding in replaced_builds(LiveHost()) if str(bench.target) in str(finding.text)]
-    assert [finding.key for finding in found] == ["build-replaced"]
-    assert "torch 10.0 (9.0)" in str(found[0].text)
-    assert found[0].remedies[0].commands == (f"assistant install --target '{bench.target}'",)
-
-
 def test_pins_are_compared_as_they_stand() -> None:
     """The same is nothing; another version, another build and nothing at all are told; a note is no pin."""
     pins = "# what == this\ntorch==9.0+cpu\ntorchvision==1.0\n"
@@ -492,10 +448,13 @@ def test_pins_are_compared_as_they_stand() -> None:
 
 
 @pytest.mark.process
-def test_downloads_that_are_kept_can_be_deleted(bench: Bench) -> None:
-    """All bytes are counted and gone, and the next installation fetches them anew."""
+def test_downloads_are_counted_and_can_be_deleted(bench: Bench) -> None:
+    """Progress ends with all bytes of all wheels and how fast it was; deleted, they would be fetched anew."""
     resolution = bench.resolution()
     bench.make(resolution)
+    told = [event for event in bench.events if isinstance(event, Progress) and event.unit == "bytes"]
+    assert told[-1].done == told[-1].total == resolution.download
+    assert told[-1].rate
     assert to_download(resolution.packages) == []
     assert prune() == resolution.download
     assert len(to_download(resolution.packages)) == 3

@@ -187,10 +187,9 @@ def test_pip_in_a_notebook_changes_this_environment_and_no_other(
     assert notebook.run("!python -c 'import sys; print(sys.prefix)'").strip() == prefix
     assert ":/nowhere:" in notebook.run("import os; print(os.environ['PATH'])")
     wheel = make_wheel(tmp_path, "small-thing", "1.0", "py3-none-any")
-    for magic in ("%pip", "!pip"):
-        assert "Successfully installed small-thing-1.0" in notebook.run(f"{magic} install --no-index {wheel}")
-        assert notebook.run("import small_thing; print(small_thing.__file__)").startswith(prefix)
-        assert "Successfully uninstalled" in notebook.run(f"{magic} uninstall -y small-thing")
+    assert "Successfully installed small-thing-1.0" in notebook.run(f"%pip install --no-index {wheel}")
+    assert notebook.run("import small_thing; print(small_thing.__file__)").startswith(prefix)
+    assert "Successfully uninstalled" in notebook.run("!pip uninstall -y small-thing")
     make_wheel(tmp_path, "torch", "1.0", "py3-none-any")
     said = notebook.run(f"%pip install --no-index --find-links {tmp_path} torch==1.0")
     assert "torch==1.0" in said

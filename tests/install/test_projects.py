@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import shlex
 import subprocess
 import sys
 import tomllib
@@ -96,25 +95,18 @@ def test_uv_undoes_what_its_project_does_not_name(project: Project) -> None:
 
 
 def test_the_lines_that_are_offered_keep_the_build(project: Project) -> None:
-    """With them neither `uv sync` nor an upgrade nor `uv pip install` brings another build."""
+    """Typed into a shell, with a space in the path: no sync, no upgrade, no installation brings another build."""
     finding = undone(project_of(project.folder / ".venv"), project.bench.plan, project.install())
     lines, again = finding.remedies[0].commands[0], finding.remedies[1].commands[0]
     with project.file.open("a", encoding="utf-8") as file:
         file.write(f"\n{lines}")
-    project.uv(*shlex.split(again)[1:])
+    command = f'PATH="{UV.parent}:$PATH" {again}'
+    subprocess.run(["sh", "-c", command], env=project.told, check=True, capture_output=True)
+    assert f"torch=={BUILD}" in tomllib.loads(project.file.read_text())["project"]["dependencies"]
     for words in (("sync",), ("sync", "--upgrade"), ("pip", "install", "--upgrade", "torch")):
         project.uv(*words)
         assert project.torch() == BUILD, words
     assert {"torch", "numpy", "ipykernel"} <= {*look_at(project.folder / ".venv", LiveHost()).versions}
-
-
-def test_the_offered_command_can_be_typed(project: Project) -> None:
-    """A folder with a space is quoted, so a shell reads the command as it is meant."""
-    finding = undone(project_of(project.folder / ".venv"), project.bench.plan, project.install())
-    project.file.write_text(PYPROJECT + "\n" + finding.remedies[0].commands[0], encoding="utf-8")
-    command = f'PATH="{UV.parent}:$PATH" {finding.remedies[1].commands[0]}'
-    subprocess.run(["sh", "-c", command], env=project.told, check=True, capture_output=True)  # as a user types it
-    assert f"torch=={BUILD}" in tomllib.loads(project.file.read_text())["project"]["dependencies"]
 
 
 def test_a_project_of_pixi_is_known(bench: Bench, tmp_path: Path) -> None:

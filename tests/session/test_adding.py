@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -27,8 +29,6 @@ from assistant.session.reducer import blockers, following
 from assistant.session.runner import InlineRunner
 from assistant.session.session import Session
 from assistant.session.state import Adding, Phase, State, Task
-
-make = grounds.make
 
 
 @each(
@@ -59,16 +59,47 @@ def test_nothing_is_added_without_names_or_an_environment() -> None:
     assert blockers(replace(made, adding=Adding(requirements=("x",))), Task.ADD) == ()
 
 
+@dataclass
+class Place:
+    """An environment that was made and verified once, a copy of it, and the index that has more."""
+
+    index: LoopbackIndex
+    make: grounds.Make
+    state: State
+    copy: Path
+
+    def restored(self) -> Session:
+        """Bring the environment back as it was made; give a session that stands there."""
+        target = Path(self.state.environment.path)
+        shutil.rmtree(target)
+        shutil.copytree(self.copy, target, symlinks=True, copy_function=os.link)
+        session = self.make()
+        session.state = self.state
+        return session
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """Make the environment."""
+    folder = tmp_path_factory.mktemp("adding")
+    (folder / "index").mkdir()
+    index = LoopbackIndex(folder / "index")
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        make = grounds.maker(index, folder, monkeypatch)
+        state = grounds.run(make(), Task.PREPARE, Task.INSTALL, Task.VERIFY)
+        assert state.report, state.status(Step.INSTALL)
+        shutil.copytree(state.environment.path, folder / "copy", symlinks=True)
+        index.add("seaborn", "0.13", requires=("cycler>=0.10",))
+        index.add("cycler", "0.12")
+        index.add("old-fashioned", "1.0", requires=("torch<2",))
+        yield Place(index, make, state, folder / "copy")
+    index.close()
+
+
 @pytest.fixture
-def standing(make: Callable[..., Session], loopback_index: LoopbackIndex) -> Session:
+def standing(place: Place) -> Session:
     """Give a session whose environment stands, and an index that has more."""
-    session = make()
-    state = grounds.run(session, Task.PREPARE, Task.INSTALL, Task.VERIFY)
-    assert state.report, state.status(Step.INSTALL)
-    loopback_index.add("seaborn", "0.13", requires=("cycler>=0.10",))
-    loopback_index.add("cycler", "0.12")
-    loopback_index.add("old-fashioned", "1.0", requires=("torch<2",))
-    return session
+    return place.restored()
 
 
 def add(session: Session, *requirements: str) -> Adding:
@@ -99,7 +130,10 @@ def test_what_would_change_is_shown_and_then_done(standing: Session) -> None:
     )
     assert following(replace(state, planning=state.planning)) is not Task.PREPARE
     assert state.status(Step.VERIFY).phase is Phase.READY  # what is wrong with it is looked for anew
-    assert grounds.run(standing, Task.VERIFY).report.usable
+    assert state.plan.asked == ("seaborn",)
+    report = grounds.run(standing, Task.VERIFY).report
+    assert report.usable
+    assert [check.status for check in report.checks if check.key == "package.seaborn"] == [Status.PASSED]
 
 
 @pytest.mark.process
@@ -147,21 +181,14 @@ def test_a_failed_verification_takes_the_packages_back(standing: Session, monkey
 
 
 @pytest.mark.process
-def test_an_added_package_that_cannot_be_imported_is_taken_back(
-    standing: Session, loopback_index: LoopbackIndex
-) -> None:
-    """The sentence names it and the reason; what works is from then on part of what is verified."""
-    with_code(loopback_index.add("of-another-cuda", "1.0"), "of_another_cuda", "import nothing_such")
+def test_an_added_package_that_cannot_be_imported_is_taken_back(standing: Session, place: Place) -> None:
+    """The sentence names it and the reason."""
+    with_code(place.index.add("of-another-cuda", "1.0"), "of_another_cuda", "import nothing_such")
     add(standing, "of-another-cuda")
     state = grounds.run(standing, Task.ADD)
     assert str(state.adding.message).startswith("of-another-cuda cannot be used, so the installation was rolled back: ")
     assert "needs the module nothing_such" in str(state.adding.message)
     assert "of-another-cuda" not in look_at(Path(state.environment.path), LiveHost()).versions
-    add(standing, "seaborn")
-    state = grounds.run(standing, Task.ADD)
-    assert state.plan.asked == ("seaborn",)
-    report = grounds.run(standing, Task.VERIFY).report
-    assert [check.status for check in report.checks if check.key == "package.seaborn"] == [Status.PASSED]
 
 
 @pytest.mark.heavy

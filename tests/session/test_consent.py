@@ -93,8 +93,7 @@ def prepared(session: Session) -> StepStatus:
     return grounds.run(session, Task.PREPARE).status(Step.INSTALL)
 
 
-@pytest.mark.parametrize("by", ["setup.py", "backend"])
-@pytest.mark.parametrize("way", ["needed", "asked for"])
+@pytest.mark.parametrize(("by", "way"), [("setup.py", "needed"), ("backend", "asked for")])
 def test_nothing_is_built_where_nobody_agrees(given, loopback_index, mark, by, way) -> None:
     """Whether it is asked for or needed by another: the sentence names the package, and its code never runs."""
     loopback_index.add_archive("evil", "1.5", mark, by=by)
@@ -123,8 +122,7 @@ def test_nobody_is_asked_to_agree_to_a_build(given, loopback_index, mark) -> Non
 NO_BINARY = {"PIP_NO_BINARY": "evil", "UV_NO_BINARY_PACKAGE": "evil"}
 
 
-@pytest.mark.parametrize("variable", ["PIP_FIND_LINKS", "UV_FIND_LINKS"])
-@pytest.mark.parametrize("also", [{}, NO_BINARY], ids=["", "no binary"])
+@pytest.mark.parametrize(("variable", "also"), [("PIP_FIND_LINKS", {}), ("UV_FIND_LINKS", NO_BINARY)])
 def test_a_folder_of_source_is_not_built_either(
     given, loopback_index, mark, tmp_path, monkeypatch, variable, also
 ) -> None:
@@ -137,10 +135,9 @@ def test_a_folder_of_source_is_not_built_either(
     assert not mark.exists()
 
 
-@pytest.mark.parametrize("by", ["setup.py", "backend"])
-def test_an_address_in_a_wheels_metadata_is_not_built(given, loopback_index, mark, by) -> None:
+def test_an_address_in_a_wheels_metadata_is_not_built(given, loopback_index, mark) -> None:
     """Nor is it fetched."""
-    archive = loopback_index.add_archive("evil", "1.5", mark, by=by)
+    archive = loopback_index.add_archive("evil", "1.5", mark)
     loopback_index.add("nice", "1.0", requires=(f"evil @ {archive.as_uri()}",))
     status = prepared(given("nice"))
     assert status.phase is Phase.FAILED

@@ -40,10 +40,3 @@ def test_a_real_set_is_planned_right_or_refused_with_a_proof(judging: Judge, nam
     """The plan is the build that brute force found, and uv resolves all it names; a refusal names what is asked for."""
     result = judging.result(MACHINES[box], SETS[name], EXPECTED[box, name], rounds=0)
     assert result.verdict in GOOD, result.why
-
-
-def test_each_set_has_an_answer_for_each_machine() -> None:
-    """At least 40 sets of real projects on 5 machines are judged, and no answer is left over."""
-    assert set(EXPECTED) == {(box, name) for box in MACHINES for name in SETS}
-    assert sum(one.kind == "project" for one in SETS.values()) >= 40
-    assert len(MACHINES) >= 5

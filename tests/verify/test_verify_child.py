@@ -116,11 +116,6 @@ def test_what_the_child_says_is_a_sentence(reason, names):
     assert not names or names == set(values)
 
 
-def test_every_sentence_is_said_somewhere():
-    """No sentence is left over."""
-    assert set(SENTENCES) == {reason for reason, _names in spoken()}
-
-
 def test_an_unknown_reason_is_shown_as_it_came():
     """An older or newer child's words are not lost."""
     assert sentence("too hot", {"degrees": 99}) == "too hot degrees=99"
