@@ -234,6 +234,7 @@ def test_branches_are_looked_into(written: Written):
     assert devices(answer) == {"Relu#0": "dml", "If#1": "dml", "Gelu#0": "cpu", "Neg#0": "dml"}
     assert {"control-flow", "no-kernel"} <= set(keys(answer))
     assert examine(model).copies == 1
+    assert str(answer.verdict).endswith("with 1 copy in every run.")
 
 
 @each(
