@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assistant.host.files import write_whole
 from assistant.i18n import LANGUAGES, _, in_language, say
 from assistant.labs.definition import Definition, lab_at, labs
 from assistant.labs.journal import POINTS
 from assistant.model.errors import BadInput, unwritable
-
-if TYPE_CHECKING:
-    from nbformat import NotebookNode
-
 
 CHECK = "lab.check()"
 _LEARNERS = """import torch_setup_assistant  # names the file that is in the way, if you have an assistant.py
@@ -28,8 +25,8 @@ _YOURS = """# {yours}
 # lab.run("…")   lab.read("…")   lab.write("…", "…")   lab.symptom()   lab.hint()   lab.diagnose()"""
 
 
-def notebook_of(key: str) -> NotebookNode:
-    """Return the notebook of a lab, not executed; run from top to bottom it costs no point."""
+def notebook_of(key: str) -> dict[str, Any]:
+    """Return the notebook of a lab (nbformat 4.5), not executed; run from top to bottom it costs no point."""
     definition = labs()[key]
     cells = [
         ("markdown", _both(partial(_opening, definition))),
@@ -63,25 +60,22 @@ def names() -> dict[str, str]:
     return {f"{number:02}-{key}.ipynb": key for number, key in enumerate(labs(), 1)}
 
 
-def text_of(notebook: NotebookNode) -> str:
-    """Return a notebook as the text of its file."""
-    import nbformat  # noqa: PLC0415 - the list of labs needs none of the notebooks' libraries
+def text_of(notebook: dict[str, Any]) -> str:
+    """Return a notebook as the text of its file, as Jupyter writes it."""
+    cells = [{**cell, "source": cell["source"].splitlines(keepends=True)} for cell in notebook["cells"]]
+    return json.dumps({**notebook, "cells": cells}, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
 
-    return f"{nbformat.writes(notebook)}\n"  # type: ignore[no-untyped-call]
 
-
-def _notebook(cells: list[tuple[str, str]]) -> NotebookNode:
-    from nbformat import v4  # noqa: PLC0415 - the list of labs needs none of the notebooks' libraries
-
+def _notebook(cells: list[tuple[str, str]]) -> dict[str, Any]:
     made = []
     for number, (kind, source) in enumerate(cells):
-        make = v4.new_markdown_cell if kind == "markdown" else v4.new_code_cell
-        tags = {"tags": ["nbval-ignore-output"]} if kind == "code" else {}
-        made.append(make(source, id=f"cell-{number}", metadata=tags))  # type: ignore[no-untyped-call]
+        cell: dict[str, Any] = {"cell_type": kind, "id": f"cell-{number}", "metadata": {}, "source": source}
+        if kind == "code":
+            cell |= {"execution_count": None, "metadata": {"tags": ["nbval-ignore-output"]}, "outputs": []}
+        made.append(cell)
     kernel = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
     metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
-    notebook: NotebookNode = v4.new_notebook(cells=made, metadata=metadata)  # type: ignore[no-untyped-call]
-    return notebook
+    return {"cells": made, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
 
 
 def _opening(definition: Definition) -> str:
@@ -170,11 +164,12 @@ def source_notebook(key: str) -> str:
     On JupyterHub the learner is the account, by whose name the notebook is handed in.
     """
     notebook = notebook_of(key)
-    for cell in notebook.cells:
-        if cell.source == CHECK:
-            cell.metadata["nbgrader"] = {**LOCKED, "grade_id": f"{NAMED}{key}", "points": POINTS}
-        if cell.cell_type == "code" and 'learner=""' in cell.source:
-            cell.source = "import os\n" + cell.source.replace('""', 'os.environ.get("JUPYTERHUB_USER", "")')
+    for cell in notebook["cells"]:
+        source = cell["source"]
+        if source == CHECK:
+            cell["metadata"]["nbgrader"] = {**LOCKED, "grade_id": f"{NAMED}{key}", "points": POINTS}
+        if cell["cell_type"] == "code" and 'learner=""' in source:
+            cell["source"] = "import os\n" + source.replace('""', 'os.environ.get("JUPYTERHUB_USER", "")')
     return text_of(notebook)
 
 

@@ -144,10 +144,9 @@ def _verdict(exam: Examination, stop: Text) -> Message:
     if counts[exam.provider] == total:
         message = _("{device} takes every node that computes ({nodes}).")
         return message.format(device=TITLES[exam.provider], nodes=_count_nodes(total))
-    message = _(
-        "DirectML takes {count} of {all} nodes that compute, the CPU {rest}, with {copies} copies in every run."
-    )
-    return message.format(count=counts["dml"], all=total, rest=counts["cpu"], copies=exam.copies)
+    message = _("DirectML takes {count} of {all} nodes that compute, the CPU {rest}, with {copies} in every run.")
+    copies = ngettext("{count} copy", "{count} copies", exam.copies)
+    return message.format(count=counts["dml"], all=total, rest=counts["cpu"], copies=copies)
 
 
 def _copied(node: Node, owners: dict[int, Node]) -> int:

@@ -15,8 +15,6 @@ from assistant.model.errors import BadInput
 from assistant.parsers import decode
 from assistant.parsers.decode import text_lines
 
-pytestmark = pytest.mark.full
-
 TEXT = '{"a": "显卡"}\n\n{"b": "x\u2028y"}\n  \n{"c": 1}'
 LINES = ['{"a": "显卡"}', '{"b": "x\u2028y"}', '{"c": 1}']
 
@@ -59,6 +57,7 @@ def test_a_line_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         list(text_lines(io.BufferedReader(Trickle(b"\x7fELF" + bytes(100), 1000))))
 
 
+@pytest.mark.full
 @pytest.mark.process
 @pytest.mark.parametrize("command", [("plan", "--machines", "-"), ("diagnose", "--batch", "-")])
 def test_a_line_is_answered_before_the_next_has_come(command: tuple[str, ...]) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import forked
 import pytest
 from refused import refused
+from tables import each
 
 from assistant.catalog.rows import TorchTables
 from assistant.catalog.tables import read_tables
@@ -71,6 +72,7 @@ def test_check_warns_of_a_newer_torch(run, loopback_index):
     assert "catalog refresh" in done.stdout
     told = json.loads(run("catalog", "check", "--json", "--index-url", loopback_index.url).stdout)
     assert (told["known"], told["newer"], len(told["not_checked"])) == (NEWEST, "9.1.0", 1)
+    assert [one["status"] for one in told["sources"]] == ["ok", "unreachable"]
 
 
 def test_check_without_a_network_says_not_checked(run):
@@ -89,8 +91,6 @@ def test_check_says_what_each_source_answered(run, loopback_index):
     assert half.returncode == 1
     assert half.stdout.splitlines()[0].startswith(f"! {BROKEN}")
     assert f"✓ {loopback_index.url}: torch {NEWEST} is the newest of its releases (1)." in half.stdout
-    told = json.loads(run("catalog", "check", "--json", "--index-url", BROKEN, pip=loopback_index.url).stdout)
-    assert [one["status"] for one in told["sources"]] == ["unreachable", "ok"]
     whole = run("catalog", "check", "--index-url", loopback_index.url, pip=loopback_index.url)
     assert whole.returncode == 0
     assert "Up to date" in whole.stdout
@@ -115,13 +115,6 @@ def test_refresh_writes_what_the_index_lists_and_plans_use_it(run, loopback_inde
     assert str(written) in done.stdout
     plan = json.loads(run("plan", "--json", "--backend", "cpu", "--index-url", loopback_index.url).stdout)["choice"]
     assert plan["torch"] == "9.1.0"
-    listed = json.loads(run("catalog", "show", "--json").stdout)["tables"]
-    assert {name for name, table in listed.items() if table["refreshed"]} == {
-        "torch.releases",
-        "torch.basics",
-        "torch.downloads",
-        "torch.later",
-    }
     assert run("catalog", "show").stdout.count("refreshed by you") == 4
     assert "version=9.1.0" in run("catalog", "show", "torch.releases").stdout
     again = run("catalog", "refresh", "--json", "--index-url", loopback_index.url, pip=loopback_index.url)
@@ -178,13 +171,6 @@ def test_a_described_machine_is_looked_up_where_a_source_is_named(run, loopback_
     assert json.loads(done.stdout)["choice"]["wheel"]["filename"].endswith("win_amd64.whl")
 
 
-def test_plan_without_its_index_is_not_checked(run):
-    """Every plan says so."""
-    done = run("plan", "--backend", "cpu", "--index-url", BROKEN)
-    assert done.returncode == 0
-    assert done.stdout.count("Not checked") >= 1
-
-
 def test_a_wheel_with_a_wrong_hash_is_refused(run, loopback_index, tmp_path):
     """What arrives is not what the index promised: one sentence, and nothing is left."""
     loopback_index.add("torch", f"{NEWEST}+cpu", TAG)
@@ -197,7 +183,7 @@ def test_a_wheel_with_a_wrong_hash_is_refused(run, loopback_index, tmp_path):
     assert not (tmp_path / "env").exists()
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "code", "word"),
     [
         (("--pin", "torch==2.6", "--pin", "torch>=2.15"), 3, "torch==2.6,>=2.15"),
@@ -207,11 +193,8 @@ def test_a_wheel_with_a_wrong_hash_is_refused(run, loopback_index, tmp_path):
         (("--pin", "torchvision==0.1"), 3, "torchvision==0.1"),
         (("--pin", "torch==2.15.0", "--pin", "torchvision==0.20.0"), 3, "torchvision==0.20.0"),
         (("--python", "three"), 2, "three"),
-        (("--python", "2.7"), 3, "2.7"),
-        (("--backend", "mps"), 3, "MPS"),
         (("--backend", "quantum"), 2, "quantum"),
     ],
-    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
 def test_wishes_that_cannot_be_met_are_named(run, tmp_path, arguments, code, word):
     """One sentence with the culprit, and never a CPU in its stead."""

@@ -9,15 +9,17 @@ from pathlib import Path
 
 import forked
 import pytest
+from loopback import LoopbackIndex
 from refused import refused
 
 pytestmark = pytest.mark.process
 
 
-def install(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run the command in a home of its own, without a terminal to ask."""
+def install(tmp_path: Path, *words: str, index: str = "") -> subprocess.CompletedProcess[str]:
+    """Run the command in a home of its own, without a terminal to ask, for a user whose pip knows one index."""
     home = {name: str(tmp_path / name) for name in ("XDG_DATA_HOME", "XDG_STATE_HOME", "JUPYTER_DATA_DIR")}
-    env = {**os.environ, **home, "LANGUAGE": "en"}
+    pip = {"PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": "", "PIP_INDEX_URL": index}
+    env = {**os.environ, **home, **pip, "LANGUAGE": "en"}
     return forked.run("install", "--backend", "cpu", *words, env=env, cwd=tmp_path)
 
 
@@ -37,22 +39,22 @@ def test_options_that_are_none_are_refused_at_once(tmp_path: Path, words: tuple[
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_dry_run_writes_nothing_and_tells_all(tmp_path: Path) -> None:
+def test_a_dry_run_writes_nothing_and_tells_all(tmp_path: Path, index: LoopbackIndex) -> None:
     """Commands, packages with their sizes, files and bytes, as text and as JSON; the target is not made."""
     target = tmp_path / "env"
-    told = json.loads(install(tmp_path, "--dry-run", "--json", "--target", str(target)).stdout)
+    told = json.loads(install(tmp_path, "--dry-run", "--json", "--target", str(target), index=index.url).stdout)
     assert Path(told["commands"][0][-1]).name == target.name
     assert {"torch", "numpy"} <= {package["name"] for package in told["resolution"]["packages"]}
     assert f"{target}{os.sep}" in told["writes"]
     assert "site" not in told
-    shown = install(tmp_path, "--dry-run", "--target", str(target)).stdout
+    shown = install(tmp_path, "--dry-run", "--target", str(target), index=index.url).stdout
     assert "requirements.txt" in shown
     assert f"writes {target}{os.sep}" in shown
     assert "nothing was changed" in shown
     assert not target.exists()
 
 
-def test_a_folder_may_be_called_kernel(tmp_path: Path) -> None:
+def test_a_folder_may_be_called_kernel(tmp_path: Path, index: LoopbackIndex) -> None:
     """The word alone means this Python's environment, `./kernel` the folder of that name."""
-    told = json.loads(install(tmp_path, "--dry-run", "--json", "--target", "./kernel").stdout)
+    told = json.loads(install(tmp_path, "--dry-run", "--json", "--target", "./kernel", index=index.url).stdout)
     assert told["target"] == str(tmp_path / "kernel")

@@ -11,6 +11,7 @@ from pathlib import Path
 import forked
 import pytest
 from refused import refused
+from tables import each
 
 from assistant.cli.project import agree_project
 from assistant.model.plan import Request
@@ -35,7 +36,8 @@ def run(tmp_path: Path) -> Run:
 
     def runner(*words: str, variables: dict[str, str] | None = None, **options: object) -> Done:
         home = {name: str(tmp_path / name) for name in ("XDG_DATA_HOME", "XDG_STATE_HOME", "JUPYTER_DATA_DIR")}
-        own = {"PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": ""}  # an index of this user's might hide PyPI's torch
+        own = {"PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": "", "UV_HTTP_RETRIES": "0"}
+        own["PIP_INDEX_URL"] = "http://127.0.0.1:9/simple"  # what a project asks for is read and planned without one
         env = {**os.environ, **home, **own, "LANGUAGE": "en", "COLUMNS": "200", **(variables or {})}
         return forked.run(*words, env=env, cwd=tmp_path, **options)
 
@@ -50,18 +52,12 @@ def test_a_plan_is_made_for_a_project(run: Run) -> None:
     assert "PyTorch 2.9.1" in done.stdout
     assert "(--trust-index https://h.example/simple)" in done.stdout
     assert "`pip install --no-deps -e .`" in done.stdout
-    told = json.loads(run("plan", "--machine", "m.json", "-r", "requirements.txt", "--json").stdout)
+    words = ("plan", "--machine", "m.json", "-r", "requirements.txt", "--json")
+    told = json.loads(run(*words, "--trust-index", "https://h.example/simple").stdout)
     assert told["project"]["requires"] == ["torch==2.9.1", "timm>=1"]
+    assert told["project"]["indexes"] == ["https://h.example/simple"]
     assert "timm>=1" in told["choice"]["requirements"]
     assert "project" not in json.loads(run("plan", "--machine", "m.json", "--json").stdout)
-
-
-def test_an_index_is_taken_where_the_user_trusts_it(run: Run) -> None:
-    """`--trust-index` names it once more."""
-    words = ("plan", "--machine", "m.json", "-r", "requirements.txt", "--json")
-    assert json.loads(run(*words).stdout)["project"].get("indexes") is None
-    told = json.loads(run(*words, "--trust-index", "https://h.example/simple").stdout)
-    assert told["project"]["indexes"] == ["https://h.example/simple"]
 
 
 def test_an_index_of_pips_settings_is_known(run: Run, tmp_path: Path) -> None:
@@ -109,24 +105,23 @@ def test_unasked_only_what_one_package_can_mean_is_taken(
     assert (told in capsys.readouterr().out) is not all_taken
 
 
-@pytest.mark.parametrize("command", [("plan",), ("install", "--dry-run"), ("setup", "--yes")])
-@pytest.mark.parametrize(
+@each(
     ("words", "told"),
     [
-        (("-r", "gone.txt"), "gone.txt cannot be read"),
-        (("-r", "https://h.example/requirements.txt"), "Download it first"),
-        (("-r", "bad.ipynb"), "it is not a notebook"),
-        (("-r", "empty"), "contains neither a file that lists packages"),
-        (("-r", "code/pyproject.toml", "--extra", "nonsense"), "no optional part (extra) called 'nonsense'"),
+        ("plan -r gone.txt", "gone.txt cannot be read"),
+        ("install --dry-run -r gone.txt", "gone.txt cannot be read"),
+        ("setup --yes -r gone.txt", "gone.txt cannot be read"),
+        ("plan -r https://h.example/requirements.txt", "Download it first"),
+        ("plan -r bad.ipynb", "it is not a notebook"),
+        ("plan -r empty", "contains neither a file that lists packages"),
+        ("plan -r code/pyproject.toml --extra nonsense", "no optional part (extra) called 'nonsense'"),
     ],
 )
-def test_what_is_no_project_is_refused(
-    run: Run, tmp_path: Path, command: tuple[str, ...], words: tuple[str, ...], told: str
-) -> None:
+def test_what_is_no_project_is_refused(run: Run, tmp_path: Path, words: str, told: str) -> None:
     """One sentence with the next step and exit code 2, before anything is looked at."""
     (tmp_path / "bad.ipynb").write_text("{")
-    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty").mkdir(exist_ok=True)
     (tmp_path / "code" / "pyproject.toml").write_text('[project]\nname = "x"\ndependencies = []\n')
     before = sorted(tmp_path.iterdir())
-    refused(run(*command, *words), 2, told)
+    refused(run(*words.split()), 2, told)
     assert sorted(tmp_path.iterdir()) == before

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import os
 import re
 import subprocess
@@ -27,6 +26,7 @@ from assistant.host.streams import PLAIN
 
 PAGES = ("cp936", "cp950", "cp932", "cp1252")  # Simplified and Traditional Chinese, Japanese, Western
 LANGUAGES = ("en", "zh_CN")
+USUAL = {"plan", "diagnose", "labs notebooks"}  # prose, signs and names of files; with --full every command
 NOWHERE = "http://127.0.0.1:9/simple"  # port 9 is discard's, where nobody listens
 # What to give each command, so that it prints as much as it can without a network and without an installation.
 ARGUMENTS = {
@@ -64,23 +64,6 @@ ARGUMENTS = {
     "labs course": "{new} --labs unknown",
     "labs notebooks": "{new}",
 }
-# Commands whose JSON is the same whenever it is asked for; others tell of this machine as it is now.
-LASTING = [
-    "detect",
-    "plan",
-    "recipes list",
-    "recipes show",
-    "recipes plan",
-    "fit",
-    "export",
-    "diagnose",
-    "doctor",
-    "apply",
-    "check",
-    "onnx check",
-    "catalog show",
-    "labs list",
-]
 SIGNS = re.compile(r"[^\x00-\x7f\w、-〿！-～]")  # not letters, nor the punctuation of Chinese sentences
 
 
@@ -151,7 +134,9 @@ def test_every_sign_has_a_plain_one() -> None:
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("command", sampled(ARGUMENTS, 16))
+@pytest.mark.parametrize(
+    "command", [pytest.param(name, marks=() if name in USUAL else pytest.mark.full) for name in ARGUMENTS]
+)
 def test_no_code_page_ends_a_command(place: Place, command: str) -> None:
     """It says the same in all of them, with a question mark for each letter that one lacks, and with plain signs."""
     for language in LANGUAGES:
@@ -175,13 +160,12 @@ def test_no_code_page_ends_the_help_of_a_command(place: Place, command: str) -> 
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("command", sampled(LASTING, 3))
-def test_json_is_the_same_in_every_code_page(place: Place, command: str) -> None:
+def test_json_is_the_same_in_every_code_page(place: Place) -> None:
     """It is ASCII, whatever it tells."""
-    whole = place.run(command, "utf-8", "zh_CN", "--json")
+    whole = place.run("plan", "utf-8", "zh_CN", "--json")
     assert whole.stdout.isascii()
     for page in ("cp1252", "cp936"):
-        assert json.loads(place.run(command, page, "zh_CN", "--json").stdout) == json.loads(whole.stdout)
+        assert place.run("plan", page, "zh_CN", "--json").stdout == whole.stdout
 
 
 @pytest.mark.process

@@ -7,11 +7,13 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from typing import Any
+from urllib.parse import unquote
 
 import forked
 import onnx
@@ -21,7 +23,7 @@ from onnx import TensorProto, helper
 from assistant.detect import detect
 from assistant.diagnose.rules import load_rules
 from assistant.host.recording import ReplayHost
-from assistant.machines import load, shipped
+from assistant.machines import load
 from assistant.model.record import to_json
 
 ROOT = Path(__file__).parents[2]
@@ -29,6 +31,7 @@ REFERENCE = ROOT / "docs" / "reference"  # written when the site is built, which
 PAGES = sorted(path for path in (ROOT / "docs").rglob("*.md") if REFERENCE not in path.parents)
 NOTEBOOKS = sorted((ROOT / "notebooks").rglob("*.ipynb"))
 TEXTS = [ROOT / "README.md", ROOT / "README.zh-CN.md", ROOT / "CHANGELOG.md", *PAGES]
+HOMES = ("XDG_DATA_HOME", "XDG_STATE_HOME", "JUPYTER_DATA_DIR")
 ADDRESS = r"https?://[^\s;,)>]+"
 # What another test runs, or this run is; each is named with the file that does it.
 BUNDLE, WHEEL = "tests/bundle/test_bundle.py", "tests/shipping/test_wheel.py"
@@ -62,6 +65,7 @@ ELSEWHERE = {
     "uvx torch-setup-assistant diagnose error.log": WHEEL,
     'uvx "torch-setup-assistant[lab]" lab': WHEEL,
     "uv run release/make.py dist": "tests/shipping/test_release.py",
+    "assistant setup --yes --backend cpu --target torch-env --to exported": "tests/conftest.py",
     "assistant envs --all": ENVIRONMENTS,
     "assistant envs --check ~/webui/venv": ENVIRONMENTS,
     "assistant envs --mend ~/webui/venv": ENVIRONMENTS,
@@ -80,9 +84,14 @@ def commands(text: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def place(large_folder: Callable[[str], Path]) -> Path:
-    """Make the folder in which the pages' commands run, with the files that they name."""
+def place(large_folder: Callable[[str], Path], cpu_setup: dict[str, Any]) -> Path:
+    """Make the folder in which the pages' commands run, with the files that they name, as `setup` has left it."""
     folder = large_folder("reader")
+    exported = Path(cpu_setup["exported"][0]).parent
+    shutil.copytree(exported, folder / "exported")
+    (folder / "torch-env").symlink_to(cpu_setup["environment"]["path"])
+    for home in filter(Path.exists, (exported.parent / name for name in HOMES)):
+        shutil.copytree(home, folder / home.name)
     machine = to_json(detect(ReplayHost(load("linux-ubuntu2404-rtx4090"))).machine)
     (folder / "machine.json").write_text(machine)
     (folder / "machines.jsonl").write_text(f"{machine}\n{machine}\n")
@@ -101,13 +110,13 @@ def place(large_folder: Callable[[str], Path]) -> Path:
 
 def run(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run one command as a reader does, in a home of the folder's own."""
-    words = shlex.split(line)
+    place = {"torch-env": str((folder / "torch-env").resolve())}  # environments are known by where they are
+    words = [place.get(word, word) for word in shlex.split(line)]
     assert words[0] == "assistant", f"{line}: name in ELSEWHERE which test runs it"
-    homes = {name: str(folder / "home") for name in ("XDG_DATA_HOME", "XDG_STATE_HOME", "JUPYTER_DATA_DIR")}
+    homes = {name: str(folder / name) for name in HOMES}
     return forked.run(*words[1:], cwd=folder, env={**os.environ, **homes, "LANGUAGE": "en"})
 
 
-@pytest.mark.process
 def test_every_command_of_the_pages_runs(place: Path) -> None:
     """The tutorial's, then those of each page in its order; each line ends with 0, or with 1 where it reports."""
     first = ROOT / "docs" / "tutorial.md"
@@ -164,20 +173,3 @@ def test_links_into_the_project_lead_somewhere() -> None:
         named = re.findall(r"`((?:assistant|notebooks|docs|tests)/[\w./-]+)`", prose)
         missing += [f"{path.name}: {file}" for file in named if not (ROOT / file).exists()]
     assert missing == []
-
-
-def test_external_addresses_are_well_formed() -> None:
-    """In prose, rules and machines each is https with a host of several words."""
-    groups = {
-        **{path.name: [prose_of(path)] for path in (*TEXTS, *NOTEBOOKS)},
-        **{rule.key: list(rule.sources) for rule in load_rules().rules},
-        **{name: [load(name).source] for name in shipped()},
-    }
-    wrong = []
-    for name, sources in groups.items():
-        for address in re.findall(ADDRESS, re.sub(r"`[^`]*`", "", "\n".join(sources))):
-            parts = urlsplit(address)
-            named = re.fullmatch(r"[a-z0-9-]+(\.[a-z0-9-]+)+", parts.netloc)
-            if parts.scheme != "https" or not named or re.search(r"[\s\"<>{}|\\^]|[.,;:]$", address):
-                wrong.append(f"{name}: {address}")
-    assert wrong == []

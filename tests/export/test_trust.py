@@ -3,7 +3,6 @@
 import inspect
 import re
 import tomllib
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -249,13 +248,3 @@ def test_a_refusal_cannot_steer_the_terminal():
 def test_only_listed_indexes_and_ones_own_are_known(url, known):
     """An index is known by server, scheme and folder, not by how it looks."""
     assert known_index(url, load_catalog(), ("https://own.example/simple", "")) is known
-
-
-def test_no_template_reads_what_it_fills_in():
-    """Values are never templates themselves: no exported text is rendered twice."""
-    folder = Path(__file__).parents[2] / "assistant" / "export"
-    assert not [
-        file
-        for file in folder.glob("*.py")
-        if re.search(r"from_string|\.format_map|eval\(|exec\(", file.read_text("utf-8"))
-    ]

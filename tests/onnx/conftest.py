@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import onnx
 import pytest
 from onnx import ModelProto, parser
-
-from assistant.model.report import Environment
-
-OPSETS = range(13, 24)
-
-
-@pytest.fixture(scope="session")
-def exported(cpu_environment: Environment, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a folder of models that torch exported, NAME-OPSET.onnx, at opsets 13 to 23."""
-    folder = tmp_path_factory.mktemp("exported")
-    script = Path(__file__).with_name("models.py")
-    subprocess.run([cpu_environment.python, str(script), str(folder), *map(str, OPSETS)], check=True)
-    return folder
 
 
 @pytest.fixture

@@ -101,7 +101,10 @@ def without_pip(*, ensurepip: bool) -> tuple[str, ...]:
 
 
 def test_first_start_prepares_and_second_does_not(project):
-    """One line per stage, once; then the command runs with its arguments, in the caller's folder, ending as it does."""
+    """One line per stage, once; then the command runs with its arguments, in the caller's folder, ending as it does.
+
+    What is only half there is made anew.
+    """
     code, out, err = project.start("detect", "--json", "fail")
     assert (code, out) == (7, f"detect|--json|fail|{project.folder}")
     assert err.splitlines()[0].startswith("Making the assistant's own environment")
@@ -112,6 +115,10 @@ def test_first_start_prepares_and_second_does_not(project):
     known = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
     name = "py" if sys.platform == "win32" else Path(sys.executable).name
     assert project.start("typed", PATH=known) == (0, f"typed|{name} start.py", "")
+    (folder,) = project.home.glob("python*")  # now as a start that was killed leaves it, right name and all
+    (folder / "stamp").write_text("")
+    shutil.rmtree(folder / ("Lib" if sys.platform == "win32" else "lib"))
+    assert project.start("detect")[:2] == (0, f"detect|{project.folder}")
 
 
 @pytest.mark.full
@@ -179,15 +186,6 @@ def test_failed_install_leaves_nothing_and_can_be_repeated(project, tmp_path):
     assert project.environments() == []
     assert "hatchling" in (project.home / "start.log").read_text()
     assert project.start("detect")[0] == 0
-
-
-def test_half_made_environment_is_not_trusted(project):
-    """What a killed start left, right name and all, is made anew."""
-    project.start("detect")
-    (folder,) = project.home.glob("python*")
-    (folder / "stamp").write_text("")
-    shutil.rmtree(folder / ("Lib" if sys.platform == "win32" else "lib"))
-    assert project.start("detect")[:2] == (0, f"detect|{project.folder}")
 
 
 @pytest.mark.full
@@ -288,17 +286,15 @@ def test_uv_alone_is_enough(project, tmp_path):
 
 
 def test_folder_that_cannot_be_written_is_told(project):
-    """Where the environment cannot be made, one sentence says where and why."""
+    """Where the environment cannot be made, one sentence says where and why.
+
+    Of Chinese on a Western console the words are lost, and the exit code is not.
+    """
     project.home.write_text("a file in the way")
     code, _out, err = project.start("detect")
     assert code == 1
     assert "cannot be made in" in err
     assert "Traceback" not in err
-
-
-def test_a_code_page_that_lacks_the_sentence_ends_nothing(project):
-    """Chinese on a Western console is lost, its exit code is not."""
-    project.home.write_text("a file in the way")
     code, _out, err = project.start("detect", LANGUAGE="zh_CN", PYTHONIOENCODING="cp1252:strict")
     assert code == 1
     assert "???" in err

@@ -1,0 +1,29 @@
+"""An index for commands that ask what this machine's CPU plan needs."""
+
+from __future__ import annotations
+
+import pytest
+from loopback import LoopbackIndex
+
+from assistant.catalog import load_catalog
+from assistant.detect import detect
+from assistant.host.live import LiveHost
+from assistant.model.plan import Backend, Plan, Request
+from assistant.plan import make_plans
+
+
+@pytest.fixture(scope="session")
+def plan() -> Plan:
+    """Give the CPU plan of this machine."""
+    found = make_plans(detect(LiveHost()).machine, load_catalog(), Request(backend=Backend.CPU)).choice
+    assert found
+    return found
+
+
+@pytest.fixture
+def index(loopback_index: LoopbackIndex, plan: Plan) -> LoopbackIndex:
+    """Give an index with a wheel of all that this machine's CPU plan asks for."""
+    loopback_index.add("torch", f"{plan.torch}+cpu")
+    for name in ("numpy", "onnx", "onnxruntime", "ipykernel"):
+        loopback_index.add(name, "1.0")
+    return loopback_index
