@@ -17,8 +17,7 @@ from loopback import LoopbackIndex
 from tables import each
 
 from assistant.catalog import Catalog, load_catalog
-from assistant.catalog.metadata import Metadata
-from assistant.catalog.refresh import Seen, kept, refreshed, to_read
+from assistant.catalog.refresh import Metadata, Seen, kept, refreshed, to_read
 from assistant.host.live import LiveHost
 from assistant.install import Sources
 from assistant.model.machine import Machine

@@ -12,7 +12,7 @@ import forked
 import pytest
 from refused import refused
 
-from assistant.cli.project import agree_project
+from assistant.cli.options import agree_project
 from assistant.model.plan import Request
 from assistant.project import read_project
 
