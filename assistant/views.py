@@ -22,9 +22,8 @@ from assistant.model.machine import Gpu, Machine
 from assistant.model.plan import Backend, Plan, Rejection
 from assistant.model.project import Guess, Project
 from assistant.model.record import replace
-from assistant.model.report import Check, Report, Status, duration, status_word
+from assistant.model.report import Check, Report, Status, duration, figure, status_word
 from assistant.model.shell import HERE, Shell, settings
-from assistant.model.speed import figure
 from assistant.model.visible import printable
 
 Rows = list[tuple[Text, Text]]

@@ -34,7 +34,7 @@ from assistant.model.record import replace, to_json
 from assistant.model.report import Check, Environment, Report, Status
 from assistant.privacy import Known, Lines, Policy, redact, secret_values
 from assistant.privacy.rules import RULES
-from assistant.session.log_report import log_report
+from assistant.session.causes import log_report
 from assistant.session.state import Pasted, Phase, State, StepStatus
 from assistant.session.store import Store
 from assistant.verify.run import Child, Clock, Results
@@ -226,10 +226,10 @@ LOCAL: dict[str, Producer] = {
 NAMELESS = frozenset({"own user", "own host", "own variable", "own proxy"})  # that only a machine knows
 # Who else writes, and why nothing private goes out with it.
 EXEMPT = {
-    "catalog/user.py:write_tables": "versions and tags of wheels, strictly decoded",
+    "catalog/refresh.py:write_tables": "versions and tags of wheels, strictly decoded",
     "cli/inputs.py:write_file": "it writes what the commands above give it",
-    "cli/notebooks.py:_put": "a notebook of the project",
-    "cli/notebooks.py:put_copies": "private: names of notebooks and their hashes",
+    "cli/lab.py:_put": "a notebook of the project",
+    "cli/lab.py:put_copies": "private: names of notebooks and their hashes",
     "bundle/folder.py:_copy": "wheels",
     "bundle/folder.py:write_bundle": "public, and without passwords",
     "host/streams.py:keep_log": "what was typed, in the user's own log",
@@ -358,7 +358,7 @@ def test_every_line_of_a_child_is_cleaned():
         for function, call in _calls(ast.parse(path.read_text("utf-8")))
         if _name(call) == "LogLine"
     }
-    own = {"install/installer.py:log", "session/remediation.py:_changed", "session/verification.py:proved"}
+    own = {"install/installer.py:log", "session/remediation.py:_changed", "session/installing.py:proved"}
     children = {"install/installer.py:each", "session/remediation.py:tell", "verify/run.py:_hear_stray"}
     assert loggers == own | children
     for place in children:

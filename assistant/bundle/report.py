@@ -16,7 +16,7 @@ from assistant.detect import detect
 from assistant.export import same_hardware
 from assistant.host.base import Host
 from assistant.host.files import read_plain, write_named
-from assistant.host.identity import known_here
+from assistant.host.live import known_here
 from assistant.install import find_target
 from assistant.model.errors import BadInput
 from assistant.model.finding import Finding, Severity

@@ -38,7 +38,7 @@ COMMANDS = {
     "diagnose": "diagnose",
     "doctor": "doctor",
     "apply": "apply",
-    "check": "check",
+    "check": "apply",
     "onnx": "onnx",
     "mcp": "mcp",
     "catalog": "catalog",

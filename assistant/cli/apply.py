@@ -1,14 +1,17 @@
-"""`assistant apply CONFIG`: rebuild an exported setup here, to the letter or, on other hardware, planned anew."""
+"""`assistant apply` and `check`: rebuild an exported setup here, or say what differs (exit code 1, for CI)."""
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import click
 from packaging.requirements import Requirement
 
 from assistant.catalog import load_catalog
-from assistant.cli.consent import agree_sources
+from assistant.catalog.catalog import known_index
+from assistant.catalog.recipes import recipes
 from assistant.cli.draw import draw_course, draw_drifts, draw_plan
 from assistant.cli.inputs import host_of, read_text, replay_option
 from assistant.cli.journey import Journey, refuse_failed
@@ -22,14 +25,64 @@ from assistant.cli.options import (
     target_option,
 )
 from assistant.cli.plan import best_plan
-from assistant.cli.terminal import echo_json, json_option, yes_option
+from assistant.cli.terminal import ask, echo, echo_json, json_option, yes_option
 from assistant.detect import detect
-from assistant.export import read_config
+from assistant.export import Config, read_config
 from assistant.host.live import LiveHost
-from assistant.install import Consent, Sources, check_requirement
-from assistant.model.plan import Request
-from assistant.session.apply import changes, check_lock, course
+from assistant.host.process import CancelToken
+from assistant.i18n import Message, _, ngettext, say
+from assistant.install import Consent, Sources, check_index_url, check_requirement, python_of
+from assistant.model.errors import BadInput
+from assistant.model.event import Event
+from assistant.model.plan import Plan, Request
+from assistant.model.report import Report
+from assistant.model.shell import quoted
+from assistant.session.apply import changes, check_lock, course, drifts, environment_of, unknown_requirements
 from assistant.session.state import State, Task, known
+from assistant.session.store import Store
+from assistant.verify import verify
+
+
+def agree_sources(plan: Plan, sources: Sources, packages: tuple[str, ...], *, asks: bool) -> None:
+    """Take an unknown index or package only where it is named once more; `--yes` names nothing.
+
+    Raises `BadInput`. This comes before the first request: even to ask an index tells it who is there.
+    """
+    catalog = load_catalog()
+    indexes = tuple(dict.fromkeys(filter(None, (plan.index_url, *plan.indexes))))
+    for url in indexes:
+        check_index_url(url)
+    own, pages = sources.trusted, {url for recipe in recipes() for url in recipe.links.values()}
+    unknown = [url for url in (*indexes, *plan.links) if url not in pages and not known_index(url, catalog, own)]
+    options = " ".join(f"--trust-index {quoted(url)}" for url in unknown)
+    for url in unknown:
+        _agree(
+            _("The configuration takes packages from {url}, which is no known index. Trust it?", url=url),
+            _("The configuration takes packages from {url}, which is no known index.", url=url),
+            _("If you trust it, add {options}.", options=options),
+            asks=asks,
+        )
+    if names := unknown_requirements(plan, catalog, packages):
+        options = " ".join(f"--trust-requirement {quoted(name)}" for name in names)
+        _agree(
+            _(
+                "The configuration asks for packages that no plan of the assistant needs: {names}. Are all of them "
+                "what you expect, letter by letter?",
+                names=", ".join(names),
+            ),
+            _(
+                "The configuration asks for packages that no plan of the assistant needs: {names}.",
+                names=", ".join(names),
+            ),
+            _("Read the names letter by letter. If you trust them, add {options}.", options=options),
+            asks=asks,
+        )
+
+
+def _agree(question: Message, refusal: Message, hint: Message, *, asks: bool) -> None:
+    if not (asks and sys.stdin.isatty() and ask(question, default=False)):
+        raise BadInput(refusal, hint=hint)
+
 
 CONFIG_LIMIT = 10**7  # chosen: bytes
 
@@ -105,3 +158,50 @@ def apply(  # noqa: PLR0913 - one for each option
         answer = {"exact": how.plan is not None, "machine": how.differs, "changes": differs, "plan": plan}
         echo_json({**answer, "environment": state.environment, "report": state.report})
     refuse_failed(state)
+
+
+@click.command()
+@click.argument("config")
+@click.option(
+    "--target", default="", metavar="PATH", help="The environment to compare; by default the one that was made for it."
+)
+@replay_option
+@click.option("--no-verify", is_flag=True, help="Compare machine and packages only; compute nothing.")
+@json_option
+@click.pass_context
+def check(
+    context: click.Context, /, config: str, target: str, replay: str | None, *, no_verify: bool, as_json: bool
+) -> None:
+    """Compare this machine and an environment with an exported configuration; exit with 1 if they differ."""
+    exported = read_config(read_text(config, CONFIG_LIMIT), config)
+    host = host_of(replay)
+    machine, last = detect(host).machine, Store().environment()
+    folder = None if replay else environment_of(exported, target, last.path if last else "")
+    report = None if no_verify or folder is None else _verified(exported, folder)
+    found = drifts(exported, machine, folder, report, host)
+    if as_json:
+        rows = [{"kind": one.kind, "name": one.name, "was": one.was, "now": one.now, "text": one.text} for one in found]
+        echo_json({"clean": not found, "drift": rows})
+    elif found:
+        echo(config)
+        draw_drifts(found)
+        echo(ngettext("{count} thing differs.", "{count} things differ.", len(found)))
+    else:
+        echo(say("Everything is as it was."))
+    context.exit(1 if found else 0)
+
+
+def _verified(exported: Config, folder: Path) -> Report:
+    def unheard(_event: Event) -> None:
+        """Draw nothing: the answer is the difference."""
+
+    plan, device = exported.plan, exported.verification.device
+    return verify(
+        python_of(folder),
+        device,
+        unheard,
+        CancelToken(),
+        packages=plan.to_import(exported.environment.packages),
+        recipe=plan.recipe,
+        environment=plan.env,
+    )

@@ -8,20 +8,179 @@ from typing import Any
 
 import click
 
-from assistant.bundle import WHEELS, Checked, Made, Wanted, make, read_bundle
+from assistant.bundle import (
+    REPORTS,
+    WHEELS,
+    Bundle,
+    Checked,
+    Kind,
+    Made,
+    Wanted,
+    check_files,
+    choose,
+    make,
+    read_bundle,
+    read_lock,
+    report_on,
+    unpack_python,
+    without_indexes,
+    write_report,
+)
 from assistant.bundle import check as checked
 from assistant.catalog import load_catalog
-from assistant.cli.bundled import install, which
-from assistant.cli.options import request_of, request_options, source_options
-from assistant.cli.planning import plan_tools
-from assistant.cli.terminal import echo, echo_json, json_option
-from assistant.cli.wanted import case_of, listed
+from assistant.cli.draw import draw_preview
+from assistant.cli.inputs import host_of, read_text, replay_option
+from assistant.cli.journey import Journey, refuse_failed
+from assistant.cli.options import dry_run_option, request_of, request_options, source_options, target_option, together
+from assistant.cli.plan import Brief, plan_tools, read_brief
+from assistant.cli.terminal import echo, echo_json, json_option, yes_option
 from assistant.detect import detect
+from assistant.host.folders import user_data
 from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken, become
+from assistant.host.recording import ReplayHost
 from assistant.i18n import _, ngettext, say
-from assistant.model.errors import WorkFailed
+from assistant.install import Sources
+from assistant.machines import load, shipped
+from assistant.model.errors import AssistantError, BadInput, WorkFailed
+from assistant.model.machine import Machine
+from assistant.model.plan import Backend, Request
+from assistant.model.record import from_json, replace
 from assistant.plan import PlanInputs
+from assistant.session.state import State, Task, known
+
+
+class Listed(Brief, frozen=True):
+    """A machine of a list, what is asked for on it, and what people call it."""
+
+    name: str = ""
+
+
+def case_of(name: str, request: Request) -> PlanInputs:
+    """Return what is to be planned for a recorded machine, or for one that a file describes; raise `BadInput`."""
+    if name in shipped() or not Path(name).exists():
+        return PlanInputs(detect(ReplayHost(load(name))).machine, load_catalog(), request)
+    brief = read_brief(read_text(name), name)
+    return PlanInputs(brief, load_catalog(), brief.asked(request))
+
+
+def listed(name: str, request: Request) -> list[tuple[str, PlanInputs]]:
+    """Read a list of machines, one JSON object per line; raise `BadInput` that names the line at fault."""
+    cases = []
+    for number, line in enumerate(read_text(name).split("\n"), start=1):
+        if line.strip():
+            one = from_json(line, Listed, say("Line {number}", number=number))
+            cases.append((one.name or f"PC {number}", PlanInputs(one, load_catalog(), one.asked(request))))
+    return cases
+
+
+kind_options = together(
+    click.option(
+        "--backend",
+        type=click.Choice([backend.value for backend in Backend]),
+        help="Use this backend; by default the best one for the machine.",
+    ),
+    click.option("--kind", "key", default="", metavar="KEY", help="Take this kind, as bundle.json names it."),
+)
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@replay_option
+@kind_options
+@json_option
+def which(folder: Path, replay: str | None, *, as_json: bool, **options: Any) -> None:  # noqa: ANN401 - those of `kind_options`
+    """Say what this machine, or a recorded one, gets from a bundle."""
+    bundle = read_bundle(folder)
+    kind = _chosen(bundle, detect(host_of(replay)).machine, options)
+    if as_json:
+        files = (*bundle.platforms.get(kind.platform, ()), *kind.files)
+        echo_json({"key": kind.key, "title": kind.title, "platform": kind.platform, "files": files})
+    else:
+        echo(f"{kind.key}  {kind.title}")
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@target_option
+@kind_options
+@click.option("--report", "to", default="", metavar="DIR", help="Write the machine's report there.")
+@dry_run_option
+@yes_option(help="Ask nothing; so it is without a terminal.")
+@json_option
+def install(folder: Path, target: str, to: str, *, dry_run: bool, yes: bool, as_json: bool, **options: Any) -> None:  # noqa: ANN401
+    """Install what a bundle holds for this machine, verify it, and write a report; no network is needed."""
+    folder = folder.expanduser().absolute()
+    bundle = read_bundle(folder)
+    if not bundle.made:
+        raise BadInput(_("The bundle is not finished."), hint=_("Run `assistant bundle make` again."))
+    sources = Sources(LiveHost(), find_links=(str(folder / WHEELS),), offline=True)
+    asks = not (yes or as_json) and sys.stdin.isatty()
+    journey = Journey(State(target="" if target == "new" else target), sources, quiet=as_json, asks=asks)
+    place = Path(to).expanduser() if to else folder / REPORTS
+    try:
+        _prepare(journey, folder, bundle, sources, options)
+        if not dry_run:
+            journey.install(yes=not asks)
+    except AssistantError:  # what has gone wrong is what the report is read for
+        if not dry_run:
+            _report(journey.state, place)
+        raise
+    written = None if dry_run else _report(journey.state, place)
+    preview = journey.state.preview
+    if as_json:
+        shown = replace(preview, site=None) if preview else None
+        state = journey.state
+        made = {"environment": state.environment, "report": state.report, "written": str(written or "")}
+        echo_json(shown if dry_run else {"changed": bool(preview and not preview.ready), **made})
+    elif dry_run and preview:
+        draw_preview(preview)
+    refuse_failed(journey.state)
+
+
+def _prepare(journey: Journey, folder: Path, bundle: Bundle, sources: Sources, options: dict[str, Any]) -> None:
+    """Choose the machine's kind, and resolve its lock from the folder alone, each file of it checked."""
+    machine = known(journey.run(Task.DETECT).detection).machine
+    kind = _chosen(bundle, machine, options)
+    if not str(LiveHost().facts("platform").get("python", "")).startswith(f"{kind.python}."):
+        unpack_python(folder, kind)
+    locked = read_lock(folder, kind)
+    sources.keep = sources.locked = locked.versions
+    journey.take(without_indexes(kind.plan))
+    try:
+        ready = known(journey.run(Task.PREPARE).preview).ready
+    except AssistantError:
+        check_files(folder, locked)  # it names the file that the resolver has stumbled over
+        raise
+    if not ready:  # what is there was checked when it was installed
+        check_files(folder, locked)
+
+
+def _chosen(bundle: Bundle, machine: Machine, options: dict[str, Any]) -> Kind:
+    backend = Backend(options["backend"]) if options["backend"] else None
+    return choose(bundle, machine, backend=backend, key=options["key"])
+
+
+def _report(state: State, folder: Path) -> Path | None:
+    """Write the machine's report into a folder, else beside the environment; return the file.
+
+    A report that can be written nowhere is said, and is no failure: what was installed stays.
+    """
+    report = report_on(state, LiveHost())
+    beside = Path(state.environment.path).parent if state.environment else user_data()
+    for place in (folder, beside):
+        try:
+            written = write_report(report, place)
+        except OSError:
+            continue
+        echo(say("The machine's report: {file}", file=written), err=True)
+        return written
+    echo(
+        _("The machine's report can be written neither to {folder} nor to {beside}.", folder=folder, beside=beside),
+        err=True,
+    )
+    return None
+
 
 SHOWN = 20  # chosen: names of files that are printed; --json has all
 

@@ -11,9 +11,8 @@ import click
 import msgspec
 
 from assistant.catalog import Catalog, load_catalog
-from assistant.catalog.refresh import newer_than
+from assistant.catalog.refresh import newer_than, write_tables
 from assistant.catalog.tables import data_files, shipped_text, user_tables
-from assistant.catalog.user import write_tables
 from assistant.cli.fold import folded
 from assistant.cli.terminal import ask, echo, echo_json, json_option, yes_option
 from assistant.host.live import LiveHost

@@ -106,7 +106,7 @@ def _write(
 ) -> None:
     """Write the files that were asked for, by their options."""
     if report := files["report"]:
-        from assistant.session.log_report import log_report  # noqa: PLC0415 - most ask for no file
+        from assistant.session.causes import log_report  # noqa: PLC0415 - most ask for no file
 
         found = (diagnosis for diagnosis, _line in causes)
         write_file(report, log_report(log, machine, found))

@@ -5,14 +5,14 @@ from __future__ import annotations
 import click
 from rich.text import Text
 
+from assistant.cli.console import draw_rows
 from assistant.cli.journey import Journey
-from assistant.cli.table import draw_rows
 from assistant.cli.terminal import echo_json, json_option
 from assistant.export import FORMATS
 from assistant.i18n import as_typed
 from assistant.model.record import replace
-from assistant.session.resume import last_setup
 from assistant.session.state import Task
+from assistant.session.store import last_setup
 
 
 @click.command()

@@ -2,19 +2,100 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import click
 
-from assistant.cli.notebooks import put_copies
 from assistant.cli.terminal import echo
 from assistant.host.extras import require
-from assistant.host.folders import user_data
+from assistant.host.files import private_folder, read_plain, write_whole
+from assistant.host.folders import user_data, user_state
 from assistant.host.process import become, is_root
 from assistant.i18n import _, say
-from assistant.model.errors import BadInput
+from assistant.model.errors import AssistantError, BadInput, unwritable
+from assistant.model.record import Record, from_json, to_json
+
+PACKAGE = Path(__file__).parents[1]
+LARGEST = 1 << 30  # chosen: bytes of a notebook with all that its cells print
+
+
+class _Copy(Record, frozen=True):
+    """The newest copy of one notebook that a user was given: its name there, and the SHA-256 of the original."""
+
+    file: str
+    sha256: str
+
+
+class _Given(Record, frozen=True):
+    """The copies by folder and by the original's name."""
+
+    schema: int = 1
+    folders: dict[str, dict[str, _Copy]] = {}
+
+
+def originals() -> Path:
+    """Return the folder of the notebooks: inside the package in an installed wheel, beside it in a checkout."""
+    inside = PACKAGE / "notebooks"
+    return inside if inside.is_dir() else PACKAGE.parent / "notebooks"
+
+
+def put_copies(folder: Path) -> dict[str, str]:
+    """Put every notebook into a folder; answer the newest copy of each by its name, such as "setup.ipynb".
+
+    A copy that its user has not changed is renewed. One that was changed stays, and an original that is newer than it
+    goes beside it under another name. Raises `WorkFailed` for a folder that cannot be written.
+    """
+    notes = user_state() / "notebooks.json"
+    known = _noted(notes)
+    given = known.folders.get(str(folder), {})
+    try:
+        now = {
+            name: _put(folder, name, original.read_bytes(), given.get(name))
+            for original in sorted(originals().rglob("*.ipynb"))
+            if ".ipynb_checkpoints" not in original.parts
+            for name in [original.relative_to(originals()).as_posix()]
+        }
+    except OSError as error:
+        raise unwritable(error.filename or folder, error) from error
+    with suppress(OSError):  # without it a copy counts as changed, and nothing is lost
+        kept = _Given(folders={**known.folders, str(folder): now})
+        write_whole(private_folder(notes.parent) / notes.name, to_json(kept), private=True)
+    return {name: copy.file for name, copy in now.items()}
+
+
+def _noted(notes: Path) -> _Given:
+    try:
+        return from_json(read_plain(notes), _Given, notes.name)
+    except (OSError, AssistantError):
+        return _Given()
+
+
+def _put(folder: Path, name: str, data: bytes, given: _Copy | None) -> _Copy:
+    """Have one notebook in the folder, as its user made it or as it came."""
+    original = hashlib.sha256(data).hexdigest()
+    place, number = folder / (given.file if given else name), 1
+    if given and given.sha256 == original and place.exists():
+        return given
+    while (there := _sha256(place)) not in {None, original, given and given.sha256}:  # its user changed it
+        number += 1
+        place = (folder / name).with_stem(f"{Path(name).stem}-{number}")
+    if there != original:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(place, data)
+    return _Copy(file=place.relative_to(folder).as_posix(), sha256=original)
+
+
+def _sha256(path: Path) -> str | None:
+    """Hash a file; None where nothing is."""
+    try:
+        return hashlib.sha256(read_plain(path, LARGEST, follow=True)).hexdigest()
+    except FileNotFoundError:
+        return None
+
 
 # What JupyterLab reads beside the user's own configuration, in this process only. Without announcements no question
 # about Jupyter's news lies over the wizard, and PyPI is not asked for a newer JupyterLab; `LabApp.news_url=None` leaves

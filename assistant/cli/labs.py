@@ -122,7 +122,7 @@ def _remarks(row: Grade) -> str:
 
 
 def _draw(found: Sequence[Grade]) -> None:
-    from assistant.cli.table import draw_rows  # noqa: PLC0415 - --json need not load the drawing library
+    from assistant.cli.console import draw_rows  # noqa: PLC0415 - --json need not load the drawing library
 
     rows = [
         (row.learner, row.lab, "\n".join(filter(None, [_result(row), _remarks(row)])), str(row.points)) for row in found

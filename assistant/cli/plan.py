@@ -2,30 +2,108 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import click
 
 from assistant.catalog import Catalog, load_catalog
-from assistant.cli.brief import read_brief
-from assistant.cli.inputs import host_of, only_one, read_text, replay_option
+from assistant.cli.inputs import host_of, only_one, print_answers, read_lines, read_text, replay_option
 from assistant.cli.options import (
+    agree_project,
+    project_of,
     project_options,
     request_of,
     request_options,
     source_options,
     trust_index_option,
 )
-from assistant.cli.planning import plan_each, plan_tools, show_planning
-from assistant.cli.project import agree_project, project_of
-from assistant.cli.terminal import echo_json, json_option
+from assistant.cli.terminal import echo, echo_json, json_option
 from assistant.detect import detect
-from assistant.model.errors import NothingFits
+from assistant.host.live import LiveHost
+from assistant.host.process import CancelToken
+from assistant.i18n import _, render, say
+from assistant.install import Sources, Tools
+from assistant.model.errors import BadInput, NothingFits
+from assistant.model.event import Event, Progress
 from assistant.model.machine import Machine
-from assistant.model.plan import Plan, Request
-from assistant.plan import PlanInputs, make_plans, nothing_fits
+from assistant.model.plan import Plan, Planning, Request
+from assistant.model.record import from_json, replace, to_json
+from assistant.model.requirement import plain_requirement
+from assistant.plan import PlanInputs, explain, kind_of, make_plans, nothing_fits
 from assistant.session.answers import of_planning
 from assistant.session.joint import decided
+
+# Of a request; the rest is for the command line alone.
+_ASKABLE = frozenset({"backend", "python", "pins", "nightly", "bundle"})
+
+
+class Brief(Machine, frozen=True):
+    """A machine, and what is asked for on it."""
+
+    pins: tuple[str, ...] = ()
+    request: Request = Request()
+
+    def asked(self, own: Request) -> Request:
+        """Return what is asked for, the command line's own request first; raise `BadInput` for more than is askable."""
+        wish = replace(self.request, pins=(*self.request.pins, *self.pins))
+        beyond = [name for name in wish.__struct_fields__ if name not in _ASKABLE and getattr(wish, name)]
+        beyond += [f"{need.name} @ …" for pin in wish.pins if (need := plain_requirement(pin)) and need.url]
+        if beyond:
+            raise BadInput(
+                _(
+                    "A machine's file may ask for packages, not say where they come from: {names}.",
+                    names=", ".join(beyond),
+                ),
+                hint=_(
+                    "Name on the command line what you trust of it.", option="--trust-index, --find-links, --pin, -r"
+                ),
+            )
+        return own.joined(wish)
+
+
+def read_brief(text: str, what: str) -> Brief:
+    """Read a machine's file, or a line of a batch; raise `BadInput` that names `what` for any other text."""
+    return from_json(text, Brief, what)
+
+
+_KINDS = 1024  # chosen: kinds of machines whose plans are kept, some 20 kB each
+
+
+def plan_tools(options: Mapping[str, Any]) -> Tools:
+    """Return what planning works with: this machine's package sources, as the options and the user's settings say.
+
+    What takes seconds is told on a terminal's standard error.
+    """
+    host = LiveHost()
+
+    def tell(event: Event) -> None:
+        if isinstance(event, Progress) and sys.stderr.isatty():
+            echo(render(event.text), err=True)
+
+    return Tools(host, Sources(host, **options), tell, CancelToken())
+
+
+def plan_each(file: str, catalog: Catalog, request: Request, tools: Tools) -> None:
+    """Print a plan for each line of a file; machines of one kind are planned once."""
+
+    @lru_cache(maxsize=_KINDS)
+    def of_kind(text: str) -> Planning:
+        brief = read_brief(text, say("This line"))
+        return decided(PlanInputs(brief, catalog, brief.asked(request)), tools, look=False)
+
+    print_answers(read_lines(file), lambda line: of_kind(to_json(kind_of(read_brief(line, say("This line"))))))
+
+
+def show_planning(planning: Planning, machine: Machine, *, why: bool) -> None:
+    """Print the plans for a machine; with `why` also the reasoning."""
+    from assistant.cli.draw import draw_planning  # noqa: PLC0415 - --json need not load the drawing library
+
+    draw_planning(planning, brief=why)
+    if why:
+        echo("\n".join(map(render, explain(planning, machine))))
 
 
 def best_plan(machine: Machine, catalog: Catalog, request: Request) -> Plan:

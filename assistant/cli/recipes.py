@@ -29,7 +29,7 @@ def list_recipes(*, as_json: bool) -> None:
     if as_json:
         echo_json(known())
         return
-    from assistant.cli.table import draw_rows  # noqa: PLC0415 - --json need not load the drawing library
+    from assistant.cli.console import draw_rows  # noqa: PLC0415 - --json need not load the drawing library
 
     headings = (say("Name"), say("Recipe"), say("Works with"), "Python", say("Card memory"))
     draw_rows(headings, ((one.key, one.name, *_short(one)) for one in known()))
@@ -52,8 +52,7 @@ def show(name: str, *, as_json: bool) -> None:
         return
     from rich.text import Text  # noqa: PLC0415 - as above
 
-    from assistant.cli.console import console  # noqa: PLC0415 - likewise
-    from assistant.cli.table import draw_rows  # noqa: PLC0415 - likewise
+    from assistant.cli.console import console, draw_rows  # noqa: PLC0415 - likewise
 
     console.print(Text(render(recipe.name), style="bold"))
     draw_rows((), ((Text(render(label), style="bold"), value) for label, value in recipe_rows(recipe)))

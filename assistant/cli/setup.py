@@ -10,8 +10,10 @@ import click
 from assistant.cli.draw import draw_preview
 from assistant.cli.journey import Journey, refuse_failed
 from assistant.cli.options import (
+    agree_project,
     dry_run_option,
     place,
+    project_of,
     project_options,
     request_of,
     request_options,
@@ -20,7 +22,6 @@ from assistant.cli.options import (
     together,
     trust_index_option,
 )
-from assistant.cli.project import agree_project, project_of
 from assistant.cli.terminal import echo_json, json_option, yes_option
 from assistant.host.live import LiveHost
 from assistant.i18n import _
@@ -29,8 +30,8 @@ from assistant.model.errors import BadInput
 from assistant.model.record import replace
 from assistant.session.answers import of_preview
 from assistant.session.headless import settle_build, with_own_python
-from assistant.session.resume import last_setup, setup_of
 from assistant.session.state import State, Task
+from assistant.session.store import last_setup, setup_of
 
 agreement_options = together(
     yes_option(help="Answer yes to every question."),

@@ -7,7 +7,7 @@ from itertools import islice
 
 from assistant import __version__
 from assistant.diagnose import Log
-from assistant.host.identity import known_here
+from assistant.host.live import known_here
 from assistant.i18n import Text, as_typed, say
 from assistant.markup import Markup, joined, tag, web_page
 from assistant.model.finding import Diagnosis, Remedy
@@ -15,8 +15,8 @@ from assistant.model.machine import Machine
 from assistant.model.shell import shell_of
 from assistant.model.visible import visible
 from assistant.privacy import redact
+from assistant.session.causes import log_report
 from assistant.session.diagnosis import places, unexplained
-from assistant.session.log_report import log_report
 from assistant.session.state import Place
 from assistant.views import machine_rows, remedy_blocks
 

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from assistant.cli.fold import folded
-from assistant.host.keyboard import forget_typed
+from assistant.host.streams import forget_typed
 from assistant.i18n import Text, _, render
 from assistant.model.errors import WorkFailed
 from assistant.model.record import to_json, with_words

@@ -17,12 +17,12 @@ from assistant.i18n import _
 from assistant.model.errors import BadInput
 from assistant.model.finding import Severity
 from assistant.model.machine import Detection, Gpu, Machine, Vendor
-from assistant.model.pasted import without_entities
 from assistant.model.record import from_json
 from assistant.parsers.amd import rocm_smi, rocminfo
 from assistant.parsers.apple import overview, profiler_json, profiler_text
 from assistant.parsers.cards import Card, cards_in, is_card
 from assistant.parsers.collect_env import collect_env
+from assistant.parsers.decode import without_entities
 from assistant.parsers.linux import lspci
 from assistant.parsers.mentioned import mentioned, rocm_said
 from assistant.parsers.windows import dxdiag

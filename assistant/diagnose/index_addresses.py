@@ -8,7 +8,7 @@ from functools import cache
 from typing import Literal, NamedTuple
 
 from assistant.catalog import load_catalog, number
-from assistant.catalog.indexes import is_pypi, mirrors_pypi
+from assistant.catalog.catalog import is_pypi, mirrors_pypi
 from assistant.diagnose.rules import table
 from assistant.model.record import Record
 

@@ -16,8 +16,7 @@ from assistant.diagnose.installer_output import MARKS as INSTALLERS
 from assistant.diagnose.missing import MARKS as LOADERS
 from assistant.diagnose.rules import load_rules
 from assistant.model.machine import Machine
-from assistant.model.pasted import without_entities
-from assistant.parsers.decode import text_pieces, tidied
+from assistant.parsers.decode import text_pieces, tidied, without_entities
 from assistant.parsers.mentioned import mentioned
 
 # Chosen: a pasted log has a few kilobytes, and one of some days of training has tens of megabytes.

@@ -3,14 +3,15 @@
 This is the room's face: other rooms import from here, never from the modules behind it.
 """
 
-from assistant.export.config import Config, read_config
-from assistant.export.drift import (
+from assistant.export.config import (
     DIFFERS,
+    Config,
     Drift,
     file_drift,
     machine_drift,
     package_drift,
     plan_drift,
+    read_config,
     report_drift,
     same_hardware,
 )

@@ -10,7 +10,7 @@ from typing import Any
 from packaging.requirements import Requirement
 
 import assistant.runtime
-from assistant.export.drift import DIFFERS
+from assistant.export.config import DIFFERS
 from assistant.export.launch import ALLOW_SCRIPTS
 from assistant.export.setup import MARKER, Setup, filled, json_text, variables, without_path
 from assistant.host.files import read_plain, write_whole

@@ -1,4 +1,4 @@
-"""Looks into package indexes: the wheels that they hold, and their sizes, within a time limit."""
+"""Looks into package indexes within a time limit: the wheels that they hold, their sizes and metadata."""
 
 from __future__ import annotations
 
@@ -10,24 +10,112 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 from urllib.request import url2pathname
 
-from packaging.utils import parse_wheel_filename
-from packaging.version import Version
+import msgspec
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.version import InvalidVersion, Version
 
-from assistant.host.index_page import folders_of_page, wheels_of_page
 from assistant.host.parallel import each_within
-from assistant.i18n import Text, _
+from assistant.i18n import Message, Text, _
 from assistant.model.machine import Machine
 from assistant.model.plan import Wheel
-from assistant.model.record import Record, replace
+from assistant.model.record import Record, decoder, replace
 from assistant.privacy import Policy, redact, without_credentials
 
 if TYPE_CHECKING:
     import httpx2
     from unearth import Link, PackageFinder, TargetPython
     from unearth.fetchers import PyPIClient
+
+
+# PEP 691: {"files": [{"filename": "six-1.17.0-py2.py3-none-any.whl", "url": "https://…/six-1.17.0-….whl",
+#   "hashes": {"sha256": "4721f391…"}, "yanked": false, "size": 11050, …}, …], …}
+class File(msgspec.Struct):
+    """A file that a project's page lists; `url` may be relative to the page until `_files_of_page` gives it out."""
+
+    filename: str
+    url: str
+    hashes: dict[str, str] = {}
+    yanked: bool | str = False
+    size: object = None  # bytes (PEP 700); a page with another value there is a page all the same
+
+
+class _Page(msgspec.Struct):
+    files: list[File]
+
+
+def _files_of_page(index_url: str, project: str, client: PyPIClient) -> tuple[File, ...]:
+    """Return all files of a project that an index on a server holds, except yanked ones, in its own order."""
+    from unearth import Link  # noqa: PLC0415 - a third of a second that only a look needs
+    from unearth.collector import LinkCollectError, fetch_page, parse_html_page  # noqa: PLC0415 - likewise
+
+    name = canonicalize_name(project)
+    try:
+        page = fetch_page(client, Link(f"{index_url.rstrip('/')}/{name}/"))  # type: ignore[arg-type] # as in index.py
+    except LinkCollectError:  # no such project
+        return ()
+    if page.content_type.lower().startswith("application/vnd.pypi.simple.v1+json"):
+        files = decoder(_Page).decode(page.content).files
+    else:
+        files = [
+            File(
+                link.filename,
+                link.url_without_fragment,
+                {kind: digests[0] for kind, digests in (link.hash_option or {}).items() if digests},
+                link.is_yanked,
+            )
+            for link in parse_html_page(page)
+        ]
+    base = page.link.url_without_fragment
+    return tuple(
+        File(
+            file.filename,
+            without_credentials(file.url if "://" in file.url else urljoin(base, file.url)),
+            file.hashes,
+            size=file.size,
+        )
+        for file in files
+        if not file.yanked
+    )
+
+
+def wheels_of_page(index_url: str, project: str, client: PyPIClient, where: str) -> tuple[Wheel, ...]:
+    """Return all wheels of a project that an index on a server holds, except yanked ones, in its own order.
+
+    unearth weighs each file, at 0.1 ms: a second for the ten thousand files of an environment's packages.
+    """
+    name = canonicalize_name(project)
+    return tuple(
+        Wheel(
+            filename=file.filename,
+            url=file.url,
+            where=where,
+            size=file.size if isinstance(file.size, int) else None,
+            sha256=file.hashes.get("sha256"),
+        )
+        for file in _files_of_page(index_url, project, client)
+        if _is_wheel_of(file.filename, name)
+    )
+
+
+def folders_of_page(url: str, client: PyPIClient) -> tuple[str, ...]:
+    """Return the names of the folders that a page links to, such as "cu130", in its order."""
+    from unearth import Link  # noqa: PLC0415 - as above
+    from unearth.collector import fetch_page, parse_html_page  # noqa: PLC0415 - likewise
+
+    page = fetch_page(client, Link(f"{url.rstrip('/')}/"))  # type: ignore[arg-type] # as in index.py
+    links = (link.url_without_fragment.rstrip("/") for link in parse_html_page(page))
+    return tuple(dict.fromkeys(link.rpartition("/")[2] for link in links))
+
+
+def _is_wheel_of(filename: str, name: str) -> bool:
+    try:
+        return filename.endswith(".whl") and parse_wheel_filename(filename)[0] == name
+    except (InvalidWheelFilename, InvalidVersion):
+        return False
+
 
 NEWEST_GLIBC = 50  # in place of an unknown glibc 2.x: no wheel is left out for it (2.42 is of 2025)
 NEWEST_MACOS = 26  # in place of the machine's own: whether that is new enough is the planner's to judge
@@ -331,3 +419,32 @@ def platform_tags(machine: Machine) -> list[str]:
         tags.append(f"manylinux_2_{minor}_{arch}")
         tags += [f"{_LEGACY[minor]}_{arch}"] if minor in _LEGACY else []
     return [*tags, f"linux_{arch}"]
+
+
+LIMIT = 1 << 20  # bytes; chosen: the metadata of torch with its description take 30 kB
+SECONDS = 20.0  # chosen: the most that one file may take
+
+
+def read_metadata_of(
+    wheels: Sequence[str], *, index_urls: Iterable[str], timeout: float, network: Network = DIRECT
+) -> dict[str, bytes | Text]:
+    """Return the metadata of wheels by their addresses, or why they cannot be had, `timeout` seconds for all."""
+    late = _("it did not answer within {seconds:g} s", seconds=timeout)
+    with web_client(network, SECONDS, [url for url in index_urls if "://" in url]) as client:
+        found = each_within(lambda url: _read(f"{url}.metadata", client), wheels, timeout)
+    return {url: found.get(url, late) for url in wheels}
+
+
+def _read(url: str, client: PyPIClient) -> bytes | str | Message:
+    content = b""
+    try:
+        with client.stream("GET", url) as answer:
+            if not answer.is_success:
+                return f"HTTP {answer.status_code}"
+            for piece in answer.iter_bytes():
+                content += piece
+                if len(content) > LIMIT:
+                    return _("its metadata are larger than {limit} MB", limit=LIMIT >> 20)
+    except Exception as error:  # noqa: BLE001 - metadata that cannot be had are unknown, and the reason is told
+        return reason_of(error)
+    return content

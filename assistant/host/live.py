@@ -9,7 +9,7 @@ import shutil
 import struct
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -20,6 +20,7 @@ from assistant.host.base import Host
 from assistant.host.files import open_plain
 from assistant.host.telemetry import for_child
 from assistant.model.machine import Answer
+from assistant.privacy import Known, secret_values
 
 FILE_LIMIT = 1 << 20  # bytes, as `Host.read` promises
 COMMAND_LIMIT_SECONDS = 8.0  # chosen
@@ -288,3 +289,14 @@ _LOOKS: dict[str, Callable[..., Answer]] = {
     "nvml": _nvml,
     "identity": _identity,
 }
+
+
+def known_here() -> Known:
+    """Return those of the machine at hand."""
+    return known_of(LiveHost().facts("identity"))
+
+
+def known_of(identity: Mapping[str, object]) -> Known:
+    """Return the `users` and `hosts` of a host's `identity`, and the secrets of this process's own environment."""
+    users, hosts = (value if isinstance(value := identity.get(key), list) else [] for key in ("users", "hosts"))
+    return Known(users=tuple(users), hosts=tuple(hosts), secrets=secret_values(os.environ))

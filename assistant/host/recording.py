@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from assistant.host.base import Host
-from assistant.host.identity import known_of
+from assistant.host.live import known_of
 from assistant.host.recording_filter import reduced
 from assistant.i18n import _
 from assistant.model.errors import BadInput

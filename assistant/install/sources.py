@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from assistant.catalog import load_catalog
-from assistant.catalog.indexes import known_index
+from assistant.catalog.catalog import known_index
 from assistant.host.base import Host
 from assistant.host.index import DEFAULT_INDEX, Found, find_wheels, list_wheels, warm_up, wheel_sizes
 from assistant.host.parallel import Ahead

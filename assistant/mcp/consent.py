@@ -23,10 +23,10 @@ from assistant.model.record import replace
 from assistant.model.shell import command_line
 from assistant.session.answers import Answer
 from assistant.session.headless import OnlyFinished
-from assistant.session.resume import setup_of
 from assistant.session.runner import InlineRunner
 from assistant.session.session import Session
 from assistant.session.state import Pasted, State
+from assistant.session.store import setup_of
 
 CONSENT_SECONDS = 900.0  # chosen: who agreed a quarter of an hour ago may have thought of something else since
 MOST_CHANGES = 20  # chosen: an agent tries a few ways; older proposals are forgotten

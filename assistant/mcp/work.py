@@ -11,7 +11,7 @@ import anyio.to_thread
 from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult, TextContent
 
-from assistant.host.identity import known_here
+from assistant.host.live import known_here
 from assistant.host.process import CancelToken
 from assistant.i18n import Text, as_typed, render
 from assistant.model.errors import AssistantError, BadInput

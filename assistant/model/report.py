@@ -7,7 +7,19 @@ from enum import Enum
 from assistant.i18n import Message, Text, _
 from assistant.model.checks import ESSENTIAL, SPARE, checked_package
 from assistant.model.record import Record
-from assistant.model.speed import Speed
+
+
+class Speed(Record, frozen=True):
+    """How fast some work ran: `rate` in `unit`, the median of its runs; `cpu_rate` is this machine's CPU's."""
+
+    rate: float
+    unit: str
+    cpu_rate: float | None = None
+
+
+def figure(value: float) -> str:
+    """Format a number with three digits, or without decimals where it has more."""
+    return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"  # noqa: PLR2004 - what three digits can write
 
 
 class Status(Enum):

@@ -159,3 +159,12 @@ def _encodings(own: str) -> tuple[str, ...]:
     if name in {"utf-8", "ascii", "gbk", "gb2312", "gb18030"}:
         return ("utf-8", "gb18030")
     return ("utf-8", name, "gb18030") if name in _TELLING else ("utf-8", "gb2312", name, "gb18030")
+
+
+_ENTITIES = {"quot": '"', "apos": "'", "amp": "&", "lt": "<", "gt": ">", "nbsp": " ", "#39": "'", "#x27": "'"}
+_ENTITY = re.compile(f"&({'|'.join(map(re.escape, _ENTITIES))});")
+
+
+def without_entities(text: str) -> str:
+    """Decode the entities of `_ENTITIES`; `html.unescape` would also change addresses (`?a=1&copy=2`)."""
+    return _ENTITY.sub(lambda found: _ENTITIES[found[1]], text) if "&" in text else text

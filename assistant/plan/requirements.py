@@ -9,10 +9,9 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from assistant.catalog import AMD_INDEX, AMD_NIGHTLY, Catalog, number
-from assistant.catalog.bundles import BundlePackage, load_bundles
 from assistant.catalog.companions import bounds_beside, wheel_sources
 from assistant.catalog.needs import beside, clashes, needs
-from assistant.catalog.recipes import Recipe, bundle_of
+from assistant.catalog.recipes import BundlePackage, Recipe, bundle_of, load_bundles
 from assistant.catalog.rows import FAMILY
 from assistant.i18n import Message, _, sentences
 from assistant.model.errors import NothingFits

@@ -14,8 +14,8 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
 from assistant.catalog import load_catalog
+from assistant.catalog.catalog import is_pypi, known_index, mirrors_pypi
 from assistant.catalog.companions import carried_by_torch_index
-from assistant.catalog.indexes import is_pypi, known_index, mirrors_pypi
 from assistant.i18n import Message, Text, _, ngettext, sentences
 from assistant.model.address import index_fault
 from assistant.model.errors import BadInput

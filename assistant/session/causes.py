@@ -1,14 +1,20 @@
-"""The task that looks for causes: of what was pasted or failed, and of what is wrong with machine and environment."""
+"""Looks for the causes of what was pasted or failed, and writes the answer down to ask others with."""
 
 from __future__ import annotations
 
-from assistant.diagnose import read_log
+from collections.abc import Iterable
+
+from assistant.diagnose import Log, read_log
+from assistant.export import stated_env_text
 from assistant.host.base import Host
-from assistant.i18n import _, render
+from assistant.host.live import known_here
+from assistant.i18n import _, in_language, render
 from assistant.install import Tools
 from assistant.model.event import Progress, Step
-from assistant.model.finding import Finding
+from assistant.model.finding import Diagnosis, Finding
+from assistant.model.machine import Machine
 from assistant.model.record import replace
+from assistant.privacy import redact
 from assistant.session.diagnosis import (
     diagnosed_lines,
     machine_of_log,
@@ -17,11 +23,42 @@ from assistant.session.diagnosis import (
     unexplained,
     with_remedies,
     with_torch,
+    without_secrets,
 )
 from assistant.session.doctor import still_true
-from assistant.session.log_report import log_report
 from assistant.session.pasted import whole
 from assistant.session.state import Diagnosed, State, Unexplained, known
+
+REPORTED = 80  # last lines of a log that go into a report
+TO_WRITE = "<!-- Please write this part yourself. -->"
+
+
+def log_report(log: Log, machine: Machine, found: Iterable[Diagnosis]) -> str:
+    """Return a log's report without private things, in English, as most places that help ask for it."""
+    known = known_here()
+    here: Machine = redact(replace(machine, evidence=()), known=known)
+    last = without_secrets(log, len(log.lines) - REPORTED, len(log.lines))
+    text = "\n".join(line for _number, line in last).strip("\n").replace("```", "'''")
+    parts = {
+        "What happened": TO_WRITE,
+        "Likely causes": _causes(redact(tuple(found), known=known)),
+        "Log": _fenced(redact(text, known=known)),
+        "Versions": _fenced(stated_env_text(here)),
+    }
+    return "\n".join(f"### {title}\n\n{part}\n" for title, part in parts.items())
+
+
+def _causes(found: tuple[Diagnosis, ...]) -> str:
+    """Say in English what the assistant takes for the cause, with its key."""
+    if not found:
+        return "torch-setup-assistant knows no cause for this log."
+    with in_language("en"):
+        told = (f"- {one.title} (`{one.key}`, {one.confidence:.0%})" for one in found)
+        return "\n".join(("What torch-setup-assistant takes for the cause:", "", *told))
+
+
+def _fenced(text: str) -> str:
+    return f"```text\n{text}\n```"
 
 
 def causes_found(state: State, tools: Tools) -> Diagnosed:

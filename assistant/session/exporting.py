@@ -10,7 +10,7 @@ from pathlib import Path
 
 from assistant.export import Setup, export
 from assistant.host.base import Host
-from assistant.host.identity import known_here
+from assistant.host.live import known_here
 from assistant.i18n import _
 from assistant.install import Resolution, Tools, look_at
 from assistant.model.errors import BadInput

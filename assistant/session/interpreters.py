@@ -1,4 +1,4 @@
-"""The Pythons of a setup: this kernel's, its Jupyter server's, and one with ONNX Runtime."""
+"""The Pythons of a setup: this kernel's, its server's, that of a cell that failed, and one with ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -11,15 +11,54 @@ from assistant.host.base import Host
 from assistant.host.folders import is_own_environment
 from assistant.host.recording import ReplayHost
 from assistant.i18n import _
-from assistant.install import Tools
+from assistant.install import Tools, interpreter, is_environment, look_at, read_marker
 from assistant.machines import load
 from assistant.model.errors import BadInput
+from assistant.model.event import FindingRaised, Step
 from assistant.model.finding import Severity
+from assistant.model.machine import Detection
+from assistant.model.plan import Planning
 from assistant.model.record import replace
-from assistant.session.cells import as_kernel_has_it
+from assistant.model.report import Environment
+from assistant.parsers.decode import tidied
 from assistant.session.doctor import judged
-from assistant.session.state import Detected, State
+from assistant.session.environments import judged_site, unanswered
+from assistant.session.pasted import WHOLE
+from assistant.session.state import Detected, Page, Pasted, State
 from assistant.session.store import Store
+
+
+def beginning_at(printed: str, python: str) -> State:
+    """Return where a guided setup begins: at what is wrong with a cell and with the environment of its kernel's Python.
+
+    A Python that is not on this machine, as one behind a gateway is not, belongs to no environment here.
+    """
+    path = Path(python)
+    pasted = Pasted(text=tidied(printed)[-WHOLE:])
+    begins = State(page=Page.WRONG, pasted=pasted, failed_cell=True)
+    if not (path.is_absolute() and path.is_file()):
+        return begins
+    above = (path.parent, path.parent.parent)  # conda on Windows keeps python.exe in the environment's own folder
+    folder = next(filter(is_environment, above), None)
+    if folder is None:
+        return replace(begins, environment=Environment(path=str(path.parent.parent), python=str(path)))
+    if marker := read_marker(folder):
+        planning = Planning(choice=marker.plan, plans=(marker.plan,))
+        return replace(begins, environment=marker.environment, planning=planning)
+    return replace(begins, environment=Environment(path=str(folder), python=str(interpreter(folder))))
+
+
+def as_kernel_has_it(found: Detection, kernel: Environment, tools: Tools) -> Detection:
+    """Return what was detected with the packages that another kernel has, and tell what is wrong with those."""
+    try:
+        site = look_at(Path(kernel.python), tools.host)
+    except BadInput as error:
+        tools.sink(FindingRaised(step=Step.DETECT, finding=unanswered(error)))
+        return found
+    machine = replace(found.machine, packages=site.versions, python=site.version)
+    for finding in () if is_own_environment(kernel.path) else judged_site(site, tools.host, machine):
+        tools.sink(FindingRaised(step=Step.DETECT, finding=finding))
+    return replace(found, machine=machine)
 
 
 def detected(state: State, tools: Tools) -> Detected:

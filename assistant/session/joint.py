@@ -13,8 +13,7 @@ from assistant.model.plan import Planning
 from assistant.model.record import replace
 from assistant.plan import Band, PlanInputs, make_plans, nothing_fits, requested, with_python_reason, with_recipe
 from assistant.project import read_project, with_project
-from assistant.session.proof import explained
-from assistant.session.refusal import refused
+from assistant.session.proof import explained, refused
 from assistant.session.search import Search
 from assistant.session.sources import Looks, fitted, sized
 from assistant.session.state import Planned, State, known

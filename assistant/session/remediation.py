@@ -34,8 +34,7 @@ from assistant.model.report import Environment
 from assistant.model.shell import command_line
 from assistant.privacy import Lines, Policy
 from assistant.session.doctor import still_true
-from assistant.session.environments import looked_into
-from assistant.session.judgement import judged_site, may_change
+from assistant.session.environments import judged_site, looked_into, may_change
 from assistant.session.state import Mended, Outcome, State, known
 from assistant.session.survey import move_words
 

@@ -18,11 +18,41 @@ from assistant.model.finding import Finding, Severity
 from assistant.model.record import replace
 from assistant.parsers.decode import without_colours
 from assistant.session.actions import Abandoned, Action, Answer, Asked, Begin, Finished, Stop, Told, Wished
+from assistant.session.adding import added
+from assistant.session.causes import causes_found
+from assistant.session.environments import looked, surveyed
+from assistant.session.exporting import exported
+from assistant.session.installing import installed, prepared, verified
+from assistant.session.interpreters import detected
+from assistant.session.joint import planned
+from assistant.session.mending import compared, forgotten, removed, repaired, undone
+from assistant.session.onnx import examined
 from assistant.session.reducer import blockers, following, reduce
+from assistant.session.remediation import mended
 from assistant.session.runner import Runner
-from assistant.session.state import Page, State, Task
+from assistant.session.state import Page, Result, State, Task
 from assistant.session.store import Saved, Store
-from assistant.session.tasks import TASKS
+
+TASKS: dict[Task, Callable[[State, Tools], Result]] = {
+    Task.DETECT: detected,
+    Task.PLAN: planned,
+    Task.PREPARE: prepared,
+    Task.INSTALL: installed,
+    Task.VERIFY: verified,
+    Task.DIAGNOSE: causes_found,
+    Task.MEND: mended,
+    Task.EXPORT: exported,
+    Task.ONNX: examined,
+    Task.ADD: added,
+    Task.SURVEY: surveyed,
+    Task.CHECK: looked,
+    Task.COMPARE: compared,
+    Task.REPAIR: repaired,
+    Task.UNDO: undone,
+    Task.FORGET: forgotten,
+    Task.REMOVE: removed,
+}
+
 
 Watcher = Callable[[State, State], None]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
-from assistant.catalog.indexes import is_pypi
+from assistant.catalog.catalog import is_pypi
 from assistant.i18n import _
 from assistant.install import Sources
 from assistant.model.event import Step

@@ -11,13 +11,20 @@ from packaging.utils import parse_wheel_filename
 
 from assistant.catalog import Catalog, number
 from assistant.catalog.companions import load_companions
-from assistant.catalog.metadata import Metadata, read_metadata
-from assistant.catalog.refresh import Kept, Refreshed, Seen, kept, refreshed, to_read
-from assistant.catalog.refresh_amd import source_of
-from assistant.catalog.refresh_files import files_of
+from assistant.catalog.refresh import (
+    Kept,
+    Metadata,
+    Refreshed,
+    Seen,
+    files_of,
+    kept,
+    read_metadata,
+    refreshed,
+    source_of,
+    to_read,
+)
 from assistant.catalog.rows import FAMILY
-from assistant.host.index import Asked, Found, list_each, list_folders
-from assistant.host.index_metadata import read_metadata_of
+from assistant.host.index import Asked, Found, list_each, list_folders, read_metadata_of
 from assistant.i18n import Message, Text, _
 from assistant.install import Sources
 from assistant.model.plan import Wheel

@@ -35,7 +35,7 @@ def open_doctor(printed: str = "", python: str = "", *, language: str | None = N
     one. `language` is as in `open_wizard`.
     """
     from assistant.i18n import use_language  # noqa: PLC0415
-    from assistant.wizard.cell import open_at_cell  # noqa: PLC0415 - widgets are loaded where a wizard is wanted
+    from assistant.wizard.app import open_at_cell  # noqa: PLC0415 - widgets are loaded where a wizard is wanted
 
     use_language(language)
     return open_at_cell(printed, python or sys.executable)

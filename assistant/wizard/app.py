@@ -12,13 +12,21 @@ from assistant.host.base import Host
 from assistant.host.live import LiveHost
 from assistant.i18n import LANGUAGES, language, say, use_language
 from assistant.session.actions import Show, Simulate
+from assistant.session.interpreters import beginning_at
 from assistant.session.runner import ThreadRunner
 from assistant.session.session import Session
 from assistant.session.state import Page, State, Task
 from assistant.session.store import Store
 from assistant.wizard import html
-from assistant.wizard.first_notebook import put_notebook, send_notebook
-from assistant.wizard.footer import OPEN_NOTEBOOK, SHOW_FOLDER, Footer, OpenNotebook, ShowFolder
+from assistant.wizard.footer import (
+    OPEN_NOTEBOOK,
+    SHOW_FOLDER,
+    Footer,
+    OpenNotebook,
+    ShowFolder,
+    put_notebook,
+    send_notebook,
+)
 from assistant.wizard.head import banner, draw_head, draw_progress, instead_of_wizard
 from assistant.wizard.page import file_of
 from assistant.wizard.panels import PAGES, PageView, working
@@ -202,3 +210,16 @@ def begin(asked: str, begins: State, host: Host | None = None, simulated: str = 
 
 
 _current: list[tuple[str, SetupWizard]] = []  # one wizard per kernel, and what was asked for
+
+
+_CELL = "a cell"  # stands where the name of a machine does, and is none
+
+
+def open_at_cell(printed: str, python: str) -> SetupWizard:
+    """Show what is wrong with a cell, by what it printed and the Python of its kernel.
+
+    A wizard of this kernel that is changing something is shown instead, as it stands.
+    """
+    if wizard := standing(None):
+        return wizard
+    return begin(_CELL, beginning_at(printed, python))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from assistant.i18n import Text, say
-from assistant.model.errors import Cancelled
+from assistant.export import first_notebook, write_first_notebook
+from assistant.host.folders import here
+from assistant.i18n import Text, render, say, sentences
+from assistant.model.errors import AssistantError, Cancelled
 from assistant.model.event import Step
 from assistant.model.record import Record
 from assistant.session.actions import Action
-from assistant.session.state import Phase, StepStatus
+from assistant.session.state import Phase, State, StepStatus
+from assistant.wizard import html
+from assistant.wizard.shared_widgets import Foot
 
 # Events for JupyterLab's extension (labextension/static/remoteEntry.js).
 OPEN_NOTEBOOK, SHOW_FOLDER = "ptsa-open-notebook", "ptsa-open-file"
@@ -81,3 +85,27 @@ def word(status: StepStatus) -> str:
         Phase.FAILED: say("failed"),
         Phase.STALE: say("to repeat"),
     }[status.phase]
+
+
+NOTEBOOK = "first-steps.ipynb"
+
+
+def send_notebook(state: State, foot: Foot, view: object) -> None:
+    """Let JupyterLab open a first notebook on the kernel of the environment that was made, and run it."""
+    made, plan = state.environment, state.plan
+    if made and plan:
+        detail = {"name": NOTEBOOK, "kernel": made.kernel, "notebook": first_notebook(made, plan)}
+        foot.send({"event": OPEN_NOTEBOOK, "detail": detail, "view": view})
+
+
+def put_notebook(state: State, foot: Foot) -> None:
+    """Write the first notebook beside this one, where nobody can open it, and say where it is."""
+    made, plan = state.environment, state.plan
+    if made is None or plan is None:
+        return
+    try:
+        path, name = write_first_notebook(here(), made, plan), made.launcher_name
+        note = say("The notebook {path} is ready; open it and choose the kernel “{name}”.", path=path, name=name)
+    except AssistantError as error:
+        note = render(sentences((error.message, error.hint)))
+    foot.note = html.inline(note)

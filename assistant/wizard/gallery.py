@@ -2,11 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from assistant.catalog import load_catalog
+from assistant.detect import detect
+from assistant.host.recording import ReplayHost
 from assistant.i18n import render, say, use_language
-from assistant.machines import label, load
+from assistant.machines import label, load, shipped
 from assistant.markup import tag
-from assistant.session.gallery import Exhibit, exhibits
+from assistant.model.machine import Machine
+from assistant.model.plan import Planning
+from assistant.plan import make_plans
 from assistant.views import plan_title
+
+
+class Exhibit(NamedTuple):
+    """One recorded machine: its name among the shipped ones, its facts and its plans."""
+
+    name: str
+    machine: Machine
+    planning: Planning
+
+
+def exhibits() -> Iterator[Exhibit]:
+    """Yield every shipped machine by its name; no index is asked."""
+    for name in shipped():
+        machine = detect(ReplayHost(load(name))).machine
+        yield Exhibit(name, machine, make_plans(machine, load_catalog()))
+
 
 _CELL = "text-align: left; vertical-align: top; padding: 4px 8px"
 

@@ -20,7 +20,7 @@ CATALOG = load_catalog()
 
 # What each data file is decoded into.
 TABLES = {
-    "bundles": "catalog.bundles:BundleTables",
+    "bundles": "catalog.recipes:BundleTables",
     "companions": "catalog.companions:CompanionTables",
     "containers": "export.launch:ContainerTables",
     "cuda": "catalog.rows:CudaTables",

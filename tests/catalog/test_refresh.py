@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from assistant.catalog import Catalog, load_catalog
-from assistant.catalog.metadata import Metadata
-from assistant.catalog.refresh import Seen, kept, newer_than, refreshed
+from assistant.catalog.refresh import Metadata, Seen, kept, newer_than, refreshed
 from assistant.catalog.rows import TorchTables
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.record import from_json, to_json

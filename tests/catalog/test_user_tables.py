@@ -11,10 +11,9 @@ from tables import each
 
 from assistant.catalog import load_catalog
 from assistant.catalog.companions import load_companions
-from assistant.catalog.refresh import Seen, kept, refreshed
+from assistant.catalog.refresh import Seen, kept, refreshed, write_tables
 from assistant.catalog.rows import CudaTables, RocmTables, TorchTables
 from assistant.catalog.tables import read_tables, refreshed_file, user_tables
-from assistant.catalog.user import write_tables
 from assistant.host import files
 from assistant.model.errors import WorkFailed
 from assistant.model.record import replace

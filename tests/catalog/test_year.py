@@ -14,8 +14,7 @@ import pytest
 from tables import each
 
 from assistant.catalog import Catalog, load_catalog
-from assistant.catalog.metadata import Metadata
-from assistant.catalog.refresh import Seen, kept, refreshed, to_read
+from assistant.catalog.refresh import Metadata, Seen, kept, refreshed, to_read
 from assistant.model.machine import Machine
 from assistant.model.plan import Planning
 from assistant.model.record import to_json, with_words

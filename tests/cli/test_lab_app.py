@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from assistant.cli import notebooks
-from assistant.cli.notebooks import originals, put_copies
+from assistant.cli import lab as notebooks
+from assistant.cli.lab import originals, put_copies
 from assistant.host.extras import lacking
 
 ROOT = Path(__file__).parents[2]

@@ -13,7 +13,7 @@ import pytest
 from refused import refused
 from tables import each
 
-from assistant.cli.project import agree_project
+from assistant.cli.options import agree_project
 from assistant.model.plan import Request
 from assistant.project import read_project
 

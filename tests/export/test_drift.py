@@ -7,8 +7,15 @@ from tables import each
 
 from assistant.catalog import load_catalog
 from assistant.detect import detect
-from assistant.export.config import Config
-from assistant.export.drift import file_drift, machine_drift, package_drift, plan_drift, report_drift, same_hardware
+from assistant.export.config import (
+    Config,
+    file_drift,
+    machine_drift,
+    package_drift,
+    plan_drift,
+    report_drift,
+    same_hardware,
+)
 from assistant.host.recording import ReplayHost
 from assistant.install import Package, Resolution
 from assistant.machines import load

@@ -11,7 +11,7 @@ from export.setups import SETUP
 from tables import each
 
 from assistant.catalog import load_catalog
-from assistant.catalog.indexes import known_index
+from assistant.catalog.catalog import known_index
 from assistant.export import config, read_config
 from assistant.export.config import config_text
 from assistant.model.errors import BadInput

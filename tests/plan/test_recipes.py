@@ -12,11 +12,10 @@ from packaging.specifiers import SpecifierSet
 from tables import each
 
 from assistant.catalog import load_catalog
-from assistant.catalog.bundles import bundles
 from assistant.catalog.companions import torch_bounds
 from assistant.catalog.launchers import launchers
 from assistant.catalog.needs import in_words, needs
-from assistant.catalog.recipes import bundle_of, groups, recipe_of, recipe_trial, recipes
+from assistant.catalog.recipes import bundle_of, bundles, groups, recipe_of, recipe_trial, recipes
 from assistant.detect import detect
 from assistant.host.recording import ReplayHost
 from assistant.machines import load, shipped

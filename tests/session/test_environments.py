@@ -22,11 +22,11 @@ from assistant.model.machine import Answer, Detection, Gpu, Machine, Vendor
 from assistant.model.plan import Backend
 from assistant.session.actions import LookIn, Pick, Show
 from assistant.session.environments import survey
+from assistant.session.mending import mendable
 from assistant.session.runner import InlineRunner
 from assistant.session.session import Session
 from assistant.session.state import Page, Phase, State, Task
 from assistant.session.survey import Known, Light
-from assistant.session.wanted import mendable
 
 pytestmark = pytest.mark.full
 

@@ -14,8 +14,8 @@ from assistant.machines import load
 from assistant.model.machine import Machine
 from assistant.model.record import replace
 from assistant.parsers.collect_env import collect_env
+from assistant.session.causes import TO_WRITE, log_report
 from assistant.session.diagnosis import diagnosed
-from assistant.session.log_report import TO_WRITE, log_report
 
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
 

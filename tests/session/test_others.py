@@ -9,11 +9,11 @@ import pytest
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.record import replace
 from assistant.model.report import Environment
+from assistant.session.mending import mendable
 from assistant.session.remediation import ways
 from assistant.session.state import State
 from assistant.session.survey import Known
-from assistant.session.wanted import mendable
-from assistant.wizard.panels.rows import row_of
+from assistant.wizard.panels.environments import row_of
 
 
 def test_no_fix_is_offered_that_would_change_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,7 +23,7 @@ def test_no_fix_is_offered_that_would_change_it(tmp_path: Path, monkeypatch: pyt
     finding = Finding(key="torch-missing", severity=Severity.ERROR, text="It is missing.", remedies=(remedy,))
     state = State(environment=made, findings=(finding,))
     assert list(ways(state)) == ["torch-missing#1"]
-    monkeypatch.setattr("assistant.session.judgement.may_write", lambda _folder: False)
+    monkeypatch.setattr("assistant.session.environments.may_write", lambda _folder: False)
     assert ways(state) == {}
 
 

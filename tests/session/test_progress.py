@@ -7,7 +7,7 @@ from tables import each
 
 from assistant.i18n import render
 from assistant.model.event import Part, Progress, Step
-from assistant.session.progress import rows
+from assistant.session.installing import rows
 from assistant.session.state import Phase, State, StepStatus, Task
 
 

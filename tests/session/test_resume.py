@@ -17,9 +17,8 @@ from assistant.model.record import replace
 from assistant.model.report import Environment
 from assistant.session.actions import Resume
 from assistant.session.reducer import reduce
-from assistant.session.resume import furthest, obstacle, remarks, worth_telling
 from assistant.session.state import Phase, State, StepStatus, Task
-from assistant.session.store import Saved
+from assistant.session.store import Saved, furthest, obstacle, remarks, worth_telling
 
 MACHINE = Machine(os="linux", arch="x86_64", python="3.12.4")
 PLAN = Plan(backend=Backend.CPU, variant="cpu", torch="2.13.0", python="3.12")

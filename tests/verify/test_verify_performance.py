@@ -2,8 +2,7 @@
 
 from assistant.i18n import render
 from assistant.model.record import from_json, to_json
-from assistant.model.report import Check, Report, Status
-from assistant.model.speed import Speed
+from assistant.model.report import Check, Report, Speed, Status
 from assistant.views import speed_lines
 
 REPORT = Report(

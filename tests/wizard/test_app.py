@@ -36,7 +36,7 @@ from assistant.wizard import open_wizard
 from assistant.wizard.app import SetupWizard
 from assistant.wizard.page import file_of
 from assistant.wizard.panels import PAGES
-from assistant.wizard.panels.offer import Offer
+from assistant.wizard.panels.setup import Offer
 from assistant.wizard.shared_widgets import Details, Fold
 
 HOSTILE = '<img src=x onerror="alert(1)"><script>alert(2)</script>'

@@ -28,8 +28,7 @@ from assistant.session.runner import InlineRunner
 from assistant.session.session import Session
 from assistant.session.state import Outcome, Page, Pasted, Source, State, Task
 from assistant.wizard.panels.answer import draw_causes
-from assistant.wizard.panels.diagnose import WrongPage
-from assistant.wizard.panels.fixes import footer_of
+from assistant.wizard.panels.diagnose import WrongPage, footer_of
 
 pytestmark = pytest.mark.process
 

@@ -21,8 +21,7 @@ from assistant.session.session import Session
 from assistant.session.state import Page, State, Task
 from assistant.session.survey import Known, Repair, Survey
 from assistant.wizard.app import SetupWizard
-from assistant.wizard.panels.environments import EnvironmentsPage
-from assistant.wizard.panels.rows import draw_lead, draw_repair
+from assistant.wizard.panels.environments import EnvironmentsPage, draw_lead, draw_repair
 
 pytestmark = pytest.mark.full
 

@@ -18,7 +18,7 @@ from assistant.model.record import replace
 from assistant.model.report import Environment
 from assistant.session.actions import Aim
 from assistant.session.answer import best, goes_into, offered
-from assistant.session.cells import beginning_at
+from assistant.session.interpreters import beginning_at
 from assistant.session.remediation import environment_of
 from assistant.session.runner import InlineRunner
 from assistant.session.session import Session
@@ -26,7 +26,7 @@ from assistant.session.state import Mended, Outcome, Page, Source, State, Task
 from assistant.session.store import Store
 from assistant.wizard import magic
 from assistant.wizard.panels.answer import draw_causes
-from assistant.wizard.panels.fixes import applied, footer_of
+from assistant.wizard.panels.diagnose import applied, footer_of
 
 pytestmark = pytest.mark.process
 

@@ -6,7 +6,7 @@ from html import unescape
 
 from assistant.i18n import _
 from assistant.model.project import Guess, Project, ProjectKind
-from assistant.wizard.panels.project import draw_project
+from assistant.wizard.panels.choice import draw_project
 
 
 def test_what_was_left_out_is_told_with_the_terminals_command() -> None:

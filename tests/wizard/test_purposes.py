@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from assistant.catalog.bundles import bundles
-from assistant.catalog.recipes import recipes
+from assistant.catalog.recipes import bundles, recipes
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.wizard.panels.purposes import bundle_options
 

@@ -12,7 +12,7 @@ from assistant.model.finding import Severity
 from assistant.model.plan import Request
 from assistant.model.shell import command_line, shell_of
 from assistant.session.actions import Begin, Choose, Show
-from assistant.session.progress import rows
+from assistant.session.installing import rows
 from assistant.session.sources import from_another_index
 from assistant.session.state import Adding, Page, Phase, State, Task
 from assistant.views import change_rows, plan_title

@@ -5,8 +5,7 @@ from __future__ import annotations
 import ipywidgets as widgets
 
 from assistant.catalog import load_catalog
-from assistant.catalog.bundles import Bundle, bundles
-from assistant.catalog.recipes import Recipe, bundle_of, groups
+from assistant.catalog.recipes import Bundle, Recipe, bundle_of, bundles, groups
 from assistant.i18n import language, render, say, sentences
 from assistant.model.machine import Machine
 from assistant.model.plan import Request

@@ -4,23 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
+from typing import Any
 
 import ipywidgets as widgets
 
-from assistant.i18n import say
-from assistant.session.actions import Action, Begin, Simulate
+from assistant.detect import Fact, check_fact, facts_to_set
+from assistant.i18n import render, say, sentences
+from assistant.install import KERNEL, check_folder
+from assistant.model.errors import AssistantError
+from assistant.model.event import Step
+from assistant.model.finding import Severity
+from assistant.model.machine import Machine
+from assistant.model.plan import Backend, Request
+from assistant.model.record import replace
+from assistant.session.actions import Action, Aim, Begin, Choose, Resume, SetFact, Simulate, Wish
+from assistant.session.interpreters import kernel_is_ours
 from assistant.session.reducer import blockers
 from assistant.session.session import Session
-from assistant.session.state import State, Task
-from assistant.wizard.footer import Footer, Other
-from assistant.wizard.panels.base import PageView, close_all, log_view
-from assistant.wizard.panels.change import Changes
+from assistant.session.state import Page, State, Task
+from assistant.session.store import Saved, furthest, obstacle, remarks, worth_telling
+from assistant.views import plan_title
+from assistant.wizard import html
+from assistant.wizard.footer import Footer, Other, titles
+from assistant.wizard.panels.base import PageView, Part, close_all, log_view
 from assistant.wizard.panels.choice import draw_ready_to_install, draw_why
 from assistant.wizard.panels.done import Done, draw_done
 from assistant.wizard.panels.install import before, draw_commands, draw_failed, draw_working, offer_again
-from assistant.wizard.panels.offer import Offer
+from assistant.wizard.panels.machine import machine_options
 from assistant.wizard.panels.purposes import Purposes
-from assistant.wizard.shared_widgets import Details, Drawing, Fold, make
+from assistant.wizard.shared_widgets import Chips, Details, Drawing, Fold, make, shared, show
 from assistant.wizard.stage import Stage, stage, unplanned, unresolved
 
 
@@ -120,3 +132,209 @@ DRAWN = {
     Stage.FAILED: draw_failed,
     Stage.DONE: draw_done,
 }
+
+
+class Offer(widgets.HBox):  # type: ignore[misc]  # the library has no types
+    """Offers to go on with the setup that was saved, until the user has gone on by himself."""
+
+    def __init__(self, session: Session) -> None:
+        self.text, self.resume, self.drop = make(Drawing), make(widgets.Button), make(widgets.Button)
+        super().__init__(children=(self.text, self.resume, self.drop), layout=shared(widgets.Layout))
+        self.add_class("ptsa-offers")
+        self._session, self.saved = session, session.saved()
+        self.installed = False  # whether what is offered stands already, so that going on is what most will want
+        self.resume.on_click(lambda _button: self._resume())
+        self.drop.on_click(lambda _button: self._drop())
+
+    def draw(self, state: State) -> None:
+        """Say where the saved setup stood, or why it cannot be gone on with here."""
+        if state.environment:
+            self.saved = None
+        saved, found = self.saved, state.detection
+        worth = saved and (saved.state is None or worth_telling(saved.state))
+        offered = bool(worth and found and not state.machine and state.environment is None)
+        self.installed = False
+        show(self, visible=offered)
+        if not (offered and saved and found):
+            return
+        reason = obstacle(saved, found.machine)
+        finished = saved.state is not None and furthest(saved.state) is Step.EXPORT
+        untouched = not state.target and not state.overrides and state.request == Request()
+        self.installed = bool(finished and untouched and not reason)
+        lines = [_said(saved), *([reason] if reason else remarks(saved))]
+        self.text.value = html.note(Severity.WARNING if reason else Severity.INFO, sentences(lines))
+        self.resume.description = say("Use it") if finished else say("Continue from there")
+        self.drop.description = say("Start over")
+        show(self.resume, visible=not reason and not self.installed)
+        show(self.drop, visible=not saved.in_use and not self.installed)
+
+    def close(self) -> None:
+        """Free every model."""
+        for child in self.children:
+            child.close()
+        super().close()
+
+    @property
+    def actions(self) -> tuple[Resume, ...]:
+        """What goes on with the saved setup."""
+        if self.saved is None or self.saved.state is None:
+            return ()
+        state, found = self.saved.state, self._session.state
+        known = {"pythons": found.pythons, "log_file": found.log_file, "page": Page.SETUP}
+        return (Resume(state=replace(state, **known)),)
+
+    def _resume(self) -> None:
+        actions, self.saved = self.actions, None
+        for action in actions:
+            self._session.dispatch(action)
+
+    def _drop(self) -> None:
+        self._session.drop()
+        self.saved = None
+        self.draw(self._session.state)
+
+
+def _said(saved: Saved) -> str:
+    """Say how far a saved setup came."""
+    if saved.state is None:
+        return say("A setup was saved on {when}.", when=saved.at)
+    step = furthest(saved.state)
+    if step is Step.EXPORT:
+        return say("The setup of {when} is finished.", when=saved.at)
+    return say("A setup of {when} got as far as {step}.", when=saved.at, step=titles()[step])
+
+
+class Changes(Part):
+    """The controls in a box, which are made when its fold is opened; each change makes the plan anew."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self._known_facts: tuple[Fact, ...] = ()
+        self.fold = make(Fold, title=say("Change something: machine, version, Python, folder, nightly builds"))
+        self.box = make(widgets.VBox)
+        self.fold.observe(lambda _change: self._open(), "unfolded")
+
+    def _open(self) -> None:
+        """Make the controls, the first time."""
+        if self.box.children:
+            return
+        self.machine = make(widgets.Dropdown, options=machine_options(), description=say("Machine"))
+        self.on_value(self.machine, lambda name: Simulate(machine=name))
+        self.fact = make(widgets.Dropdown, description=say("Fact to change"))
+        self.fact.observe(lambda _change: self._show_example(), "value")
+        self.fact_value = make(widgets.Text, description=say("New value"), continuous_update=False)
+        self.fact_value.observe(lambda change: self._set_fact(change["new"].strip()), "value")
+        self.fault = make(Drawing)
+        self.facts = make(Chips, pressed=True)
+        self.facts.on_msg(self._on_fact)
+        self.choice = make(widgets.Dropdown, description=say("PyTorch build"))
+        self.on_value(self.choice, lambda index: Choose(index=index or 0))
+        backends = [(say("Choose for me"), ""), *((backend.title, backend.value) for backend in Backend)]
+        self.backend = make(widgets.Dropdown, options=backends, description=say("Backend"))
+        self.on_value(self.backend, lambda name: self._wish(backend=Backend(name) if name else None))
+        builds = [(say("Releases"), False), (say("Nightly, little tested"), True)]
+        self.builds = make(widgets.Dropdown, options=builds, description=say("Builds"))
+        self.on_value(self.builds, lambda nightly: self._wish(nightly=nightly))
+        self.python = make(
+            widgets.Text, description=say("Python"), placeholder=say("chosen for you"), continuous_update=False
+        )
+        self.on_value(self.python, lambda version: self._wish(python=version.strip() or None))
+        places = [(say("A new environment"), ""), (say("The environment of this kernel"), KERNEL)]
+        self.where = make(widgets.Dropdown, options=places, description=say("Where"))
+        self.on_value(self.where, lambda where: Aim(target=where))
+        self.target = make(
+            widgets.Text,
+            description=say("Folder"),
+            placeholder=say("a folder of its own, chosen for you"),
+            continuous_update=False,
+        )
+        self.target.observe(lambda change: self._aim(change["new"].strip()), "value")
+        self.again = make(widgets.Button, description=say("Look at the machine again"))
+        self.again.on_click(lambda _button: self.session.begin(Task.DETECT))
+        self.box.children = (
+            self.choice,
+            self.backend,
+            self.builds,
+            self.python,
+            self.where,
+            self.target,
+            self.machine,
+            self.fact,
+            self.fact_value,
+            self.fault,
+            self.facts,
+            self.again,
+        )
+        self.update(self.session.state)
+
+    def _wish(self, **changed: Any) -> Wish:  # noqa: ANN401 - fields of the request
+        return Wish(request=replace(self.session.state.request, **changed))
+
+    def _aim(self, target: str) -> None:
+        """Have the environment in a folder; a path that starts nowhere is refused."""
+        if self._quiet:
+            return
+        try:
+            self.session.dispatch(Aim(target=check_folder(target)))
+        except AssistantError as error:
+            self.fault.value = html.failure(error.message, error.hint)
+
+    def _set_fact(self, value: str) -> None:
+        """Set the chosen fact of the machine; a value that does not fit it is refused."""
+        if self._quiet or not (self.fact.value and value):
+            return
+        try:
+            check_fact(self.fact.value, value)
+        except AssistantError as error:
+            self.fault.value = html.failure(error.message, error.hint)
+            return
+        self.session.dispatch(SetFact(fact=self.fact.value, value=value))
+
+    def _on_fact(self, _widget: object, content: object, _buffers: object) -> None:
+        """Take back a fact that was set by hand."""
+        if isinstance(content, dict) and content.get("press") in self.session.state.overrides:
+            self.session.dispatch(SetFact(fact=str(content["press"]), value=""))
+
+    def _show_example(self) -> None:
+        known = {fact.name: fact for fact in self._known_facts}
+        fact = known.get(self.fact.value or "")
+        self.fact_value.placeholder = ", ".join(fact.values) or fact.example if fact else ""
+
+    def follow(self, state: State) -> None:
+        """Show the values of this state."""
+        if not self.box.children:
+            return
+        plans = state.planning.plans if state.planning else ()
+        options = [(render(plan_title(plan)), index) for index, plan in enumerate(plans)]
+        if list(self.choice.options) != options:
+            self.choice.options = options
+        if options:
+            self.choice.value = state.chosen
+        request = state.request
+        self.backend.value = request.backend.value if request.backend else ""
+        self.builds.value, self.python.value = request.nightly, request.python or ""
+        self.machine.value = state.machine
+        kernel = state.target == KERNEL
+        self.where.value, self.target.value = (KERNEL, "") if kernel else ("", state.target)
+        self.target.disabled = kernel
+        if kernel_is_ours(state):
+            self.where.options = self.where.options[:1]
+        self._follow_facts(state)
+
+    def _follow_facts(self, state: State) -> None:
+        """Offer the facts that can be set, and show those that are; what was refused before is over."""
+        machine = state.detection.machine if state.detection else Machine()
+        self._known_facts = tuple(facts_to_set(machine))
+        options = [(render(fact.label), fact.name) for fact in self._known_facts]
+        if list(self.fact.options) != options:
+            chosen = self.fact.value
+            self.fact.options = options
+            if chosen in {name for _label, name in options}:
+                self.fact.value = chosen
+        self._show_example()
+        self.fault.value, self.fact_value.value = html.NOTHING, ""
+        labels = {fact.name: render(fact.label) for fact in self._known_facts}
+        self.facts.options = [
+            {"key": name, "title": f"{labels.get(name, name)}: {value}", "lead": say("press to undo")}
+            for name, value in state.overrides.items()
+        ]
