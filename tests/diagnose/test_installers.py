@@ -380,6 +380,7 @@ def test_a_lock_older_than_the_project_is_written_anew(stage: Stage) -> None:
     stage.mended(found.remedies[0], "uv sync --locked")
 
 
+@pytest.mark.full
 @on_linux
 def test_pip_is_put_into_an_environment_without_it(stage: Stage) -> None:
     """Uv makes environments without pip."""
@@ -389,6 +390,7 @@ def test_pip_is_put_into_an_environment_without_it(stage: Stage) -> None:
     stage.mended(found.remedies[0], f"{stage.folder}/bare/bin/python -m pip --version")
 
 
+@pytest.mark.full
 @on_linux
 def test_a_python_of_the_system_s_is_left_alone(stage: Stage) -> None:
     """A Python that its distribution manages is answered with an environment of one's own."""
