@@ -24,8 +24,9 @@ from assistant.privacy.rules import RULES
 
 ROOT = Path(__file__).parents[1]
 CALLS = {"search", "match", "fullmatch", "sub", "subn", "split", "findall", "finditer"}
+GLANCE = 2_000  # characters; what a quadratic pattern takes for them shows whether longer texts are worth their time
 SHORT, LONG = 3_000, 6_000
-QUICK = 0.004  # seconds that the longer text may take, however it grows: the shorter one is too short to be timed
+QUICK = 0.004  # seconds that the longest text may take, however it grows: shorter ones are too short to be timed
 GROWS = 3.0
 SLOW = 0.5  # seconds for the shorter text: too slow, however it grows
 PARTS, MOST = 8, 40  # of a pattern that are begun with, and of signs that follow such a beginning
@@ -228,7 +229,7 @@ def _example(tree: Iterable[object]) -> str:
 
 def growth(used: Used, start: str, unit: str) -> float:
     """Tell how many times longer twice the text takes, by two doublings; 0 for what is quick anyway."""
-    if _seconds(used, start, unit, LONG) < QUICK:
+    if any(_seconds(used, start, unit, size) < QUICK * (size / LONG) ** 2 for size in (GLANCE, LONG)):
         return 0.0
     short = min(_seconds(used, start, unit, SHORT) for _again in range(3))
     if short > SLOW or min(_seconds(used, start, unit, LONG) for _again in range(3)) < GROWS * short:

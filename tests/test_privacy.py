@@ -9,10 +9,11 @@ import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
 import pytest
-from secrets_corpus import CONTEXTS, HOST, KEPT, KINDS, USER, VARIABLES, every
+from secrets_corpus import CONTEXTS, HOST, KEPT, KINDS, USER, VARIABLES, every, placed
 from tables import each
 
 import assistant.start
@@ -274,14 +275,15 @@ EXEMPT = {
 def _left(
     name: str, producer: Producer, folder: Path, *, usable: bool, without: frozenset[str] = frozenset()
 ) -> list[str]:
-    """List what of the corpus is found in what a producer makes."""
+    """List what of the corpus is found in what a producer makes; each kind of text comes in one of the contexts."""
     found = []
-    for number, (kind, context, text, row) in enumerate(every()):
+    for number, (kind, row) in enumerate(KINDS.items()):
         if (usable and not row.usable) or kind in without:
             continue
+        context = CONTEXTS[number % len(CONTEXTS)]
         place = folder / str(number)
         place.mkdir()
-        written = producer(text, place)
+        written = producer(placed(row, context), place)
         assert written
         found += [f"{name}: {kind} as {context}" for secret in row.secrets if secret in written]
     return found
@@ -294,6 +296,22 @@ def test_the_corpus_is_wide():
     for name, context, text, kind in every():
         flat = json.loads(text)["detail"] if context == "json" else text
         assert any(secret in flat for secret in kind.secrets), (name, context)
+
+
+def test_no_kind_is_left_in_any_context():
+    """Every secret, name and address is taken out wherever it is met; what must be usable loses its secrets."""
+    left = []
+    for name, context, text, kind in every():
+        for policy in Policy:
+            once = redact(text, policy, KNOWN)
+            left += [
+                (name, context, policy)
+                for secret in kind.secrets
+                if kind.usable or policy is Policy.FREE
+                if secret in once
+            ]
+            assert redact(once, policy, KNOWN) == once, "what was cleaned is changed once more"
+    assert left == []
 
 
 @pytest.mark.parametrize("name", PRODUCERS)
@@ -336,10 +354,10 @@ def test_every_writer_of_a_file_is_known():
     }
     found = {
         f"{path.relative_to(ROOT).as_posix()}:{function}"
-        for path in sorted(ROOT.rglob("*.py"))
+        for path, function, call in _all_calls()
         if "programs" not in path.parts
-        for function, call in _calls(ast.parse(path.read_text("utf-8")))
-        if _name(call) in writers and (_name(call) != "write" or ast.unparse(call.func) == "nbformat.write")
+        and _name(call) in writers
+        and (_name(call) != "write" or ast.unparse(call.func) == "nbformat.write")
     }
     outside = {  # what is handed out without a file of ours, or in lines
         "wizard/page.py:file_of",
@@ -354,8 +372,7 @@ def test_every_line_of_a_child_is_cleaned():
     """Who logs the output of a program cleans it first; other lines of the log are the assistant's own sentences."""
     loggers = {
         f"{path.relative_to(ROOT).as_posix()}:{function}"
-        for path in sorted(ROOT.rglob("*.py"))
-        for function, call in _calls(ast.parse(path.read_text("utf-8")))
+        for path, function, call in _all_calls()
         if _name(call) == "LogLine"
     }
     own = {"install/installer.py:log", "session/remediation.py:_changed", "session/installing.py:proved"}
@@ -365,6 +382,13 @@ def test_every_line_of_a_child_is_cleaned():
         file, function = place.split(":")
         text = (ROOT / file).read_text("utf-8")
         assert re.search(rf"def {function}\(.*?cleaned\(", text, re.DOTALL), place
+
+
+@cache
+def _all_calls() -> list[tuple[Path, str, ast.Call]]:
+    """Give every call of the assistant with the file and the function that it stands in."""
+    paths = sorted(ROOT.rglob("*.py"))
+    return [(path, *found) for path in paths for found in _calls(ast.parse(path.read_text("utf-8")))]
 
 
 def _calls(tree: ast.AST, function: str = "") -> list[tuple[str, ast.Call]]:
@@ -399,14 +423,6 @@ def test_a_line_loses_its_secret_and_stays_a_line():
         "/home/jdoe/env/bin/python -m pip install torch": "/home/jdoe/env/bin/python -m pip install torch",
     }
     assert {line: redact(line, Policy.USABLE) for line in lines} == lines
-
-
-def test_twice_is_once():
-    """What was cleaned is not changed any more."""
-    for _kind, _context, text, _row in every():
-        for policy in Policy:
-            once = redact(text, policy, KNOWN)
-            assert redact(once, policy, KNOWN) == once
 
 
 @each("rule", RULES, ids=lambda rule: rule.name)

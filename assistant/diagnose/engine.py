@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
@@ -113,7 +113,7 @@ def matches(log: Log, machine: Machine, *, supposing: bool = True) -> tuple[Matc
     """
     if is_solved(log) or (ended_well(log) and not symptoms(log)):
         return ()
-    search = _Search(log, load_rules())
+    search = _search_in(log, load_rules())
     fitting = _fitting(search, [cause for find in FINDERS for cause in find(log, machine)], machine)
     if not fitting and supposing:
         fitting = _fitting(search, [*fact_causes(log, machine)], machine)
@@ -171,6 +171,12 @@ class _Search:
                 found = compiled(pattern).search(self.log.text)
             self._found[pattern] = self.log.index_at(found.start()) if found else None
         return self._found[pattern]
+
+
+@lru_cache(maxsize=1)
+def _search_in(log: Log, rules: Rules) -> _Search:
+    """Return the search in a log, the same one while only the machine changes that the log is judged for."""
+    return _Search(log, rules)
 
 
 def _matched(sign: Sign, search: _Search, machine: Machine) -> SignMatch | None:

@@ -17,6 +17,7 @@ Lacks = Literal["", "python", "platform", "version"]
 MOST = 40  # failures of one text that are looked at
 
 # A name, with extras, or with uv's markers in braces: torch, jupyter[all], triton{sys_platform == 'linux'}
+_BEGINS = r"(?<![a-z0-9])"  # before a name: one that began at each of its letters would take long in long words
 _NAME = r"`?([a-z0-9][\w.-]{0,60})(?:\[[^\]\n]{0,80}\])?(?:\{[^{}]{0,300}\})?"
 _SPEC = r"((?:===?|[<>!~]=?) ?[^\s`;()]{1,80}?)?"
 _END = r"(?=[`;,.)]{0,2}(?:\s|$))"
@@ -73,7 +74,7 @@ _FILE = _form(
 # Because onlywin==1.0 has no wheels with a matching platform tag (e.g., `manylinux_2_36_x86_64`) and …
 # torch (v2.8.0+cu128) has no wheel with a matching platform tag (macosx_15_0_arm64)
 _NO_WHEEL = _form(
-    rf"{_NAME} ?(?:{_SPEC}|\(v?(\d[^()\s]{{0,40}})\)):? has no wheels? with a matching"
+    rf"{_BEGINS}{_NAME} ?(?:{_SPEC}|\(v?(\d[^()\s]{{0,40}})\)):? has no wheels? with a matching"
     r" (python|platform)[a-z\x20]{0,24}tag(?: ?\((?:e\.g\., )?`?([\w.]{2,60})`?\))?"
 )
 # Whether a text has such a message at all: to begin with any name at every place takes long in long logs.
@@ -92,7 +93,7 @@ _ONLY = _form(rf"only {_NAME} ?{_SPEC} is available and (?:you require|your proj
 # Because tourch was not found in the package registry and you require tourch, …
 # Because absent-dep was not found in the package registry and all versions of needs depend on absent-dep>=2, …
 _ABSENT = _form(
-    rf"{_NAME} ?{_SPEC} was not found in the (?:package registry|provided package locations|cache)"
+    rf"{_BEGINS}{_NAME} ?{_SPEC} was not found in the (?:package registry|provided package locations|cache)"
     rf"(?: and (?:all versions of )?{_NAME} ?{_SPEC} depends? on)?"
 )
 # hint: `numpy` was found on https://T, but not at the requested version (numpy==2.0). A compatible version may be

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from assistant.catalog.identity import identified
@@ -114,6 +115,7 @@ _OF_OTHERS = _form(
 _ENDS = _form(r"[.;!?][ \t]|[。；！？]")  # of sentences
 
 
+@lru_cache(maxsize=2)  # a report's cards are looked for apart from its other facts
 def mentioned(text: str) -> Machine:
     """Read a lower-case text.
 
