@@ -13,7 +13,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
 
 ROOT = Path(__file__).parents[1]
 FAILURES = ROOT / "tests" / "browser" / "failures"
@@ -81,11 +81,16 @@ def browser(browser_path: Path) -> Iterator[Browser]:
         started.close()
 
 
+@pytest.fixture(scope="session")
+def context(browser: Browser) -> BrowserContext:
+    """Give what all pages share: JupyterLab's files are fetched and compiled once."""
+    return browser.new_context(viewport={"width": 1280, "height": 900}, locale="en-US")
+
+
 @pytest.fixture
-def page(browser: Browser, jupyter_server: Server, request: pytest.FixtureRequest) -> Iterator[Page]:
+def page(context: BrowserContext, jupyter_server: Server, request: pytest.FixtureRequest) -> Iterator[Page]:
     """Give a fresh page; a failed test leaves a screenshot, errors in the console fail it, its kernels are ended."""
     errors: list[str] = []
-    context = browser.new_context(viewport={"width": 1280, "height": 900}, locale="en-US")
     opened = context.new_page()
     opened.on("pageerror", lambda error: errors.append(str(error)))
     opened.on("console", lambda message: errors.extend(_complaint(message)))
@@ -94,7 +99,8 @@ def page(browser: Browser, jupyter_server: Server, request: pytest.FixtureReques
         FAILURES.mkdir(exist_ok=True)
         name = re.sub(r"\W+", "-", request.node.name)
         opened.screenshot(path=FAILURES / f"{name}.png", full_page=True)
-    context.close()
+    for shown in context.pages:
+        shown.close()
     jupyter_server.end_sessions()
     assert not errors, "The page complained in its console:\n" + "\n".join(errors)
 

@@ -250,8 +250,9 @@
         for (const part of shell.layout?.widgets ?? [])
           if (!part.isHidden && part.id !== "jp-main-content-panel") part.hide(), hidden.push(part);
         for (const side of side_bars()) shell.toggleSideTabBarVisibility(side), closed.push(side);
-        shell.collapseLeft?.();
-        shell.collapseRight?.();
+        // Each collapse counts as another change of the layout, of one that is closed as well, and that calls this again.
+        if (!shell.leftCollapsed) shell.collapseLeft?.();
+        if (!shell.rightCollapsed) shell.collapseRight?.();
         document.title = lab.words.label;
       } else if (hidden.length) {
         for (const part of hidden) part.show();

@@ -18,6 +18,7 @@ from served import (
     Server,
     browser,
     browser_path,
+    context,
     free_port,
     open_notebook,
     page,
@@ -29,6 +30,7 @@ from served import (
 __all__ = [  # fixtures and a hook
     "browser",
     "browser_path",
+    "context",
     "open_notebook",
     "page",
     "pytest_runtest_makereport",

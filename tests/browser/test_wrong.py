@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from accessibility import THEMES, violations, wear
 from guided import ERROR, copy_file, main_button, run_first_cell, watch, watched, write_long_log
 from playwright.sync_api import Locator, Page, expect
 
@@ -62,20 +61,6 @@ def test_a_log_of_25_mb_is_pasted_and_its_cause_found(wrong: Locator, long_log: 
     sent = watched(page)
     assert "libd3d12.so" in box_of(wrong).input_value()
     assert max(pasted, sent) < FROZEN_MS
-
-
-def test_a_file_of_25_mb_is_chosen_and_its_cause_found(wrong: Locator, long_log: Path) -> None:
-    """So it is with a file."""
-    page = wrong.page
-    watch(page)
-    wrong.locator("input[type=file]").first.set_input_files(long_log)
-    expect(wrong.get_by_text(AMOUNT)).to_contain_text("training.log · ")
-    read = watched(page)
-    watch(page)
-    main_button(wrong, "Find the cause").click()
-    expect(wrong.get_by_role("heading", name="Your Radeon RX 6700 XT is fine.")).to_be_visible(timeout=120_000)
-    sent = watched(page)
-    assert max(read, sent) < FROZEN_MS
 
 
 def test_a_file_is_dropped_anywhere_on_the_page(wrong: Locator) -> None:
@@ -150,24 +135,3 @@ def test_after_a_restart_of_the_kernel_the_box_holds_what_is_diagnosed(
     box_of(wizard).fill(OTHER)
     main_button(wizard, "Find the cause").click()
     expect(wizard.locator(".ptsa-answer-title")).to_contain_text("An operator has no Metal kernel")
-
-
-def test_axe_finds_nothing_in_an_answer(wrong: Locator) -> None:
-    """Box, answer, start line, copy buttons and folds, all opened, in every theme."""
-    page = wrong.page
-    page.set_viewport_size({"width": 1280, "height": 3000})  # axe passes over what is scrolled out of sight
-    page.add_style_tag(content="body { height: 100vh }")  # axe takes a body of no height, as JupyterLab's, for hidden
-    box_of(wrong).fill(f"webui-forge\nLaunching Web UI with arguments: --directml --medvram\n{ERROR}")
-    main_button(wrong, "Find the cause").click()
-    expect(wrong.locator(".ptsa-answer-title")).to_be_visible()
-    wrong.get_by_role("button", name=re.compile("Other fixes")).click()
-    for fold in wrong.locator("summary").all():
-        fold.click()
-    found = []
-    try:
-        for theme in THEMES:
-            wear(page, theme)
-            found += [f"{theme}: {line}" for line in violations(page, ".ptsa-wizard")]
-    finally:
-        wear(page, THEMES[0])  # JupyterLab remembers it
-    assert found == []

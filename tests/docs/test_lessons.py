@@ -21,14 +21,14 @@ BLOCK = re.compile(r"^(`{3,})(\{?[\w-]+\}?.*)\n((?:(?!^\1).*\n)*)^\1$", re.MULTI
 def test_what_python_prints_in_the_lessons_it_prints(cpu_environment: Environment, tmp_path: Path) -> None:
     """Each line behind `>>>` is run with torch, and answers as the page has it."""
     asked = 0
-    for lesson in LESSONS:
+    pages = [tmp_path / f"{lesson.stem}.txt" for lesson in LESSONS]
+    for lesson, page in zip(LESSONS, pages, strict=True):
         blocks = re.findall(r"^```pycon\n(.*?)^```", lesson.read_text("utf-8"), re.MULTILINE | re.DOTALL)
         asked += len(blocks)
-        page = tmp_path / f"{lesson.stem}.txt"
         page.write_text("\n".join(blocks), "utf-8")
-        command = [cpu_environment.python, "-W", "ignore", "-m", "doctest", str(page)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
+    command = [cpu_environment.python, "-W", "ignore", "-m", "doctest", *map(str, pages)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
     assert asked > 5
 
 

@@ -91,7 +91,7 @@ def test_a_notebook_of_before_is_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize("language", ["en", "zh_CN"])
+@pytest.mark.parametrize("language", ["zh_CN", pytest.param("en", marks=pytest.mark.full)])  # the code is the same
 def test_the_notebook_runs_on_a_minimal_install(
     cpu_environment: Environment, language: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,11 +9,11 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from served import browser, browser_path, page, pytest_runtest_makereport
+from served import browser, browser_path, context, page, pytest_runtest_makereport
 from windows.obtain import CACHE, Missing, obtain
 from windows.wine import PYTHON, Done, Wine
 
-__all__ = ["browser", "browser_path", "page", "pytest_runtest_makereport"]  # fixtures and a hook
+__all__ = ["browser", "browser_path", "context", "page", "pytest_runtest_makereport"]  # fixtures and a hook
 
 ROOT = Path(__file__).parents[2]
 NOT_UNPACKED = (".git", ".assistant", "__pycache__", ".*_cache", ".hypothesis", "failures", "dist", "*.egg-info")

@@ -1,23 +1,12 @@
-"""The guided setup without a mouse, in a narrow window, enlarged, and without motion."""
+"""The guided setup in a narrow window, enlarged, and without motion."""
 
 from __future__ import annotations
 
 import pytest
-from guided import choose_machine, main_button, run_first_cell, tab_to, unfold
+from guided import choose_machine, main_button, run_first_cell, unfold
 from playwright.sync_api import Page, expect
 
 pytestmark = pytest.mark.full
-
-
-def test_keys_pressed_in_the_wizard_are_not_commands_of_the_notebook(page: Page, open_notebook) -> None:
-    """`b` and `d d` on a button neither add nor delete a cell."""
-    wizard = run_first_cell(open_notebook("setup.ipynb"))
-    main_button(wizard, "Install")
-    tab_to(wizard, "button", "Install")
-    for key in "bddx":
-        page.keyboard.press(key)
-    assert page.locator(".jp-Cell").count() == 2
-    expect(main_button(wizard, "Install")).to_be_focused()
 
 
 OVERFLOWING = """root => {
