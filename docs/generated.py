@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 from sphinx.application import Sphinx
+from support import SYSTEMS, Cell, matrix, workloads
 
 from assistant.catalog import load_catalog
 from assistant.catalog.identity import CardRow, CardTables
@@ -27,7 +28,6 @@ from assistant.model.plan import Backend, Plan
 from assistant.model.record import from_plain, replace
 from assistant.model.shell import shell_of
 from assistant.plan import make_plans
-from assistant.session.support import SYSTEMS, Cell, matrix, standing, state_word, workloads
 from assistant.views import Block, remedy_blocks
 
 HERE = Path(__file__).parent / "reference"
@@ -50,6 +50,7 @@ AREAS = {
     "common": "Any backend",
 }
 WORKLOADS = {"llm": "language models", "tts": "speech", "vocoder": "vocoders", "fine-tuning": "fine-tuning"}
+STATES = {"verified": "verified", "published": "published", "gaps": "with gaps", "experimental": "experimental"}
 MESSAGES = 4  # chosen: of a cause that are shown
 _PREFIX = re.compile(r"^(?:\[[EWI]:onnxruntime:[^\]]*\] |\[ *[\d.]+\] |[╰─▶× ]+|WARNING: (?=Retrying))")
 # How programs begin a message, and words by which other lines report a failure.
@@ -102,8 +103,7 @@ def gpus() -> Iterator[str]:
     yield (
         f"For the newest driver and Python {SYSTEMS['linux'].python}, by the tables of "
         f"{load_catalog().torch.releases.as_of}. `assistant plan` answers for the computer at hand, with its driver "
-        "and its Python. A dash means that the system does not run on computers with such a GPU; *with gaps*, that "
-        "some workloads lack something, which the last table names.\n"
+        "and its Python. A dash means that the system does not run on computers with such a GPU.\n"
     )
     yield _head("Family", "Example", *TITLES.values())
     cells: dict[str, dict[str, Cell]] = defaultdict(dict)
@@ -114,18 +114,13 @@ def gpus() -> Iterator[str]:
         yield _row(_plain(family), _plain(example), *(_cell(by_system[system]) for system in TITLES))
     yield "\nEvery card by its name:\n\n```{toctree}\n:maxdepth: 1\n" + "\n".join(cards()) + "\n```\n"
     yield "## What is known of workloads\n\n" + _head("Backend", "Workload", "State", "Note", "Source")
-    for (backend, workload), row in workloads().items():
-        yield _row(
-            backend.title, WORKLOADS[workload], render(state_word(row.state)), _prose(row.note), _linked(row.source)
-        )
+    for row in workloads():
+        yield _row(row.backend.title, WORKLOADS[row.workload], STATES[row.state], _prose(row.note), _linked(row.source))
 
 
 def _cell(cell: Cell) -> str:
     """Describe what a family gets on a system."""
-    if cell.plan is None:
-        return "–"
-    gaps = ", with gaps" if standing(cell) == "gaps" else ""
-    return f"{_in_short(cell.plan)}{gaps}"
+    return "–" if cell.plan is None else _in_short(cell.plan)
 
 
 def _in_short(plan: Plan | None) -> str:

@@ -13,10 +13,10 @@ import onnx
 import pytest
 from loopback import LoopbackIndex
 from onnx import TensorProto, helper, numpy_helper
+from support import SYSTEMS, Cell, matrix
 from tables import each
 
 from assistant import start
-from assistant.session.support import SYSTEMS, Cell, matrix
 
 ROOT = Path(__file__).parents[1]
 ENGLISH, CHINESE = ((ROOT / name).read_text("utf-8") for name in ("README.md", "README.zh-CN.md"))

@@ -38,7 +38,6 @@ TABLES = {
     "places": "catalog.places:PlaceTables",
     "recipes": "catalog.recipes:RecipeTables",
     "rocm": "catalog.rows:RocmTables",
-    "support": "session.support:SupportTables",
     "systems": "catalog.rows:SystemTables",
     "torch": "catalog.rows:TorchTables",
 }

@@ -56,7 +56,7 @@ ARGUMENTS = {
     "onnx convert": "{new}",
     "onnx try": "{new}",
     "mcp": "--skill",
-    "catalog show": "support.workloads",
+    "catalog show": "needs.needs",
     "catalog check": f"--index-url {NOWHERE}",
     "catalog refresh": f"--yes --index-url {NOWHERE}",
     "labs list": "",

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 from typing import Literal
 
 from assistant.catalog import load_catalog
-from assistant.catalog.tables import Table, read_tables
-from assistant.i18n import Message, Text, _
+from assistant.catalog.tables import Table
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Plan
-from assistant.model.record import Record, replace
+from assistant.model.record import Record, from_json, replace
 from assistant.plan import make_plans
 
 System = Literal["linux", "wsl", "windows", "macos"]
@@ -20,6 +20,7 @@ SYSTEMS: dict[System, Machine] = {
     "windows": Machine(os="windows", os_version="Windows 11 (build 26100)", arch="x86_64", python="3.12"),
     "macos": Machine(os="macos", os_version="macOS 15.5", arch="arm64", python="3.12"),
 }
+_DATA = Path(__file__).with_suffix(".json")
 WORKLOADS = ("llm", "tts", "vocoder", "fine-tuning")
 
 
@@ -58,11 +59,11 @@ class Known(Record, frozen=True):
     workload: str
     state: Literal["verified", "published", "gaps", "experimental"]
     source: str
-    note: Text = ""
+    note: str = ""
 
 
 class SupportTables(Record, frozen=True):
-    """The tables of catalog/data/support.json."""
+    """The tables of support.json."""
 
     families: Table[Family]
     workloads: Table[Known]
@@ -76,21 +77,9 @@ class Cell(Record, frozen=True):
     plan: Plan | None = None
 
 
-Standing = Literal["works", "gaps", "none"]
-
-
-def standing(cell: Cell) -> Standing:
-    """Judge a cell with a plan: the GPU works, works with the gaps that its backend is known for, or is not used."""
-    backend = cell.plan.backend if cell.plan else Backend.CPU
-    if backend is Backend.CPU and cell.family.vendor:
-        return "none"
-    states = {known.state for known in _tables().workloads.rows if known.backend is backend}
-    return "gaps" if states & {"gaps", "experimental"} else "works"
-
-
 @cache
 def _tables() -> SupportTables:
-    return read_tables("support", SupportTables)
+    return from_json(_DATA.read_bytes(), SupportTables, _DATA.name)
 
 
 def matrix() -> tuple[Cell, ...]:
@@ -106,23 +95,6 @@ def _cell(family: Family, system: System) -> Cell:
     return Cell(family=family, system=system, plan=make_plans(machine, load_catalog()).choice)
 
 
-def workloads() -> dict[tuple[Backend, str], Known]:
+def workloads() -> tuple[Known, ...]:
     """Return what is known of each workload on each backend."""
-    rows = _tables().workloads.rows
-    return {
-        (row.backend, row.workload): replace(row, note=_(row.note) if isinstance(row.note, str) and row.note else "")
-        for row in rows
-    }
-
-
-_STATES = {
-    "verified": _("verified"),
-    "published": _("published"),
-    "gaps": _("with gaps"),
-    "experimental": _("experimental"),
-}
-
-
-def state_word(state: str) -> Message:
-    """Return a workload's state as a word."""
-    return _STATES[state]
+    return _tables().workloads.rows

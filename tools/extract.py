@@ -95,13 +95,6 @@ def symptoms(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[A
         yield 0, None, symptom["text"], []
 
 
-def gaps(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
-    """Yield the support matrix's notes on workloads with gaps."""
-    for row in json.load(file)["workloads"]["rows"]:
-        if row["note"]:
-            yield 0, None, row["note"], []
-
-
 def defects(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
     """Yield the sentences about each known defect of a runtime."""
     for row in tomllib.loads(file.read().decode())["defect"]:
