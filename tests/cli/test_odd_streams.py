@@ -11,6 +11,8 @@ import forked
 import pytest
 from refused import refused
 
+from assistant.host.interrupts import REQUESTS_TO_END
+
 pytestmark = [pytest.mark.process, pytest.mark.skipif(sys.platform == "win32", reason="shells of POSIX")]
 PLAN = "plan --offline --replay linux-arch-rx6700xt-directml"
 
@@ -50,3 +52,16 @@ def test_without_standard_input_nobody_is_asked(tmp_path: Path) -> None:
 def test_an_empty_target_is_no_wish_for_the_default(command: tuple[str, ...]) -> None:
     """It is a variable that was not set."""
     refused(forked.run(*command, "--offline", "--target", ""), 2, "--target is empty")
+
+
+def test_a_signal_after_the_end_changes_nothing() -> None:
+    """While Python tidies up, `kill` and Ctrl-C find a command that has said how it ended."""
+    ends = "import atexit, signal, assistant.cli as cli; cli._run = lambda: 3; atexit.register(signal.raise_signal, {})"
+    for number in REQUESTS_TO_END:
+        done = subprocess.run(
+            [sys.executable, "-c", f"{ends.format(int(number))}; cli.main()"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (3, ""), number
