@@ -65,6 +65,20 @@ def test_a_conflict_is_found_with_its_fix(here: Site, coming: dict[str, str], ke
     assert str(found[0].remedies[0].text).endswith(".")
 
 
+def test_what_torch_needs_is_installed_and_torch_left_as_it_is() -> None:
+    """Without it torch fails, so that it is an error; what another package needs is a warning."""
+    sympy = {"torch": ("sympy>=1.13",), "einops": ("sympy>=1.13",)}
+    told = {}
+    for package in ("torch==2.9.0", "einops==0.8"):
+        (found,) = conflicts(site(package, "sympy==1.12", requires=sympy), {})
+        (command,) = found.remedies[0].commands
+        told[package] = (found.key, found.severity, command.partition(" --upgrade ")[2].strip("'"))
+    assert told == {
+        "torch==2.9.0": ("requirement-broken", Severity.ERROR, "sympy>=1.13"),
+        "einops==0.8": ("requirement-broken", Severity.WARNING, "sympy>=1.13"),
+    }
+
+
 def test_torch_in_the_user_site_shadows(tmp_path: Path) -> None:
     """A torch that every environment sees is named with its folder."""
     torch = Distribution(name="torch", version="2.0", place=str(tmp_path))
