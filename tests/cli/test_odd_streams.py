@@ -6,12 +6,16 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import forked
 import pytest
 from refused import refused
 
+from assistant import cli
+from assistant.cli.bar import Bar
 from assistant.host.interrupts import REQUESTS_TO_END
+from assistant.model.event import Progress, Step
 
 pytestmark = [pytest.mark.process, pytest.mark.skipif(sys.platform == "win32", reason="shells of POSIX")]
 PLAN = "plan --offline --replay linux-arch-rx6700xt-directml"
@@ -65,3 +69,29 @@ def test_a_signal_after_the_end_changes_nothing() -> None:
             check=False,
         )
         assert (done.returncode, done.stderr) == (3, ""), number
+
+
+def test_no_progress_is_drawn_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:
+    """A file that keeps the error stream, as under cron, holds sentences alone."""
+    heard = []
+    with Bar(SimpleNamespace(listen=heard.append), hidden=False):
+        heard[0](Progress(step=Step.INSTALL, text="Resolving the packages"))
+    assert capsys.readouterr().err == ""
+
+
+def test_a_fault_of_ours_is_one_sentence_and_a_file(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The traceback is in the file that the sentence names."""
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("out of order")
+
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(cli.cli, "make_context", broken)
+    assert cli._run() == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "itself failed: RuntimeError: out of order." in line
+    (kept,) = tmp_path.rglob("fault.log")
+    assert str(kept) in line
+    assert "Traceback" in kept.read_text(encoding="utf-8")
