@@ -33,6 +33,7 @@ PARTS, MOST = 8, 40  # of a pattern that are begun with, and of signs that follo
 NAMED = (
     "catalog/identity.py",
     "detect/common.py",
+    "install/resolution.py",
     "privacy/rules.py",
     "retold.toml",
     "rules/mps.toml",

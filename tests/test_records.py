@@ -7,9 +7,12 @@ import sys
 
 import pytest
 from packaging.specifiers import SpecifierSet
+from tables import each
 
+from assistant.i18n import render, use_language
+from assistant.model.errors import BadInput
 from assistant.model.plan import Backend, Request
-from assistant.model.record import to_json, with_words
+from assistant.model.record import from_json, to_json, with_words
 
 # Four threads decode into a type that none of them has met; the interpreter switches between them as often as it can.
 FOUR_THREADS = """
@@ -59,6 +62,27 @@ def test_two_requests_are_joined_field_by_field() -> None:
     both = one.joined(other)
     assert (both.backend, both.pins, both.project) == (Backend.CPU, ("a", "z"), "here")
     assert SpecifierSet(both.pythons) == SpecifierSet(">=3.10,<3.13")
+
+
+@each(
+    ("text", "reason"),
+    [
+        ('{"backends": "cpu"}', "未知的字段 `backends`"),
+        ('{"nightly": 1}', "应为 `bool`，实为 `int`"),
+        ('{"backend": "cray"}', "'cray' 不是可用的取值"),
+        ("", "内容为空或不完整"),
+        ('{"backend": cpu}', "不是 JSON"),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_said_in_the_users_language(text: str, reason: str) -> None:
+    """The reasons are msgspec's, whose English nobody who chose Chinese has to read."""
+    try:
+        use_language("zh_CN")
+        with pytest.raises(BadInput) as refused:
+            from_json(text, Request, "x.json")
+        assert reason in render(refused.value.message)
+    finally:
+        use_language("en")
 
 
 def test_a_name_that_is_no_text_has_a_place_in_json() -> None:

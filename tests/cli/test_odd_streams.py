@@ -6,11 +6,17 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import forked
 import pytest
+from assistant.cli.bar import Bar
 from loopback import LoopbackIndex
 from refused import refused
+
+from assistant import cli
+from assistant.host.interrupts import REQUESTS_TO_END
+from assistant.model.event import Progress, Step
 
 pytestmark = [pytest.mark.process, pytest.mark.skipif(sys.platform == "win32", reason="shells of POSIX")]
 PLAN = "plan --offline --replay linux-arch-rx6700xt-directml"
@@ -51,3 +57,42 @@ def test_without_standard_input_nobody_is_asked(index: LoopbackIndex, tmp_path: 
 def test_an_empty_target_is_no_wish_for_the_default(command: tuple[str, ...]) -> None:
     """It is a variable that was not set."""
     refused(forked.run(*command, "--offline", "--target", ""), 2, "--target is empty")
+
+
+def test_a_signal_after_the_end_changes_nothing() -> None:
+    """While Python tidies up, `kill` and Ctrl-C find a command that has said how it ended."""
+    ends = "import atexit, signal, assistant.cli as cli; cli._run = lambda: 3; atexit.register(signal.raise_signal, {})"
+    for number in REQUESTS_TO_END:
+        done = subprocess.run(
+            [sys.executable, "-c", f"{ends.format(int(number))}; cli.main()"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (3, ""), number
+
+
+def test_no_progress_is_drawn_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:
+    """A file that keeps the error stream, as under cron, holds sentences alone."""
+    heard = []
+    with Bar(SimpleNamespace(listen=heard.append), hidden=False):
+        heard[0](Progress(step=Step.INSTALL, text="Resolving the packages"))
+    assert capsys.readouterr().err == ""
+
+
+def test_a_fault_of_ours_is_one_sentence_and_a_file(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The traceback is in the file that the sentence names."""
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("out of order")
+
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(cli.cli, "make_context", broken)
+    assert cli._run() == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "itself failed: RuntimeError: out of order." in line
+    (kept,) = tmp_path.rglob("fault.log")
+    assert str(kept) in line
+    assert "Traceback" in kept.read_text(encoding="utf-8")

@@ -6,6 +6,7 @@ import json
 import time
 
 import pytest
+from tables import each
 
 from assistant.detect import check_fact, detect, facts_to_set, overridden
 from assistant.host.base import Host
@@ -88,6 +89,14 @@ def test_a_tool_that_fails_is_a_finding():
     unread = [finding for finding in found.findings if finding.key == "could-not-look"]
     assert ["rocminfo" in str(finding.text) for finding in unread] == [True]
     assert found.machine.gpus == ()
+
+
+@each("driver, state", [("nouveau", "nouveau"), ("nova_core", "nouveau"), ("vfio-pci", "vfio"), ("", "missing")])
+def test_why_an_nvidia_gpu_has_no_driver_is_told_by_what_drives_it(driver, state):
+    """One that is kept for a virtual machine lacks no driver, and one that another driver has needs another step."""
+    name = "linux-fedora42-rtx3070-nouveau"
+    bus = ReplayHost(load(name)).ask("pci").text.replace("DRIVER=nouveau\n", f"DRIVER={driver}\n" if driver else "")
+    assert detect(Odd(name, "pci", lambda: Answer(text=bus))).machine.nvidia_driver_state == state
 
 
 def test_each_fact_says_where_it_comes_from():

@@ -140,6 +140,7 @@ REPEATED = (
     "NVSMI LOG Product Name " + " " * 30,
     "\n> &gt;",
     "HSA Agents\n*******\nAgent 1\n*******\nDevice Type: GPU\nName:" + " " * 10**6,
+    "HSA Agents\n*******\nAgent 1\n*******\nDevice Type: GPU\nName" + " " * 10**6,
     "PyTorch version: 1\nGPU 0: " + "a" * 10**5,
     "OS" + " " * 10**5,
     "01:00.0 VGA compatible controller [0300]: X [10de:2684]\n\t",

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from install.faults import pristine
@@ -24,6 +25,7 @@ from assistant.install.conflicts import Project, conflicts, snippet
 from assistant.install.constraints import pip_settings, replaced
 from assistant.install.environments import made_environments, prune, remove_environment, replaced_builds
 from assistant.install.inspect_env import Distribution, Site, interpreter, is_environment, look_at
+from assistant.install.installation import prepare
 from assistant.install.installer import Installer
 from assistant.install.kernel import remove_kernel
 from assistant.install.resolution import check_index_url, check_requirement, resolve
@@ -32,6 +34,7 @@ from assistant.install.wheels import to_download
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import Progress, Step
 from assistant.model.finding import Severity
+from assistant.model.plan import Backend, Plan
 from assistant.model.record import replace
 
 
@@ -64,6 +67,29 @@ def test_a_conflict_is_found_with_its_fix(here: Site, coming: dict[str, str], ke
     assert [finding.key for finding in found] == [key]
     assert str(found[0].text).endswith(".")
     assert str(found[0].remedies[0].text).endswith(".")
+
+
+def test_what_torch_needs_is_installed_and_torch_left_as_it_is() -> None:
+    """Without it torch fails, so that it is an error; what another package needs is a warning."""
+    sympy = {"torch": ("sympy>=1.13",), "einops": ("sympy>=1.13",)}
+    told = {}
+    for package in ("torch==2.9.0", "einops==0.8"):
+        (found,) = conflicts(site(package, "sympy==1.12", requires=sympy), {})
+        (command,) = found.remedies[0].commands
+        told[package] = (found.key, found.severity, command.partition(" --upgrade ")[2].strip("'"))
+    assert told == {
+        "torch==2.9.0": ("requirement-broken", Severity.ERROR, "sympy>=1.13"),
+        "einops==0.8": ("requirement-broken", Severity.WARNING, "sympy>=1.13"),
+    }
+
+
+def test_a_systems_own_python_is_refused_before_its_packages_are_worked_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for a resolver, and reads what would be changed, to learn that nothing may be."""
+    found = (Path("/env"), site(managed=True))
+    monkeypatch.setattr("assistant.install.installation.target_for", lambda *_: found)
+    plan = Plan(backend=Backend.CPU, variant="cpu", torch="9.0", python="3.12")
+    with pytest.raises(BadInput, match="belongs to the system"):
+        prepare(plan, "kernel", SimpleNamespace(host=None))
 
 
 def test_torch_in_the_user_site_shadows(tmp_path: Path) -> None:

@@ -111,6 +111,16 @@ def test_an_undo_puts_the_folder_back(tmp_path: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == ["kernel.json", "logo-svg.svg"]
 
 
+def test_an_undo_takes_away_what_a_kill_left_half_written(tmp_path: Path) -> None:
+    """No folder stays that Jupyter would look into for a kernel."""
+    note = note_kernel("torch-new", tmp_path / "bin" / "python")
+    folder = kernel_folder("torch-new")
+    folder.mkdir(parents=True)
+    (folder / f".kernel.json.{2**22 + 1}-0123abcd.part").write_text('{"argv": [', encoding="utf-8")
+    put_kernel_back(note)
+    assert not folder.exists()
+
+
 def test_the_environments_programs_come_first(tmp_path: Path) -> None:
     """Jupyter fills in the PATH of the moment, and leaves a dollar in a folder's name alone."""
     folder = tmp_path / "cash$HOME"

@@ -11,10 +11,12 @@ import onnx
 import pytest
 from onnx import TensorProto
 from onnx_traps import trap
+from tables import each
 
 from assistant.model.errors import BadInput
 from assistant.onnx import convert, try_model
 from assistant.onnx.compare import source_of
+from assistant.onnx.runtime import distance
 
 pytestmark = pytest.mark.process
 
@@ -94,3 +96,13 @@ def test_bad_input_is_refused_before_anything_runs(tmp_path: Path) -> None:
         try_model(path)
     (tmp_path / "model.onnx.log.json").write_text(json.dumps([1]), encoding="utf-8")
     assert source_of(path) is None
+
+
+@each(
+    "expected, found, apart",
+    [(5.0, 4.0, 0.2), (1e-2, 0.0, 1.0), (1e-4, 0.0, 0.1), (1e-9, 0.0, 1e-6), (1.0, float("nan"), float("inf"))],
+)
+def test_small_outputs_are_compared_by_their_own_size(expected: float, found: float, apart: float) -> None:
+    """A conversion that makes nothing of a small output is found out; the last digits of what is tinier are noise."""
+    numbers = np.array([expected, 0.0]), np.array([found, 0.0])
+    assert distance(*numbers) == pytest.approx(apart)

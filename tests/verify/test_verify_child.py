@@ -8,12 +8,13 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
 from tables import each
 
 from assistant.i18n import render, verbatim
 from assistant.model.checks import ESSENTIAL, FULL, QUICK, SPARE, check_title
 from assistant.verify import run
-from assistant.verify.checks_full import memory_limiter
+from assistant.verify.checks_full import check_compile, memory_limiter
 from assistant.verify.child import FILES, IMPORTS, Target, known_checks
 from assistant.verify.messages import SENTENCES, sentence
 
@@ -125,3 +126,26 @@ def test_an_unknown_reason_is_shown_as_it_came():
 def test_every_backend_names_a_device_that_can_be_verified():
     """`verify` and `INFERENCE_DEVICE` take the plan's word."""
     assert all(run._DEVICE.fullmatch(backend.value) for backend in run.Backend)
+
+
+class Broken:
+    """A target on which a compiled function fails; NumPy and torch are asked for no more than this."""
+
+    kind = "cpu"
+    data = put = wide = staticmethod(lambda *_: 1)
+    explain = staticmethod(lambda reason, **_: {"reason": reason})
+    numpy = SimpleNamespace(tanh=lambda _: SimpleNamespace(sum=lambda _: 1))
+
+    def __init__(self, folder):
+        self.torch = SimpleNamespace(compile=lambda function: function, __file__=f"{folder}/torch/__init__.py")
+
+    def measure(self, *_):
+        raise RuntimeError("CppCompileError")
+
+
+def test_a_space_in_the_path_is_told_from_a_broken_compiler(monkeypatch):
+    """What torch.compile cannot do below such a folder is lacking; elsewhere its failure is one."""
+    monkeypatch.setattr("assistant.verify.checks_full.cannot_compile", lambda _: {})
+    assert check_compile(Broken("/home/ada/my setup")) == {"status": "unsupported", "reason": "space in path"}
+    with pytest.raises(RuntimeError):
+        check_compile(Broken("/home/ada/setup"))

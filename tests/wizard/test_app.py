@@ -522,15 +522,19 @@ def test_a_finished_setup_is_where_the_next_start_begins(tmp_path: Path) -> None
 
 
 def test_what_was_open_stays_open_in_another_language() -> None:
-    """Whoever reads a fold and changes the language goes on reading there; what is shut stays shut."""
+    """Whoever reads a fold and changes the language goes on reading there, also by way of another page."""
     shown = SetupWizard(Session(NoHost(), InlineRunner(), state=finished()))
     before = shown._pages[Page.SETUP].foldable()
     before[0].unfolded = True
     shown.speak("zh_CN")
     after = shown._pages[Page.SETUP].foldable()
+    shown.session.dispatch(Show(page=Page.WRONG))
     shown.speak("en")
+    shown.session.dispatch(Show(page=Page.SETUP))
+    again = shown._pages[Page.SETUP].foldable()
     shown.close()
-    assert [fold.unfolded for fold in after] == [True, *[False] * (len(before) - 1)]
+    for folds in (after, again):
+        assert [fold.unfolded for fold in folds] == [True, *[False] * (len(before) - 1)]
 
 
 def test_another_language_offers_nothing_that_was_just_begun(tmp_path: Path) -> None:
