@@ -105,8 +105,17 @@ def test_a_recorded_machine_can_be_looked_at_and_never_installed(wizard: Locator
     picture("why", at="button[aria-expanded=true]")
 
     language = wizard.locator(".ptsa-language select")
+    button = wizard.get_by_role("button", name="Back to this machine")
+    button.evaluate(
+        """button => {
+            window.settled = 0;
+            const count = () => { window.settled += button.classList.contains("ptsa-settling"); };
+            new MutationObserver(count).observe(button, { attributeFilter: ["class"] });
+        }"""
+    )
     language.select_option("简体中文")
     expect(wizard.get_by_role("heading", name="适用于")).to_be_visible()
+    assert wizard.page.evaluate("window.settled") > 0  # a button whose words change takes no press for a moment
     expect(wizard.get_by_text("包含适用于").first).to_be_visible()
     expect(wizard).to_have_attribute("lang", "zh-CN")
     language.select_option("English")
@@ -163,6 +172,21 @@ def test_two_clicks_lead_to_a_notebook_that_computes(
     main_button(wizard, "Back").click()
     main_button(wizard, "Open a notebook with it").click()
     page.locator(".jp-Notebook:not(.lm-mod-hidden) .jp-OutputArea-output").nth(1).wait_for(timeout=120_000)
+
+
+def test_who_types_in_another_cell_goes_on_typing(open_notebook, notebook) -> None:
+    """A page that changes takes the focus to its heading, but not from elsewhere in the notebook."""
+    page = open_notebook(
+        notebook("beside.ipynb", f"from assistant.wizard import open_wizard\nopen_wizard('{SHIPPED}')", "text = ''")
+    )
+    wizard = run_first_cell(page)
+    expect(wizard.get_by_role("heading", name="for your GeForce")).to_be_visible()
+    typing = page.locator(".jp-CodeCell").nth(1).locator(".cm-content")
+    typing.click()
+    wizard.get_by_role("button", name="Something is wrong?").evaluate("button => button.click()")
+    expect(wizard.get_by_role("heading", name="Is anything wrong?")).to_be_visible()
+    page.wait_for_timeout(500)  # a page takes the focus to its heading once its widgets are drawn
+    expect(typing).to_be_focused()
 
 
 def test_the_whole_journey_by_keyboard_alone(page: Page, open_notebook, cpu_environment: Environment) -> None:

@@ -17,7 +17,7 @@ import tree_sitter
 import tree_sitter_powershell
 
 from assistant.bundle import Bundle, choose, read_bundle
-from assistant.bundle.make import wheels_of
+from assistant.bundle.make import _begun, wheels_of
 from assistant.install import Package
 from assistant.model.errors import BadInput, NothingFits, WorkFailed
 from assistant.model.machine import Machine
@@ -174,6 +174,16 @@ def test_who_gets_nothing_is_named_and_the_others_are_served(maker, tmp_path):
     served = {name for kind in bundle.kinds for name in kind.machines}
     assert len(served) + len(without) == 32
     assert json.loads(done.stdout)["without"]
+
+
+def test_a_bundle_is_made_in_a_new_folder_or_an_empty_one(tmp_path):
+    """What is said of a folder that holds other files fits the command."""
+    assert _begun(tmp_path) == _begun(tmp_path / "new") == Bundle()
+    (tmp_path / "cat.jpg").touch()
+    with pytest.raises(BadInput) as refused:
+        _begun(tmp_path)
+    assert "is not a bundle" in str(refused.value.message)
+    assert str(refused.value.hint) == "Name a new or empty folder."
 
 
 @pytest.mark.full

@@ -143,6 +143,8 @@ def test_a_run_that_did_its_work_is_no_failure():
     assert keys(log) == []
     assert "nvidia-driver-too-old" in keys(f"my gpu is not used, why?\n{log}")
     assert "nvidia-driver-too-old" in keys(f"{log}\nRuntimeError: The NVIDIA driver on your system is too old")
+    warning = log.partition("\n")[0]
+    assert "nvidia-driver-too-old" in keys(f"{warning}\ndone")  # which a step of a script prints, too
 
 
 CPU_BUILD = Machine(os="windows", gpus=NVIDIA.gpus, packages={"torch": "2.6.0+cpu"})

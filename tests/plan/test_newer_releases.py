@@ -58,6 +58,15 @@ def test_a_new_release_inherits_the_code_of_its_predecessor(capability, driver, 
     assert "is assumed to hold code" in str(answer.choice.reasons[0])
 
 
+def test_a_new_rocm_build_inherits_the_code_of_its_predecessor():
+    """So it is for a card of AMD."""
+    card = Gpu(vendor=Vendor.AMD, name="Radeon RX 9070 XT", gfx="gfx1201")
+    catalog = catalog_with("2.16.0", "rocm7.2", "cpu")
+    choice = planned(catalog, "", None, Request(backend=Backend.ROCM), gpus=(card,)).choice
+    assert (choice.torch, choice.variant) == ("2.16.0", "rocm7.2")
+    assert "is assumed to hold code" in str(choice.reasons[0])
+
+
 def test_a_new_cuda_inherits_the_code_of_the_one_before_it():
     """A variant without any row has the code of the next lower one, and the floor of its major."""
     catalog = catalog_with("2.16.0", "cu136", "cpu")

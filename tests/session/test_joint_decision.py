@@ -11,8 +11,8 @@ from joint.judge import GOOD, Judge, judge
 EXPECTED, SETS = read_expected(), {one.name: one for one in read_sets()}
 MACHINES = {one.name: one for one in read_machines()}
 # One of each kind: an easy set, a pin of torch, torch pulled down, code missing for the card, another Python, a set
-# that is older with a newer torch, a wheel for one system alone, a contradiction, a name that no index has, and a
-# misspelt one.
+# that is older with a newer torch, a wheel for one system alone, a contradiction, a name that no index has, a
+# misspelt one, and one that another Python would open but for what comes only as source.
 CASES = (
     ("comfyui-2025-10", "linux-rtx4090"),
     ("nanochat", "linux-gtx1080"),
@@ -24,6 +24,7 @@ CASES = (
     ("mismatched-pair", "linux-cpu"),
     ("no-such-name", "linux-cpu"),
     ("misspelt-transformers", "linux-rx7900xtx"),
+    ("metricx", "linux-rtx4090"),
 )
 
 

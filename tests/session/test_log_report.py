@@ -14,8 +14,8 @@ from assistant.machines import load
 from assistant.model.machine import Machine
 from assistant.model.record import replace
 from assistant.parsers.collect_env import collect_env
-from assistant.session.causes import TO_WRITE, log_report
-from assistant.session.diagnosis import diagnosed
+from assistant.session.causes import REPORTED, TO_WRITE, log_report
+from assistant.session.diagnosis import diagnosed, places
 
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
 
@@ -56,3 +56,14 @@ def test_no_text_of_a_log_ends_its_block(machine: Machine) -> None:
     assert text.count("```") % 2 == 0
     assert "'''" in text
     assert "knows no cause" in parts(text)["Likely causes"]
+
+
+def test_a_private_key_that_begins_above_the_shown_lines_is_not_shown(machine: Machine) -> None:
+    """Neither the report's last lines nor those around a cause hold a part of it."""
+    line = "Pl4nted/key+line"
+    lines = ["-----BEGIN PRIVATE KEY-----", *[line] * (REPORTED // 2), "-----END PRIVATE KEY-----", OOM]
+    log = read_log("\n".join([*lines, *["after"] * (REPORTED // 2)]))
+    assert line not in log_report(log, machine, ())
+    (place,) = places(log, (lines.index(OOM) - 3,))
+    assert place
+    assert line not in str(place.lines)

@@ -110,6 +110,9 @@ def test_first_start_prepares_and_second_does_not(project):
     assert err.splitlines()[0].startswith("Making the assistant's own environment")
     assert err.splitlines()[-1].startswith("Ready after")
     assert len(err.splitlines()) <= 4
+    led = {line for file in project.home.glob("python*/**/*.pth") for line in file.read_text("utf-8").splitlines()}
+    assert led
+    assert str(project.folder) not in led  # a whole path may hold what another encoding than UTF-8 reads otherwise
     assert project.start("plan") == (0, f"plan|{project.folder}", "")
     assert project.start("typed", PATH="/nowhere") == (0, f"typed|{shlex.quote(sys.executable)} start.py", "")
     known = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
