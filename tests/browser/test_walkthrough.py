@@ -176,9 +176,8 @@ def test_two_clicks_lead_to_a_notebook_that_computes(
 
 def test_who_types_in_another_cell_goes_on_typing(open_notebook, notebook) -> None:
     """A page that changes takes the focus to its heading, but not from elsewhere in the notebook."""
-    page = open_notebook(
-        notebook("beside.ipynb", f"from assistant.wizard import open_wizard\nopen_wizard('{SHIPPED}')", "text = ''")
-    )
+    opens = "from assistant.wizard import open_wizard\nopen_wizard('linux-mint22-laptop-780m-rtx4070')"
+    page = open_notebook(notebook("beside.ipynb", opens, "text = ''"))
     wizard = run_first_cell(page)
     expect(wizard.get_by_role("heading", name="for your GeForce")).to_be_visible()
     typing = page.locator(".jp-CodeCell").nth(1).locator(".cm-content")
