@@ -88,8 +88,11 @@ def picture(page: Page, request: pytest.FixtureRequest) -> Callable[..., None]:
     return take
 
 
-def test_a_recorded_machine_can_be_looked_at_and_never_installed(wizard: Locator, picture: Callable[..., None]) -> None:
-    """It is replayed, said so, and never installed on; it is accessible as WCAG 2.2 AA asks, and speaks Chinese."""
+def test_a_recorded_machine_is_planned_for_and_diagnosed_and_never_changed(wizard: Locator, picture: Callable[..., None]) -> None:
+    """It is replayed, said so, and never installed on; the page speaks Chinese, and answers for the text in its box.
+
+    Plan and answer are accessible as WCAG 2.2 AA asks.
+    """
     choose_machine(wizard, RADEON)
     expect(wizard.get_by_role("heading", name="for your Radeon RX 6700 XT")).to_be_visible()
     unfold(wizard, "Why this one")
@@ -123,6 +126,25 @@ def test_a_recorded_machine_can_be_looked_at_and_never_installed(wizard: Locator
     expect(wizard).to_have_attribute("lang", "en")
     wizard.page.wait_for_function(STANDS_STILL)
 
+    choose_machine(wizard, RADEON)
+    wizard.get_by_role("button", name="Something is wrong?").click()
+    box = wizard.get_by_label("Paste an error message")
+    box.fill(ERROR)
+    main_button(wizard, "Find the cause").click()
+    expect(wizard.get_by_role("heading", name="which only Windows and WSL have")).to_be_visible()
+    show_all_to_axe(wizard.page)
+    assert complaints(wizard) == []
+    main_button(wizard, "Mend it")
+    wizard.get_by_role("button", name=re.compile("Other fixes")).click()
+    expect(wizard.get_by_text("python -m pip uninstall -y torch-directml")).to_be_visible()
+    box.fill(OTHER_ERROR)
+    expect(wizard.get_by_role("heading", name="which only Windows and WSL have")).to_have_count(0)
+    main_button(wizard, "Find the cause").click()
+    expect(wizard.get_by_role("heading", name="An operator has no Metal kernel")).to_be_visible()
+    box.fill("something odd that nobody knows")
+    main_button(wizard, "Find the cause").click()
+    expect(wizard.get_by_text("No known problem matches this text.")).to_be_visible()
+    expect(wizard.get_by_text("No problem was found")).to_have_count(0)
 
 def test_two_clicks_lead_to_a_notebook_that_computes(
     page: Page, tmp_path: Path, jupyter_server: Server, picture: Callable[..., None]
@@ -174,20 +196,6 @@ def test_two_clicks_lead_to_a_notebook_that_computes(
     page.locator(".jp-Notebook:not(.lm-mod-hidden) .jp-OutputArea-output").nth(1).wait_for(timeout=120_000)
 
 
-def test_who_types_in_another_cell_goes_on_typing(open_notebook, notebook) -> None:
-    """A page that changes takes the focus to its heading, but not from elsewhere in the notebook."""
-    opens = "from assistant.wizard import open_wizard\nopen_wizard('linux-mint22-laptop-780m-rtx4070')"
-    page = open_notebook(notebook("beside.ipynb", opens, "text = ''"))
-    wizard = run_first_cell(page)
-    expect(wizard.get_by_role("heading", name="for your GeForce")).to_be_visible()
-    typing = page.locator(".jp-CodeCell").nth(1).locator(".cm-content")
-    typing.click()
-    wizard.get_by_role("button", name="Something is wrong?").evaluate("button => button.click()")
-    expect(wizard.get_by_role("heading", name="Is anything wrong?")).to_be_visible()
-    page.wait_for_timeout(500)  # a page takes the focus to its heading once its widgets are drawn
-    expect(typing).to_be_focused()
-
-
 def test_the_whole_journey_by_keyboard_alone(page: Page, open_notebook, cpu_environment: Environment) -> None:
     """From the first sight to the written files by Tab, Enter, Space and typing; each view's heading gets the focus."""
     wizard = run_first_cell(open_notebook("setup.ipynb"))
@@ -213,34 +221,17 @@ def test_the_whole_journey_by_keyboard_alone(page: Page, open_notebook, cpu_envi
 
 
 def test_a_failing_cell_is_explained_at_its_side(open_notebook, notebook) -> None:
-    """The button below its traceback opens the cause beside the notebook."""
-    page = open_notebook(notebook("failing.ipynb", f"raise ImportError({ERROR.partition(': ')[2]!r})"))
+    """The button below its traceback opens the cause beside the notebook, and who types in a cell goes on typing."""
+    page = open_notebook(notebook("failing.ipynb", f"raise ImportError({ERROR.partition(': ')[2]!r})", "text = ''"))
     cell = page.locator(".jp-Notebook .jp-CodeCell").first
     cell.locator(".cm-content").click()
     page.keyboard.press("Control+Enter")
     cell.get_by_role("button", name="Something is wrong?").click()
     wizard = page.locator(".ptsa-side .ptsa-wizard")
     expect(wizard.locator(".ptsa-answer-title")).to_contain_text("DirectML", timeout=TASK_MS)
-
-
-def test_what_is_seen_is_what_is_diagnosed(wizard: Locator) -> None:
-    """The one blue button answers for the text in the box, and an answer is as accessible as WCAG 2.2 AA asks."""
-    choose_machine(wizard, RADEON)
-    wizard.get_by_role("button", name="Something is wrong?").click()
-    box = wizard.get_by_label("Paste an error message")
-    box.fill(ERROR)
-    main_button(wizard, "Find the cause").click()
-    expect(wizard.get_by_role("heading", name="which only Windows and WSL have")).to_be_visible()
-    show_all_to_axe(wizard.page)
-    assert complaints(wizard) == []
-    main_button(wizard, "Mend it")
-    wizard.get_by_role("button", name=re.compile("Other fixes")).click()
-    expect(wizard.get_by_text("python -m pip uninstall -y torch-directml")).to_be_visible()
-    box.fill(OTHER_ERROR)
-    expect(wizard.get_by_role("heading", name="which only Windows and WSL have")).to_have_count(0)
-    main_button(wizard, "Find the cause").click()
-    expect(wizard.get_by_role("heading", name="An operator has no Metal kernel")).to_be_visible()
-    box.fill("something odd that nobody knows")
-    main_button(wizard, "Find the cause").click()
-    expect(wizard.get_by_text("No known problem matches this text.")).to_be_visible()
-    expect(wizard.get_by_text("No problem was found")).to_have_count(0)
+    typing = page.locator(".jp-CodeCell").nth(1).locator(".cm-content")
+    typing.click()
+    wizard.get_by_role("button", name="Back", exact=True).evaluate("button => button.click()")
+    expect(wizard.get_by_role("heading", name="Is anything wrong?")).to_have_count(0)
+    page.wait_for_timeout(500)  # a page takes the focus to its heading once its widgets are drawn
+    expect(typing).to_be_focused()

@@ -12,7 +12,7 @@ from assistant.install import Package, Prepared, Resolution, Sources, Tools
 from assistant.machines import load
 from assistant.model.plan import Backend, Plan, Planning
 from assistant.model.report import Check, Environment, Report, Status
-from assistant.session.installing import verify
+from assistant.session.installing import verified
 from assistant.session.state import State
 
 PLAN = Plan(backend=Backend.CPU, variant="cpu", torch="2.13.0", python="3.11")
@@ -32,6 +32,6 @@ def test_torch_that_was_imported_has_its_runtime(status):
         proof=Report(device="cpu", checks=(Check(key="import", status=status),)),
     )
     host = LiveHost()
-    told = verify(state, Tools(host, Sources(host, offline=True), lambda _event: None, CancelToken()))
+    told = verified(state, Tools(host, Sources(host, offline=True), lambda _event: None, CancelToken()))
     still = {finding.key for finding in told.detected}
     assert ("vc-runtime-missing" in still) is (status is Status.FAILED)
