@@ -4,7 +4,6 @@ Other packages import from here only, never from the modules behind it.
 """
 
 from assistant.bundle.folder import (
-    REPORTS,
     WHEELS,
     Bundle,
     Checked,
@@ -17,11 +16,9 @@ from assistant.bundle.folder import (
 )
 from assistant.bundle.kinds import Wanted, choose, without_indexes
 from assistant.bundle.make import Made, lacking_pythons, make
-from assistant.bundle.report import report_on, write_report
 from assistant.bundle.starts import unpack_python
 
 __all__ = [
-    "REPORTS",
     "WHEELS",
     "Bundle",
     "Checked",
@@ -36,8 +33,6 @@ __all__ = [
     "make",
     "read_bundle",
     "read_lock",
-    "report_on",
     "unpack_python",
     "without_indexes",
-    "write_report",
 ]

@@ -29,7 +29,7 @@ from assistant.model.record import Record, from_json, replace, to_json
 from assistant.privacy import Policy, redact
 
 MANIFEST = "bundle.json"
-WHEELS, LOCKS, REPORTS, PYTHONS, UVS, OWN = "wheels", "locks", "reports", "python", "uv", "assistant"
+WHEELS, LOCKS, PYTHONS, UVS, OWN = "wheels", "locks", "python", "uv", "assistant"
 
 
 class File(Record, frozen=True):
@@ -245,7 +245,7 @@ class Checked(Record, frozen=True, omit_defaults=False):
 
 
 def check(folder: Path, bundle: Bundle, cancel: CancelToken) -> Checked:
-    """Compare a folder with what its `bundle.json` says, byte by byte; the machines' reports are nobody's concern."""
+    """Compare a folder with what its `bundle.json` says, byte by byte."""
     found = digests(folder, (file.path for file in bundle.files), cancel)
     wrong = [file.path for file in bundle.files if found[file.path] != file.sha256]
     missing = tuple(path for path in wrong if not (folder / path).is_file())
@@ -260,9 +260,9 @@ def check(folder: Path, bundle: Bundle, cancel: CancelToken) -> Checked:
 
 
 def _there(folder: Path) -> set[str]:
-    """Name all files of a folder but the bundle's own list and the machines' reports."""
+    """Name all files of a folder but the bundle's own list."""
     paths = (path.relative_to(folder) for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
-    return {path.as_posix() for path in paths if path.parts[0] not in {MANIFEST, REPORTS}}
+    return {path.as_posix() for path in paths} - {MANIFEST}
 
 
 class Locked(Record, frozen=True):

@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from assistant.bundle import (
-    REPORTS,
     WHEELS,
     Bundle,
     Checked,
@@ -21,10 +20,8 @@ from assistant.bundle import (
     make,
     read_bundle,
     read_lock,
-    report_on,
     unpack_python,
     without_indexes,
-    write_report,
 )
 from assistant.bundle import check as checked
 from assistant.catalog import load_catalog
@@ -35,7 +32,6 @@ from assistant.cli.options import dry_run_option, request_of, request_options, s
 from assistant.cli.plan import Brief, plan_tools, read_brief
 from assistant.cli.terminal import echo, echo_json, json_option, yes_option
 from assistant.detect import detect
-from assistant.host.folders import user_data
 from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken, become
 from assistant.host.recording import ReplayHost
@@ -104,12 +100,11 @@ def which(folder: Path, replay: str | None, *, as_json: bool, **options: Any) ->
 @click.argument("folder", type=click.Path(path_type=Path))
 @target_option
 @kind_options
-@click.option("--report", "to", default="", metavar="DIR", help="Write the machine's report there.")
 @dry_run_option
 @yes_option(help="Ask nothing; so it is without a terminal.")
 @json_option
-def install(folder: Path, target: str, to: str, *, dry_run: bool, yes: bool, as_json: bool, **options: Any) -> None:  # noqa: ANN401
-    """Install what a bundle holds for this machine, verify it, and write a report; no network is needed."""
+def install(folder: Path, target: str, *, dry_run: bool, yes: bool, as_json: bool, **options: Any) -> None:  # noqa: ANN401
+    """Install what a bundle holds for this machine, and verify it; no network is needed."""
     folder = folder.expanduser().absolute()
     bundle = read_bundle(folder)
     if not bundle.made:
@@ -117,21 +112,13 @@ def install(folder: Path, target: str, to: str, *, dry_run: bool, yes: bool, as_
     sources = Sources(LiveHost(), find_links=(str(folder / WHEELS),), offline=True)
     asks = not (yes or as_json) and sys.stdin.isatty()
     journey = Journey(State(target="" if target == "new" else target), sources, quiet=as_json, asks=asks)
-    place = Path(to).expanduser() if to else folder / REPORTS
-    try:
-        _prepare(journey, folder, bundle, sources, options)
-        if not dry_run:
-            journey.install(yes=not asks)
-    except AssistantError:  # what has gone wrong is what the report is read for
-        if not dry_run:
-            _report(journey.state, place)
-        raise
-    written = None if dry_run else _report(journey.state, place)
+    _prepare(journey, folder, bundle, sources, options)
+    if not dry_run:
+        journey.install(yes=not asks)
     preview = journey.state.preview
     if as_json:
         shown = replace(preview, site=None) if preview else None
-        state = journey.state
-        made = {"environment": state.environment, "report": state.report, "written": str(written or "")}
+        made = {"environment": journey.state.environment, "report": journey.state.report}
         echo_json(shown if dry_run else {"changed": bool(preview and not preview.ready), **made})
     elif dry_run and preview:
         draw_preview(preview)
@@ -159,27 +146,6 @@ def _prepare(journey: Journey, folder: Path, bundle: Bundle, sources: Sources, o
 def _chosen(bundle: Bundle, machine: Machine, options: dict[str, Any]) -> Kind:
     backend = Backend(options["backend"]) if options["backend"] else None
     return choose(bundle, machine, backend=backend, key=options["key"])
-
-
-def _report(state: State, folder: Path) -> Path | None:
-    """Write the machine's report into a folder, else beside the environment; return the file.
-
-    A report that can be written nowhere is said, and is no failure: what was installed stays.
-    """
-    report = report_on(state, LiveHost())
-    beside = Path(state.environment.path).parent if state.environment else user_data()
-    for place in (folder, beside):
-        try:
-            written = write_report(report, place)
-        except OSError:
-            continue
-        echo(say("The machine's report: {file}", file=written), err=True)
-        return written
-    echo(
-        _("The machine's report can be written neither to {folder} nor to {beside}.", folder=folder, beside=beside),
-        err=True,
-    )
-    return None
 
 
 SHOWN = 20  # chosen: names of files that are printed; --json has all
