@@ -8,14 +8,13 @@ from assistant.bundle.folder import (
     Bundle,
     Checked,
     Kind,
-    Locked,
     check,
     check_files,
     read_bundle,
     read_lock,
 )
 from assistant.bundle.kinds import Wanted, choose, without_indexes
-from assistant.bundle.make import Made, lacking_pythons, make
+from assistant.bundle.make import Made, make
 from assistant.bundle.starts import unpack_python
 
 __all__ = [
@@ -23,13 +22,11 @@ __all__ = [
     "Bundle",
     "Checked",
     "Kind",
-    "Locked",
     "Made",
     "Wanted",
     "check",
     "check_files",
     "choose",
-    "lacking_pythons",
     "make",
     "read_bundle",
     "read_lock",

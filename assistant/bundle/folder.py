@@ -43,8 +43,7 @@ class File(Record, frozen=True):
 class Kind(Record, frozen=True, omit_defaults=False):
     """Machines that get the same: their names, the plan, the path of its lock, and the Python that it needs.
 
-    `machine` holds what the lock was made for: system, architecture, C library, and the release of macOS. `files` are
-    the paths of all that such a machine needs beside its platform's.
+    `machine` holds what the lock was made for: system, architecture, C library, and the release of macOS.
     """
 
     key: str
@@ -55,7 +54,6 @@ class Kind(Record, frozen=True, omit_defaults=False):
     python: str
     machine: Machine
     platform: str
-    files: tuple[str, ...]
 
 
 class Without(Record, frozen=True):
@@ -68,8 +66,7 @@ class Without(Record, frozen=True):
 class Bundle(Record, frozen=True, omit_defaults=False):
     """The content of `bundle.json`; `made` is "" while the bundle is not finished.
 
-    `pythons` are those that it carries, by platform: {"windows-x86_64": ["3.12"]}; `platforms` are the paths of what
-    every machine of a platform needs: uv, its Pythons, the assistant's own packages, the start scripts.
+    `pythons` are those that it carries, by platform: {"windows-x86_64": ["3.12"]}.
     """
 
     schema: Literal[1] = 1
@@ -79,7 +76,6 @@ class Bundle(Record, frozen=True, omit_defaults=False):
     kinds: tuple[Kind, ...] = ()
     without: tuple[Without, ...] = ()
     pythons: dict[str, tuple[str, ...]] = {}
-    platforms: dict[str, tuple[str, ...]] = {}
 
     @property
     def size(self) -> int:
