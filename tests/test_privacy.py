@@ -8,7 +8,6 @@ import re
 import sys
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
@@ -17,7 +16,6 @@ from secrets_corpus import CONTEXTS, HOST, KEPT, KINDS, USER, VARIABLES, every, 
 from tables import each
 
 import assistant.start
-from assistant.bundle.report import MachineReport, cleaned
 from assistant.cli.share import share_page
 from assistant.detect.observations import Notes
 from assistant.diagnose import read_log
@@ -145,22 +143,6 @@ def _lock(text: str, _folder: Path) -> str:
     return "\n".join((cleaned.lock, *cleaned.plan.requirements, cleaned.plan.index_url or ""))
 
 
-def _machine_report(text: str, _folder: Path) -> str:
-    finding = Finding(key="x", severity=Severity.ERROR, text=_("Found in {place}.", place=text), evidence=(text,))
-    report = MachineReport(
-        schema=1,
-        name="pc-07",
-        when=datetime.now(UTC),
-        assistant="1",
-        machine=_machine(text),
-        plan=_plan(text),
-        environment=replace(ENVIRONMENT, path=text),
-        report=Report(device="cpu", checks=(Check(key="import", status=Status.FAILED, detail=text),)),
-        findings=(finding,),
-    )
-    return to_json(cleaned(report))
-
-
 def _log(text: str, folder: Path) -> str:
     store = Store(folder)
     for line in text.splitlines():
@@ -213,7 +195,6 @@ PRODUCERS: dict[str, Producer] = {
     "cli/diagnose.py:_write": _report,
     "wizard/page.py:file_of": _page,
     "export/write.py:write_all": _export,
-    "bundle/report.py:write_report": _machine_report,
     "session/store.py:write_log": _log,
     "session/store.py:keep_fault": _fault,
 }

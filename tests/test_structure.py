@@ -26,10 +26,10 @@ FACE_NAMES = 15
 # Lines and statements of Python by room: promises about the number of ideas, which may only fall.
 BUDGETS = {
     "ansible": (450, 100),
-    "assistant": (56550, 27200),
-    "assistant/bundle": (1200, 550),
+    "assistant": (56400, 27150),
+    "assistant/bundle": (1050, 500),
     "assistant/catalog": (3100, 1450),
-    "assistant/cli": (3650, 1550),
+    "assistant/cli": (3600, 1550),
     "assistant/detect": (1550, 850),
     "assistant/diagnose": (5900, 2950),
     "assistant/export": (1700, 650),
@@ -53,7 +53,7 @@ BUDGETS = {
     "tests": (48000, 23000),
 }
 # Rooms that still hand on more names than that; these, too, only fall.
-WIDE_FACES = {"bundle": 19, "cli": 22, "diagnose": 25, "export": 21, "install": 71, "plan": 37}
+WIDE_FACES = {"cli": 22, "diagnose": 25, "export": 21, "install": 71, "plan": 37}
 
 
 def test_layers():

@@ -4,40 +4,32 @@ Other packages import from here only, never from the modules behind it.
 """
 
 from assistant.bundle.folder import (
-    REPORTS,
     WHEELS,
     Bundle,
     Checked,
     Kind,
-    Locked,
     check,
     check_files,
     read_bundle,
     read_lock,
 )
 from assistant.bundle.kinds import Wanted, choose, without_indexes
-from assistant.bundle.make import Made, lacking_pythons, make
-from assistant.bundle.report import report_on, write_report
+from assistant.bundle.make import Made, make
 from assistant.bundle.starts import unpack_python
 
 __all__ = [
-    "REPORTS",
     "WHEELS",
     "Bundle",
     "Checked",
     "Kind",
-    "Locked",
     "Made",
     "Wanted",
     "check",
     "check_files",
     "choose",
-    "lacking_pythons",
     "make",
     "read_bundle",
     "read_lock",
-    "report_on",
     "unpack_python",
     "without_indexes",
-    "write_report",
 ]

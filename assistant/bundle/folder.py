@@ -29,7 +29,7 @@ from assistant.model.record import Record, from_json, replace, to_json
 from assistant.privacy import Policy, redact
 
 MANIFEST = "bundle.json"
-WHEELS, LOCKS, REPORTS, PYTHONS, UVS, OWN = "wheels", "locks", "reports", "python", "uv", "assistant"
+WHEELS, LOCKS, PYTHONS, UVS, OWN = "wheels", "locks", "python", "uv", "assistant"
 
 
 class File(Record, frozen=True):
@@ -43,8 +43,7 @@ class File(Record, frozen=True):
 class Kind(Record, frozen=True, omit_defaults=False):
     """Machines that get the same: their names, the plan, the path of its lock, and the Python that it needs.
 
-    `machine` holds what the lock was made for: system, architecture, C library, and the release of macOS. `files` are
-    the paths of all that such a machine needs beside its platform's.
+    `machine` holds what the lock was made for: system, architecture, C library, and the release of macOS.
     """
 
     key: str
@@ -55,7 +54,6 @@ class Kind(Record, frozen=True, omit_defaults=False):
     python: str
     machine: Machine
     platform: str
-    files: tuple[str, ...]
 
 
 class Without(Record, frozen=True):
@@ -68,8 +66,7 @@ class Without(Record, frozen=True):
 class Bundle(Record, frozen=True, omit_defaults=False):
     """The content of `bundle.json`; `made` is "" while the bundle is not finished.
 
-    `pythons` are those that it carries, by platform: {"windows-x86_64": ["3.12"]}; `platforms` are the paths of what
-    every machine of a platform needs: uv, its Pythons, the assistant's own packages, the start scripts.
+    `pythons` are those that it carries, by platform: {"windows-x86_64": ["3.12"]}.
     """
 
     schema: Literal[1] = 1
@@ -79,7 +76,6 @@ class Bundle(Record, frozen=True, omit_defaults=False):
     kinds: tuple[Kind, ...] = ()
     without: tuple[Without, ...] = ()
     pythons: dict[str, tuple[str, ...]] = {}
-    platforms: dict[str, tuple[str, ...]] = {}
 
     @property
     def size(self) -> int:
@@ -245,7 +241,7 @@ class Checked(Record, frozen=True, omit_defaults=False):
 
 
 def check(folder: Path, bundle: Bundle, cancel: CancelToken) -> Checked:
-    """Compare a folder with what its `bundle.json` says, byte by byte; the machines' reports are nobody's concern."""
+    """Compare a folder with what its `bundle.json` says, byte by byte."""
     found = digests(folder, (file.path for file in bundle.files), cancel)
     wrong = [file.path for file in bundle.files if found[file.path] != file.sha256]
     missing = tuple(path for path in wrong if not (folder / path).is_file())
@@ -260,9 +256,9 @@ def check(folder: Path, bundle: Bundle, cancel: CancelToken) -> Checked:
 
 
 def _there(folder: Path) -> set[str]:
-    """Name all files of a folder but the bundle's own list and the machines' reports."""
+    """Name all files of a folder but the bundle's own list."""
     paths = (path.relative_to(folder) for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
-    return {path.as_posix() for path in paths if path.parts[0] not in {MANIFEST, REPORTS}}
+    return {path.as_posix() for path in paths} - {MANIFEST}
 
 
 class Locked(Record, frozen=True):

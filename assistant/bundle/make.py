@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -143,15 +143,14 @@ def _filled(held: Folder, found: Kinds, report: Report) -> Bundle:
     for key, one in _keyed(found.kinds).items():
         lock = lock_text(one.plan.python, one.resolution.packages, files)
         written.append(held.write(f"{LOCKS}/{key}/pylock.toml", lock.encode()))
-        kinds.append(_kind(key, one, files, written[-1]))
-    every = {one.path: one for one in (*files.values(), *written, *(one for of in starts.files.values() for one in of))}
+        kinds.append(_kind(key, one, written[-1]))
+    every = {one.path: one for one in (*files.values(), *written, *starts.files)}
     bundle = Bundle(
         made=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         files=tuple(every[path] for path in sorted(every)),
         kinds=tuple(kinds),
         without=found.without,
         pythons=starts.pythons,
-        platforms={platform: tuple(sorted({one.path for one in of})) for platform, of in starts.files.items()},
     )
     shown = held.write(PAGE, bundle_page(bundle).encode())
     return replace(bundle, files=(*bundle.files, shown))
@@ -196,8 +195,7 @@ def _key(kind: Resolved) -> str:
     return re.sub(r"[^\w.]+", "-", "-".join(dict.fromkeys(filter(None, parts)))).lower()
 
 
-def _kind(key: str, found: Resolved, files: Mapping[str, File], lock: File) -> Kind:
-    wheels = (files[file_name(one.url)].path for one in found.resolution.packages)
+def _kind(key: str, found: Resolved, lock: File) -> Kind:
     return Kind(
         key=key,
         title=render(plan_title(found.plan)),
@@ -207,5 +205,4 @@ def _kind(key: str, found: Resolved, files: Mapping[str, File], lock: File) -> K
         python=found.plan.python,
         machine=found.machine,
         platform=platform_of(found.machine),
-        files=(lock.path, *sorted(wheels)),
     )

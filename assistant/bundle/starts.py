@@ -143,9 +143,9 @@ SAYS = {
 
 
 class Starts(NamedTuple):
-    """What each platform needs to start, and the Pythons that are carried for it."""
+    """What is needed to start, and the Pythons that are carried for each platform."""
 
-    files: dict[str, list[File]]
+    files: list[File]
     pythons: dict[str, tuple[str, ...]]
 
 
@@ -157,22 +157,20 @@ def bring_starts(
     `files` are the wheels that are there, by name. A Python that cannot be had is told, and is no failure. Raises
     `OSError`.
     """
-    every = [held.write(script, _script(script)) for script in SCRIPTS]
-    every += [held.write(f"{OWN}/says/{name}.txt", _said(name).encode()) for name in SAYS]
+    found = [held.write(script, _script(script)) for script in SCRIPTS]
+    found += [held.write(f"{OWN}/says/{name}.txt", _said(name).encode()) for name in SAYS]
     name, content = own_wheel()
     wheel = held.write(f"{WHEELS}/{name}", content)
-    found: dict[str, list[File]] = {}
+    found.append(wheel)
     for one in own:
         name, lines = _list(one, files, wheel)
-        of = found.setdefault(one.platform, [*every, wheel])
-        of += [held.write(f"{OWN}/{name}.txt", lines), _uv(held, one)]
-        of += [files[file_name(package.url)] for package in one.resolution.packages]
+        found += [held.write(f"{OWN}/{name}.txt", lines), _uv(held, one)]
     pythons: dict[str, tuple[str, ...]] = {}
     wanted = sorted({*needed, *((one.platform, one.python) for one in own)})
     known = archives(wanted, held.tools)
     for platform, python in wanted:
         try:
-            found[platform] += held.bring([known[platform, python]], patience=_IN_A_HURRY)
+            found += held.bring([known[platform, python]], patience=_IN_A_HURRY)
             pythons[platform] = (*pythons.get(platform, ()), python)
         except (KeyError, WorkFailed, BadInput):
             text = _("Python {python} for {platform} could not be fetched: those machines need one of their own.")

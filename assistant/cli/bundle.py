@@ -9,9 +9,7 @@ from typing import Any
 import click
 
 from assistant.bundle import (
-    REPORTS,
     WHEELS,
-    Bundle,
     Checked,
     Kind,
     Made,
@@ -21,21 +19,18 @@ from assistant.bundle import (
     make,
     read_bundle,
     read_lock,
-    report_on,
     unpack_python,
     without_indexes,
-    write_report,
 )
 from assistant.bundle import check as checked
 from assistant.catalog import load_catalog
 from assistant.cli.draw import draw_preview
-from assistant.cli.inputs import host_of, read_text, replay_option
+from assistant.cli.inputs import read_text
 from assistant.cli.journey import Journey, refuse_failed
-from assistant.cli.options import dry_run_option, request_of, request_options, source_options, target_option, together
+from assistant.cli.options import dry_run_option, request_of, request_options, source_options, target_option
 from assistant.cli.plan import Brief, plan_tools, read_brief
 from assistant.cli.terminal import echo, echo_json, json_option, yes_option
 from assistant.detect import detect
-from assistant.host.folders import user_data
 from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken, become
 from assistant.host.recording import ReplayHost
@@ -43,7 +38,6 @@ from assistant.i18n import _, ngettext, say
 from assistant.install import Sources
 from assistant.machines import load, shipped
 from assistant.model.errors import AssistantError, BadInput, WorkFailed
-from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Request
 from assistant.model.record import from_json, replace
 from assistant.plan import PlanInputs
@@ -74,42 +68,22 @@ def listed(name: str, request: Request) -> list[tuple[str, PlanInputs]]:
     return cases
 
 
-kind_options = together(
-    click.option(
-        "--backend",
-        type=click.Choice([backend.value for backend in Backend]),
-        help="Use this backend; by default the best one for the machine.",
-    ),
-    click.option("--kind", "key", default="", metavar="KEY", help="Take this kind, as bundle.json names it."),
-)
-
-
-@click.command()
-@click.argument("folder", type=click.Path(path_type=Path))
-@replay_option
-@kind_options
-@json_option
-def which(folder: Path, replay: str | None, *, as_json: bool, **options: Any) -> None:  # noqa: ANN401 - those of `kind_options`
-    """Say what this machine, or a recorded one, gets from a bundle."""
-    bundle = read_bundle(folder)
-    kind = _chosen(bundle, detect(host_of(replay)).machine, options)
-    if as_json:
-        files = (*bundle.platforms.get(kind.platform, ()), *kind.files)
-        echo_json({"key": kind.key, "title": kind.title, "platform": kind.platform, "files": files})
-    else:
-        echo(f"{kind.key}  {kind.title}")
-
-
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path))
 @target_option
-@kind_options
-@click.option("--report", "to", default="", metavar="DIR", help="Write the machine's report there.")
+@click.option(
+    "--backend",
+    type=click.Choice([backend.value for backend in Backend]),
+    help="Use this backend; by default the best one for the machine.",
+)
+@click.option("--kind", "key", default="", metavar="KEY", help="Take this kind, as bundle.json names it.")
 @dry_run_option
 @yes_option(help="Ask nothing; so it is without a terminal.")
 @json_option
-def install(folder: Path, target: str, to: str, *, dry_run: bool, yes: bool, as_json: bool, **options: Any) -> None:  # noqa: ANN401
-    """Install what a bundle holds for this machine, verify it, and write a report; no network is needed."""
+def install(
+    folder: Path, target: str, backend: str | None, key: str, *, dry_run: bool, yes: bool, as_json: bool
+) -> None:
+    """Install what a bundle holds for this machine, and verify it; no network is needed."""
     folder = folder.expanduser().absolute()
     bundle = read_bundle(folder)
     if not bundle.made:
@@ -117,31 +91,23 @@ def install(folder: Path, target: str, to: str, *, dry_run: bool, yes: bool, as_
     sources = Sources(LiveHost(), find_links=(str(folder / WHEELS),), offline=True)
     asks = not (yes or as_json) and sys.stdin.isatty()
     journey = Journey(State(target="" if target == "new" else target), sources, quiet=as_json, asks=asks)
-    place = Path(to).expanduser() if to else folder / REPORTS
-    try:
-        _prepare(journey, folder, bundle, sources, options)
-        if not dry_run:
-            journey.install(yes=not asks)
-    except AssistantError:  # what has gone wrong is what the report is read for
-        if not dry_run:
-            _report(journey.state, place)
-        raise
-    written = None if dry_run else _report(journey.state, place)
+    machine = known(journey.run(Task.DETECT).detection).machine
+    kind = choose(bundle, machine, backend=Backend(backend) if backend else None, key=key)
+    _prepare(journey, folder, kind, sources)
+    if not dry_run:
+        journey.install(yes=not asks)
     preview = journey.state.preview
     if as_json:
         shown = replace(preview, site=None) if preview else None
-        state = journey.state
-        made = {"environment": state.environment, "report": state.report, "written": str(written or "")}
+        made = {"environment": journey.state.environment, "report": journey.state.report}
         echo_json(shown if dry_run else {"changed": bool(preview and not preview.ready), **made})
     elif dry_run and preview:
         draw_preview(preview)
     refuse_failed(journey.state)
 
 
-def _prepare(journey: Journey, folder: Path, bundle: Bundle, sources: Sources, options: dict[str, Any]) -> None:
-    """Choose the machine's kind, and resolve its lock from the folder alone, each file of it checked."""
-    machine = known(journey.run(Task.DETECT).detection).machine
-    kind = _chosen(bundle, machine, options)
+def _prepare(journey: Journey, folder: Path, kind: Kind, sources: Sources) -> None:
+    """Resolve the lock of a kind from the folder alone, each file of it checked."""
     if not str(LiveHost().facts("platform").get("python", "")).startswith(f"{kind.python}."):
         unpack_python(folder, kind)
     locked = read_lock(folder, kind)
@@ -154,32 +120,6 @@ def _prepare(journey: Journey, folder: Path, bundle: Bundle, sources: Sources, o
         raise
     if not ready:  # what is there was checked when it was installed
         check_files(folder, locked)
-
-
-def _chosen(bundle: Bundle, machine: Machine, options: dict[str, Any]) -> Kind:
-    backend = Backend(options["backend"]) if options["backend"] else None
-    return choose(bundle, machine, backend=backend, key=options["key"])
-
-
-def _report(state: State, folder: Path) -> Path | None:
-    """Write the machine's report into a folder, else beside the environment; return the file.
-
-    A report that can be written nowhere is said, and is no failure: what was installed stays.
-    """
-    report = report_on(state, LiveHost())
-    beside = Path(state.environment.path).parent if state.environment else user_data()
-    for place in (folder, beside):
-        try:
-            written = write_report(report, place)
-        except OSError:
-            continue
-        echo(say("The machine's report: {file}", file=written), err=True)
-        return written
-    echo(
-        _("The machine's report can be written neither to {folder} nor to {beside}.", folder=folder, beside=beside),
-        err=True,
-    )
-    return None
 
 
 SHOWN = 20  # chosen: names of files that are printed; --json has all
@@ -266,7 +206,6 @@ def serve(folder: Path, host: str, port: int) -> None:
     become([sys.executable, *map(str, words)])
 
 
-bundle.add_command(which)
 bundle.add_command(install)
 
 

@@ -253,13 +253,12 @@ def _nvml() -> Answer:
 
 
 def _identity() -> Answer:
-    """Return the names that a recording must not contain, this machine's own name, and today's date."""
+    """Return the names that a recording must not contain, and today's date."""
     variables = ("USER", "LOGNAME", "USERNAME", "SUDO_USER")
     users = {os.environ.get(name, "") for name in variables} | {Path.home().name}
     hosts = {platform.node(), os.environ.get("HOSTNAME", ""), os.environ.get("COMPUTERNAME", "")}
     today = datetime.now(tz=UTC).date().isoformat()
-    names = {"users": sorted(users - {""}), "hosts": sorted(hosts - {""}), "name": platform.node()}
-    return _json({**names, "date": today})
+    return _json({"users": sorted(users - {""}), "hosts": sorted(hosts - {""}), "date": today})
 
 
 def _json(value: object) -> Answer:

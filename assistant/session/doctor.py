@@ -33,15 +33,11 @@ CAUSES_OF_DRIVER = {"wsl-host-too-old", "wsl-linux-driver-installed"}
 
 
 def examine(host: Host, site: Site | None = None) -> tuple[Finding, ...]:
-    """Detect a machine and judge it, as `examined` does."""
-    return examined(detect(host), host, site)
-
-
-def examined(found: Detection, host: Host, site: Site | None = None) -> tuple[Finding, ...]:
-    """Judge a machine that was detected; where it is the one at hand, judge the assistant's environments too.
+    """Detect a machine and judge it; where it is the one at hand, judge the assistant's environments too.
 
     With `site`, the packages of that environment are judged instead of those of the Python at hand.
     """
+    found = detect(host)
     if host.replayed:
         return judged(found)
     if site:

@@ -16,7 +16,7 @@ import pytest
 import tree_sitter
 import tree_sitter_powershell
 
-from assistant.bundle import Bundle, choose, read_bundle
+from assistant.bundle import Bundle, choose, read_bundle, read_lock
 from assistant.bundle.make import _begun, wheels_of
 from assistant.install import Package
 from assistant.model.errors import BadInput, NothingFits, WorkFailed
@@ -70,17 +70,18 @@ def size(folder: Path) -> int:
     return (folder / "bundle.json").stat().st_size
 
 
-def test_what_a_machine_needs_is_a_part_that_works_alone(thirty):
-    """Its platform's files and its kind's are all in the bundle; no machine needs another platform's uv."""
+def test_each_machine_finds_what_starts_it(thirty):
+    """The scripts, the assistant itself, its platform's uv, and one torch in the lock of its kind."""
     _maker, folder, _answer = thirty
     bundle = read_bundle(folder)
     every = {file.path for file in bundle.files}
+    assert {"start.sh", "start.bat", "start.ps1", own(bundle)} < every
+    assert {path.split("/")[1] for path in every if path.startswith("uv/")} == {one.platform for one in bundle.kinds}
     for kind in bundle.kinds:
-        needed = {*bundle.platforms[kind.platform], *kind.files}
-        assert needed < every
-        assert {"start.sh", "start.bat", kind.lock, own(bundle)} < needed
-        assert {path.split("/")[1] for path in needed if path.startswith("uv/")} == {kind.platform}
-        assert len([path for path in needed if path.startswith("wheels/torch-")]) == 1
+        assert any(path.startswith(f"assistant/{kind.platform}-") for path in every)
+        files = {*read_lock(folder, kind).files}
+        assert files < every
+        assert len([path for path in files if path.startswith("wheels/torch-")]) == 1
 
 
 def test_the_page_tells_who_gets_what_in_both_languages(thirty):
@@ -262,15 +263,12 @@ def test_another_backend_or_kind_can_be_asked_for(thirty):
         choose(less, odd, key="nowhere")
 
 
-def test_which_answers_for_a_recorded_machine(thirty):
-    """With all the files that it needs, for whoever carries them; exit code 3 where nothing fits."""
+def test_a_machine_that_gets_nothing_is_told(thirty):
+    """Exit code 3 for a backend that the bundle does not serve, 2 for a kind that it does not hold."""
     maker, folder, _answer = thirty
-    done = maker.run("bundle", "which", folder, "--replay", "windows11-rtx3060", "--json")
-    answer = json.loads(done.stdout)
-    assert answer["platform"] == "windows-x86_64"
-    assert "cuda" in answer["key"]
-    assert all((folder / path).is_file() for path in answer["files"])
-    assert maker.run("bundle", "which", folder, "--replay", "linux-debian12-arm64-nothing").returncode == 3
+    for words, code in ((["--backend", "directml"], 3), (["--kind", "nowhere"], 2)):
+        done = maker.run("bundle", "install", folder, "--dry-run", *words)
+        assert (done.returncode, bool(done.stderr)) == (code, True), done.stderr
 
 
 def test_it_is_served_as_an_index(thirty):

@@ -66,7 +66,6 @@ READ = {
     ("fit", "--replay"): ("recording", "--parameters 8B"),
     ("bundle make", "--machines"): ("machines", "{new} --offline"),
     ("bundle make", "--machine"): ("machine", "{new} --offline"),
-    ("bundle which", "--replay"): ("recording", "{bundle} --kind cpu"),
     ("diagnose", "log"): ("log", "--replay linux-arch-rx6700xt-directml"),
     ("diagnose", "--batch"): ("logs", ""),
     ("diagnose", "--machine"): ("machine", "{log}"),
@@ -83,7 +82,6 @@ NO_TEXT = {  # written, or no text
     ("bundle make", "folder"),
     ("bundle check", "folder"),
     ("bundle serve", "folder"),
-    ("bundle which", "folder"),
     ("bundle install", "folder"),
     ("diagnose", "--share"),
     ("onnx check", "model"),
@@ -99,7 +97,7 @@ NO_TEXT = {  # written, or no text
 }
 PLAN = Plan(backend=Backend.CPU, variant="cpu", torch="2.15.0", python="3.12")
 ABOUT = {"title": "CPU", "lock": "pylock.toml", "python": "3.12", "platform": "linux-x86_64"}
-CPU = Kind(key="cpu", machines=("pc",), plan=PLAN, machine=Machine(), files=(), **ABOUT)
+CPU = Kind(key="cpu", machines=("pc",), plan=PLAN, machine=Machine(), **ABOUT)
 NO_FILE = {"key", "name", "table", "formats", "jupyter_arguments"}  # arguments that name something else
 
 

@@ -44,7 +44,6 @@ ARGUMENTS = {
     "bundle make": "{new} --machine windows11-rtx3060 --offline",
     "bundle check": "{folder}",
     "bundle serve": "{folder}",
-    "bundle which": "{folder}",
     "bundle install": "{folder}",
     "envs": "",
     "recover": "",

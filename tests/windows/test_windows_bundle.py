@@ -11,9 +11,6 @@ import pytest
 from bubblewrap import sandbox
 from windows.wine import Done, Wine, as_windows
 
-from assistant.bundle.report import MachineReport
-from assistant.model.record import from_json
-
 __all__ = ["sandbox"]  # a fixture
 
 pytestmark = pytest.mark.timeout(1800)
@@ -37,7 +34,7 @@ def stick(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.usefixtures("sandbox")
 def test_an_empty_home_without_a_network_ends_verified(stick: Path, windows: Wine) -> None:
-    """One start does all, asks nothing, logs, leaves a report; a second changes nothing; other commands run, too."""
+    """One start does all, asks nothing and logs; a second changes nothing; other commands run, too."""
 
     def start(*words: str) -> Done:
         script = as_windows(str(stick / "start.bat"))
@@ -49,14 +46,11 @@ def test_an_empty_home_without_a_network_ends_verified(stick: Path, windows: Win
     assert answer["changed"] is True
     done = windows.run(answer["environment"]["python"], "-c", COMPUTES)
     assert done.out.split() == ["3.0"], done
-    (written,) = (stick / "reports").iterdir()
-    report = from_json(written.read_bytes(), MachineReport, "the report")
-    assert (report.machine.os, report.report.passed) == ("windows", True)
+    assert {check["status"] for check in answer["report"]["checks"]} - {"slow", "skipped"} == {"passed"}
     log = windows.path(rf"C:\users\{windows.user}\AppData\Local\pytorch-setup-assistant\start.log")
     assert stick.name in log.read_text("utf-8")
-    second = start("--yes", "--report", r"C:\报告")
+    second = start("--yes")
     assert second.code == 0, second
     assert "环境已存在" in second.out
-    assert [path.suffix for path in windows.path(r"C:\报告").iterdir()] == [".json"]
     found = start("detect", "--json")
     assert json.loads(found.out)["os"] == "windows", found

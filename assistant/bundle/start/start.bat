@@ -1,9 +1,9 @@
 @echo off
 rem Sets this machine up from the bundle in this folder, without any network.
 rem
-rem   start.bat                                                  asks once, installs, verifies, and writes a report
-rem   start.bat --yes --target C:\torch --report \\server\share  asks nothing, as software distribution needs it
-rem   start.bat detect --json                                    any other command of the assistant
+rem   start.bat                          asks once, installs and verifies
+rem   start.bat --yes --target C:\torch  asks nothing, as software distribution needs it
+rem   start.bat detect --json            any other command of the assistant
 rem
 rem Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the bundle has nothing for this machine. All that is said also goes
 rem into a log: SETUP_ASSISTANT_LOG, by default start.log in %LOCALAPPDATA%\pytorch-setup-assistant.

@@ -1,9 +1,9 @@
 #!/bin/sh
 # Sets this machine up from the bundle in this folder, without any network.
 #
-#   sh start.sh                                            asks once, installs, verifies, and writes a report
-#   sh start.sh --yes --target /opt/torch --report /mnt/r  asks nothing; nor does it where there is no terminal
-#   sh start.sh detect --json                              any other command of the assistant
+#   sh start.sh                            asks once, installs and verifies
+#   sh start.sh --yes --target /opt/torch  asks nothing; nor does it where there is no terminal
+#   sh start.sh detect --json              any other command of the assistant
 #
 # Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the bundle has nothing for this machine. All that is said also goes into
 # a log: SETUP_ASSISTANT_LOG, by default start.log in the assistant's folder of your data, where the environments are.
