@@ -140,7 +140,7 @@ ELSEWHERE = {"torch", "torch_directml", "onnxruntime", "babel"}
 # Programs for other environments, files that users copy, and what the translations are made with.
 NOT_OURS = ("labs/library/", "labs/programs/", "runtime/", "locale/")
 # Rooms whose modules only run where an extra is installed; a module of any other room may import the core alone.
-EXTRA_OF_ROOM = {"onnx/": "onnx", "wizard/": "lab", "labs/course/grading": "course", "labs/": "lab", "mcp/": "mcp"}
+EXTRA_OF_ROOM = {"onnx/": "onnx", "wizard/": "lab", "labs/": "lab", "mcp/": "mcp"}
 # Where the core asks first whether the package is there, and does without it otherwise.
 ASKED_FIRST = {
     "diagnose/log.py": {"ahocorasick_rs"},
@@ -158,7 +158,6 @@ def test_every_import_is_declared():
         "onnx": core | modules_of(extras["onnx"]),
         "lab": core | modules_of(extras["onnx"] + extras["lab"]),
         "mcp": core | modules_of(extras["onnx"] + extras["mcp"]),
-        "course": core | modules_of(extras["onnx"] + extras["lab"] + extras["course"]),
     }
     undeclared = []
     for path in MODULES:

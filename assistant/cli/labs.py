@@ -1,4 +1,4 @@
-"""`assistant labs`: the list of labs, their notebooks and courses, and the grades of learners' notebooks."""
+"""`assistant labs`: the list of labs, their notebooks, and the grades of learners' notebooks."""
 
 from __future__ import annotations
 
@@ -82,28 +82,6 @@ def notebooks(folder: Path) -> None:
     require("lab")
     for path in write_notebooks(folder):
         echo(str(path))
-
-
-@labs.command()
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.option(
-    "--labs",
-    "keys",
-    multiple=True,
-    metavar="KEY",
-    help="A lab of the course; name each one that you want. Default: all.",
-)
-@click.option(
-    "--exchange", type=click.Path(path_type=Path), metavar="DIR", help="The folder through which learners hand in."
-)
-def course(folder: Path, keys: tuple[str, ...], exchange: Path | None) -> None:
-    """Write a course for nbgrader into a new folder."""
-    from assistant.host.extras import require  # noqa: PLC0415 - the list of labs needs no extra
-    from assistant.labs import write_course  # noqa: PLC0415 - likewise
-
-    require("lab")
-    write_course(folder, keys, exchange=exchange)
-    echo(say("The course is in {folder}; its README.md says how to go on.", folder=folder))
 
 
 def _table(found: Sequence[Grade]) -> str:
