@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from assistant.cli.terminal import echo, echo_json, json_option
-from assistant.i18n import _, render, say, sentences
+from assistant.i18n import _, render, say
 from assistant.model.errors import BadInput
 from assistant.model.visible import cell
 
@@ -91,19 +91,16 @@ def _table(found: Sequence[Grade]) -> str:
     writer.writerow([*columns, "remarks", "notebook"])
     for row in found:
         plain = [getattr(row, name) for name in columns]
-        writer.writerow([*map(cell, plain), cell(_remarks(row)), cell(row.notebook)])
+        writer.writerow([*map(cell, plain), cell(render(row.fault)), cell(row.notebook)])
     return table.getvalue()
-
-
-def _remarks(row: Grade) -> str:
-    return render(sentences(filter(None, [row.fault, *row.doubts])))
 
 
 def _draw(found: Sequence[Grade]) -> None:
     from assistant.cli.console import draw_rows  # noqa: PLC0415 - --json need not load the drawing library
 
     rows = [
-        (row.learner, row.lab, "\n".join(filter(None, [_result(row), _remarks(row)])), str(row.points)) for row in found
+        (row.learner, row.lab, "\n".join(filter(None, [_result(row), render(row.fault)])), str(row.points))
+        for row in found
     ]
     draw_rows((say("Learner"), say("Lab"), say("Result"), say("Points")), rows)
 
