@@ -232,18 +232,16 @@ def _remove_others(kept: Path) -> None:
 
 
 def _install(python: Path, wanted: list[str]) -> None:
-    """Install with uv where it can be had, else (or when uv fails) with pip; pip's settings hold for both."""
+    """Install with uv, which pip fetches where there is none; pip's settings hold for both."""
     pip = _pip(python)
     settings = _pip_settings(pip)
     uv = _uv(python, pip)
+    if not uv:
+        raise _failure(have_installer=bool(pip))
     _say(say("Installing the assistant and what it needs; the log is {log}.", log=LOG))
-    command = [uv or "uv", "pip", "install", "--python", python, *uv_arguments(settings), *wanted]
-    if uv and _logged(command, {**uv_environment(settings, os.environ), "UV_NO_PROGRESS": "1"}):
-        return
-    if uv and pip:
-        _say(say("uv could not install it; trying with pip, which takes longer."))
-    if not (pip and _pip_installs(pip, python, wanted)):
-        raise _failure(have_installer=bool(uv or pip))
+    command: list[str | Path] = [uv, "pip", "install", "--python", python, *uv_arguments(settings), *wanted]
+    if not _logged(command, {**uv_environment(settings, os.environ), "UV_NO_PROGRESS": "1"}):
+        raise _failure(have_installer=True)
 
 
 def _failure(*, have_installer: bool) -> WorkFailed:
@@ -273,10 +271,6 @@ def _pip(python: Path) -> list[str | Path]:
     return [found] if found else []
 
 
-def _pip_installs(pip: list[str | Path], python: Path, wanted: list[str]) -> bool:
-    return _logged([*pip, "--python", python, "install", "--retries", "1", *wanted], _PIP_ENVIRONMENT)
-
-
 def _pip_settings(pip: list[str | Path]) -> PipSettings:
     """Ask pip for its settings; where there is no pip, its environment variables are all there is."""
 
@@ -297,7 +291,8 @@ def _uv(python: Path, pip: list[str | Path]) -> Path | None:
     places = [Path(there)] if there else [*HOME.glob(f"python*/*/{name}")]
     if not places and pip:
         _say(say("Fetching uv, the installer."))
-        places = [python.with_name(name)] if _pip_installs(pip, python, ["uv"]) else []
+        command = [*pip, "--python", python, "install", "--retries", "1", "uv"]
+        places = [python.with_name(name)] if _logged(command, _PIP_ENVIRONMENT) else []
     return next(iter(places), None)
 
 

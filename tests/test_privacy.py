@@ -238,7 +238,6 @@ EXEMPT = {
     "install/resolution.py:_solved": "names and versions of packages",
     "install/wheels.py:relocate": "the environment's own scripts",
     "install/work_folder.py:make": "a token that only the private journal knows",
-    "labs/notebook.py:write_course": "notebooks of the project, and nbgrader's settings beside them",
     "labs/journal.py:add": "private: what a learner typed into the lab, with its folder's place taken out",
     "labs/notebook.py:write_notebooks": "notebooks of the project",
     "labs/scene.py:write": "a lab's own texts",

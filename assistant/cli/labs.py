@@ -1,4 +1,4 @@
-"""`assistant labs`: the list of labs, their notebooks and courses, and the grades of learners' notebooks."""
+"""`assistant labs`: the list of labs, their notebooks, and the grades of learners' notebooks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from assistant.cli.terminal import echo, echo_json, json_option
-from assistant.i18n import _, render, say, sentences
+from assistant.i18n import _, render, say
 from assistant.model.errors import BadInput
 from assistant.model.visible import cell
 
@@ -84,28 +84,6 @@ def notebooks(folder: Path) -> None:
         echo(str(path))
 
 
-@labs.command()
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.option(
-    "--labs",
-    "keys",
-    multiple=True,
-    metavar="KEY",
-    help="A lab of the course; name each one that you want. Default: all.",
-)
-@click.option(
-    "--exchange", type=click.Path(path_type=Path), metavar="DIR", help="The folder through which learners hand in."
-)
-def course(folder: Path, keys: tuple[str, ...], exchange: Path | None) -> None:
-    """Write a course for nbgrader into a new folder."""
-    from assistant.host.extras import require  # noqa: PLC0415 - the list of labs needs no extra
-    from assistant.labs import write_course  # noqa: PLC0415 - likewise
-
-    require("lab")
-    write_course(folder, keys, exchange=exchange)
-    echo(say("The course is in {folder}; its README.md says how to go on.", folder=folder))
-
-
 def _table(found: Sequence[Grade]) -> str:
     columns = ("learner", "lab", "points", "solved", "hints", "misses", "aids", "minutes")
     table = io.StringIO()
@@ -113,19 +91,16 @@ def _table(found: Sequence[Grade]) -> str:
     writer.writerow([*columns, "remarks", "notebook"])
     for row in found:
         plain = [getattr(row, name) for name in columns]
-        writer.writerow([*map(cell, plain), cell(_remarks(row)), cell(row.notebook)])
+        writer.writerow([*map(cell, plain), cell(render(row.fault)), cell(row.notebook)])
     return table.getvalue()
-
-
-def _remarks(row: Grade) -> str:
-    return render(sentences(filter(None, [row.fault, *row.doubts])))
 
 
 def _draw(found: Sequence[Grade]) -> None:
     from assistant.cli.console import draw_rows  # noqa: PLC0415 - --json need not load the drawing library
 
     rows = [
-        (row.learner, row.lab, "\n".join(filter(None, [_result(row), _remarks(row)])), str(row.points)) for row in found
+        (row.learner, row.lab, "\n".join(filter(None, [_result(row), render(row.fault)])), str(row.points))
+        for row in found
     ]
     draw_rows((say("Learner"), say("Lab"), say("Result"), say("Points")), rows)
 

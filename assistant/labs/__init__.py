@@ -5,7 +5,7 @@ from __future__ import annotations
 from assistant.labs.definition import LabText, lab_at, labs
 from assistant.labs.grade import Grade, grade
 from assistant.labs.lab import Lab, needs_of
-from assistant.labs.notebook import write_course, write_notebooks
+from assistant.labs.notebook import write_notebooks
 from assistant.labs.scene import environment_with_torch
 
 __all__ = [
@@ -17,6 +17,5 @@ __all__ = [
     "lab_at",
     "labs",
     "needs_of",
-    "write_course",
     "write_notebooks",
 ]

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assistant.host.files import read_plain
-from assistant.i18n import Message, Text, _, say
+from assistant.i18n import Text, _, say
 from assistant.labs.definition import labs
-from assistant.labs.journal import ENTRIES, MIME, Submission, doubts, score_of
+from assistant.labs.journal import ENTRIES, MIME, Submission, score_of
 from assistant.model.errors import AssistantError, BadInput
-from assistant.model.record import Record, from_plain, replace
+from assistant.model.record import Record, from_plain
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -21,10 +21,7 @@ NOTEBOOK_BYTES = 200 << 20  # one with its outputs
 
 
 class Grade(Record, frozen=True, omit_defaults=False):
-    """One lab of one notebook; `fault` says why it could not be graded.
-
-    `doubts` are what no honest journal shows: one that shows any earns nothing.
-    """
+    """One lab of one notebook; `fault` says why it could not be graded."""
 
     notebook: str
     learner: str = ""
@@ -35,7 +32,6 @@ class Grade(Record, frozen=True, omit_defaults=False):
     misses: int = 0
     aids: int = 0
     minutes: int = 0
-    doubts: tuple[Message, ...] = ()
     fault: Text = ""
 
 
@@ -52,11 +48,11 @@ def grade(folder: Path) -> list[Grade]:
     for path in sorted(folder.rglob("*.ipynb")):
         inside = path.relative_to(folder)
         if ".ipynb_checkpoints" not in path.parts:
-            found += grade_notebook(path, inside.parts[0] if len(inside.parts) > 1 else inside.stem, str(inside))
+            found += _grade_notebook(path, inside.parts[0] if len(inside.parts) > 1 else inside.stem, str(inside))
     return found
 
 
-def grade_notebook(path: Path, learner: str, name: str = "") -> list[Grade]:
+def _grade_notebook(path: Path, learner: str, name: str) -> list[Grade]:
     """Grade the last check of each lab in a learner's notebook; nothing in it runs."""
     found, fault = _submissions(path)
     if fault:
@@ -65,11 +61,7 @@ def grade_notebook(path: Path, learner: str, name: str = "") -> list[Grade]:
 
 
 def _graded(notebook: str, learner: str, submission: Submission) -> Grade:
-    found = list(doubts(submission.journal))
-    if submission.learner not in {"", learner}:
-        found.append(_("It was played by the name {name}.", name=submission.learner))
     score = score_of(labs()[submission.lab].english, submission.journal)
-    score = replace(score, solved=score.solved and not found)
     return Grade(
         notebook=notebook,
         learner=learner,
@@ -80,7 +72,6 @@ def _graded(notebook: str, learner: str, submission: Submission) -> Grade:
         misses=score.misses,
         aids=score.aids,
         minutes=score.minutes,
-        doubts=tuple(found),
     )
 
 

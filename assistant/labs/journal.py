@@ -9,11 +9,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from itertools import pairwise
 from pathlib import Path
 
 from assistant.host.files import append_private, read_plain
-from assistant.i18n import Message, _
 from assistant.labs.definition import LabText
 from assistant.model.errors import AssistantError
 from assistant.model.record import Record, from_json, to_json
@@ -23,7 +21,6 @@ POINTS, HINT_COST, MISS_COST, AID_COST, GUESS_COST = 10, 2, 1, 1, 1
 MOST_MISSES = 5  # that cost points
 JOURNAL_BYTES = 16 << 20
 ENTRIES = 5000
-CLOCK_SECONDS = 2.0  # by which a clock may be set back while a learner works
 
 
 class Kind(StrEnum):
@@ -141,36 +138,14 @@ def proves(text: LabText, evidence: str) -> bool:
     return any(" ".join(piece.lower().split()) in said for piece in text.evidence)
 
 
-def doubts(entries: Sequence[Entry]) -> tuple[Message, ...]:
-    """Return what no honest journal shows."""
-    found = []
-    times = [entry.time for entry in entries]
-    if any(later < earlier - CLOCK_SECONDS for earlier, later in pairwise(times)):
-        found.append(_("Its times run backwards."))
-    done = next((at for at, entry in enumerate(entries) if _solves(entry)), None)
-    solving = attempt(entries, done) if done is not None else ()
-    if solving and not _deeds(solving):
-        found.append(_("A check found everything right although nothing had been done."))
-    if any(entry.kind is Kind.WRITE and "site-packages" in entry.content for entry in solving):
-        found.append(_("It wrote into an installed package."))
-    if entries and entries[0].kind not in BEGINS:
-        found.append(_("Its beginning is missing."))
-    return tuple(found)
-
-
-def attempt(entries: Sequence[Entry], end: int | None = None) -> Sequence[Entry]:
-    """Return what was done from the last start before an entry, or of all, on."""
-    part = entries if end is None else entries[:end]
-    begun = max((at for at, entry in enumerate(part) if entry.kind in BEGINS), default=0)
-    return part[begun:]
+def attempt(entries: Sequence[Entry]) -> Sequence[Entry]:
+    """Return what was done from the last start on."""
+    begun = max((at for at, entry in enumerate(entries) if entry.kind in BEGINS), default=0)
+    return entries[begun:]
 
 
 def _solves(entry: Entry) -> bool:
     return entry.kind is Kind.CHECK and not entry.content
-
-
-def _deeds(entries: Sequence[Entry]) -> bool:
-    return any(entry.kind in DEEDS for entry in entries)
 
 
 def _failures(entries: Sequence[Entry]) -> Iterator[bool]:

@@ -92,7 +92,6 @@ NO_TEXT = {  # written, or no text
     ("onnx try", "--against"),
     ("onnx try", "--inputs"),
     ("labs check", "folder"),
-    ("labs course", "folder"),
     ("labs notebooks", "folder"),
 }
 PLAN = Plan(backend=Backend.CPU, variant="cpu", torch="2.15.0", python="3.12")

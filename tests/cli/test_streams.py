@@ -60,7 +60,6 @@ ARGUMENTS = {
     "catalog refresh": f"--yes --index-url {NOWHERE}",
     "labs list": "",
     "labs check": "{folder}",
-    "labs course": "{new} --labs unknown",
     "labs notebooks": "{new}",
 }
 SIGNS = re.compile(r"[^\x00-\x7f\w、-〿！-～]")  # not letters, nor the punctuation of Chinese sentences

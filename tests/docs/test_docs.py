@@ -37,7 +37,6 @@ ADDRESS = r"https?://[^\s;,)>]+"
 BUNDLE, WHEEL = "tests/bundle/test_bundle.py", "tests/shipping/test_wheel.py"
 PROJECT = "tests/cli/test_project_option.py"
 ENVIRONMENTS, COLLECTION = "tests/session/test_environments.py", "tests/collection/test_collection.py"
-COURSE = "tests/labs/test_course.py"
 ELSEWHERE = {
     "python3 start.py": "tests/browser/test_lab_opens.py",
     "python3 start.py test": ".ci/run",
@@ -53,14 +52,6 @@ ELSEWHERE = {
     "ansible-galaxy collection install ./ansible/ansible_collections/torch_setup/assistant": COLLECTION,
     "ansible-playbook -i hosts.ini torch_setup.assistant.table -e torch_setup_table=hosts.csv": COLLECTION,
     "ansible-doc -t module torch_setup.assistant.assistant_setup": COLLECTION,
-    'pip install ".[course]"': COURSE,
-    "assistant labs course gpu-course --labs cpu-build --labs numpy-abi": COURSE,
-    "nbgrader db student import ../roster.csv": COURSE,
-    "cd gpu-course": COURSE,
-    'nbgrader generate_assignment "*"': COURSE,
-    'nbgrader autograde "*"': COURSE,
-    'nbgrader generate_feedback "*"': COURSE,
-    "nbgrader export": COURSE,
     "uvx torch-setup-assistant plan": WHEEL,
     "uvx torch-setup-assistant diagnose error.log": WHEEL,
     'uvx "torch-setup-assistant[lab]" lab': WHEEL,
