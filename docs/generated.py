@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 from sphinx.application import Sphinx
-from support import SYSTEMS, Cell, matrix, workloads
+from support import SYSTEMS, Cell, matrix
 
 from assistant.catalog import load_catalog
 from assistant.catalog.identity import CardRow, CardTables
@@ -49,8 +49,6 @@ AREAS = {
     "states": "Drivers and devices in a bad state",
     "common": "Any backend",
 }
-WORKLOADS = {"llm": "language models", "tts": "speech", "vocoder": "vocoders", "fine-tuning": "fine-tuning"}
-STATES = {"verified": "verified", "published": "published", "gaps": "with gaps", "experimental": "experimental"}
 MESSAGES = 4  # chosen: of a cause that are shown
 _PREFIX = re.compile(r"^(?:\[[EWI]:onnxruntime:[^\]]*\] |\[ *[\d.]+\] |[╰─▶× ]+|WARNING: (?=Retrying))")
 # How programs begin a message, and words by which other lines report a failure.
@@ -98,7 +96,7 @@ def _command(command: click.Command, context: click.Context, level: str) -> Iter
 
 
 def gpus() -> Iterator[str]:
-    """Yield the table of families of GPUs by system, then that of workloads by backend."""
+    """Yield the table of families of GPUs by system."""
     yield "# Which GPU gets which PyTorch\n"
     yield (
         f"For the newest driver and Python {SYSTEMS['linux'].python}, by the tables of "
@@ -113,9 +111,6 @@ def gpus() -> Iterator[str]:
         example = by_system["linux"].family.name
         yield _row(_plain(family), _plain(example), *(_cell(by_system[system]) for system in TITLES))
     yield "\nEvery card by its name:\n\n```{toctree}\n:maxdepth: 1\n" + "\n".join(cards()) + "\n```\n"
-    yield "## What is known of workloads\n\n" + _head("Backend", "Workload", "State", "Note", "Source")
-    for row in workloads():
-        yield _row(row.backend.title, WORKLOADS[row.workload], STATES[row.state], _prose(row.note), _linked(row.source))
 
 
 def _cell(cell: Cell) -> str:

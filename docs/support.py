@@ -1,4 +1,4 @@
-"""The support matrix: the best plan for each family of GPUs on each system, and what is known of workloads."""
+"""The support matrix: the best plan for each family of GPUs on each system."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal
 from assistant.catalog import load_catalog
 from assistant.catalog.tables import Table
 from assistant.model.machine import Gpu, Machine, Vendor
-from assistant.model.plan import Backend, Plan
+from assistant.model.plan import Plan
 from assistant.model.record import Record, from_json, replace
 from assistant.plan import make_plans
 
@@ -21,7 +21,6 @@ SYSTEMS: dict[System, Machine] = {
     "macos": Machine(os="macos", os_version="macOS 15.5", arch="arm64", python="3.12"),
 }
 _DATA = Path(__file__).with_suffix(".json")
-WORKLOADS = ("llm", "tts", "vocoder", "fine-tuning")
 
 
 class Family(Record, frozen=True):
@@ -52,21 +51,10 @@ class Family(Record, frozen=True):
         return (card,)
 
 
-class Known(Record, frozen=True):
-    """What is known of one workload on one backend: `verified` by us, `published` by others, or with `gaps`."""
-
-    backend: Backend
-    workload: str
-    state: Literal["verified", "published", "gaps", "experimental"]
-    source: str
-    note: str = ""
-
-
 class SupportTables(Record, frozen=True):
     """The tables of support.json."""
 
     families: Table[Family]
-    workloads: Table[Known]
 
 
 class Cell(Record, frozen=True):
@@ -93,8 +81,3 @@ def _cell(family: Family, system: System) -> Cell:
     driver = "999.0" if family.vendor == Vendor.NVIDIA.value else None  # newer than any floor of the catalogue
     machine = replace(SYSTEMS[system], gpus=family.gpus, nvidia_driver=driver)
     return Cell(family=family, system=system, plan=make_plans(machine, load_catalog()).choice)
-
-
-def workloads() -> tuple[Known, ...]:
-    """Return what is known of each workload on each backend."""
-    return _tables().workloads.rows

@@ -88,7 +88,7 @@ def picture(page: Page, request: pytest.FixtureRequest) -> Callable[..., None]:
     return take
 
 
-def test_a_recorded_machine_is_planned_for_and_diagnosed_and_never_changed(wizard: Locator, picture: Callable[..., None]) -> None:
+def test_a_recorded_machine_is_planned_for_and_diagnosed(wizard: Locator, picture: Callable[..., None]) -> None:
     """It is replayed, said so, and never installed on; the page speaks Chinese, and answers for the text in its box.
 
     Plan and answer are accessible as WCAG 2.2 AA asks.
@@ -145,6 +145,7 @@ def test_a_recorded_machine_is_planned_for_and_diagnosed_and_never_changed(wizar
     main_button(wizard, "Find the cause").click()
     expect(wizard.get_by_text("No known problem matches this text.")).to_be_visible()
     expect(wizard.get_by_text("No problem was found")).to_have_count(0)
+
 
 def test_two_clicks_lead_to_a_notebook_that_computes(
     page: Page, tmp_path: Path, jupyter_server: Server, picture: Callable[..., None]

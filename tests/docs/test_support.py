@@ -1,8 +1,8 @@
-"""The support matrix: a plan for each family of GPUs on each system, and what is known of each workload."""
+"""The support matrix: a plan for each family of GPUs on each system."""
 
 from __future__ import annotations
 
-from support import SYSTEMS, WORKLOADS, matrix, workloads
+from support import SYSTEMS, matrix
 
 from assistant.model.plan import Backend
 
@@ -18,11 +18,3 @@ def test_the_matrix_answers_every_place():
     for cell in cells.values():
         allowed = {own.get(cell.family.vendor), Backend.DIRECTML, Backend.CPU}
         assert cell.plan is None or cell.plan.backend in allowed
-
-
-def test_every_workload_on_every_backend_has_a_state_with_its_source():
-    """Nothing is left out, and whatever has gaps says which."""
-    known = workloads()
-    assert {(row.backend, row.workload) for row in known} == {(one, other) for one in Backend for other in WORKLOADS}
-    assert all(row.source for row in known)
-    assert all(row.note for row in known if row.state in {"gaps", "experimental"})
