@@ -173,10 +173,7 @@ class _Search:
         return self._found[pattern]
 
 
-@lru_cache(maxsize=1)
-def _search_in(log: Log, rules: Rules) -> _Search:
-    """Return the search in a log, the same one while only the machine changes that the log is judged for."""
-    return _Search(log, rules)
+_search_in = lru_cache(maxsize=1)(_Search)  # one log is judged for several machines in a row
 
 
 def _matched(sign: Sign, search: _Search, machine: Machine) -> SignMatch | None:
