@@ -159,48 +159,12 @@ def test_the_command_follows_the_environment(assistant: Assistant, variables: di
 
 
 @pytest.mark.process
-def test_detect_and_plan_speak_chinese(assistant: Assistant, tmp_path: Path) -> None:
-    """Facts, findings, reasons and rejections are Chinese from the command line on."""
-    detected = assistant("--lang", "zh_CN", "detect", "--replay", "linux-ubuntu2204-rtx3090-nodriver")
-    assert "内核模块没有加载" in detected.stdout
-    assert "内存" in detected.stdout
-    machine = tmp_path / "machine.json"
-    machine.write_text(assistant("detect", "--json", "--replay", "linux-ubuntu2404-rx7900xtx").stdout, "utf-8")
-    planned = assistant("--lang", "zh_CN", "plan", "--machine", str(machine), "--why")
-    assert "包含适用于" in planned.stdout
-    assert "已选择：" in planned.stdout
-
-
-@pytest.mark.process
-@pytest.mark.parametrize(
-    "arguments",
-    [("detect", "--replay", "nothing"), ("plan", "--pin", "torch=="), ("detect", "--set", "x"), ("verify",)],
-)
-def test_errors_are_chinese(assistant: Assistant, arguments: tuple[str, ...]) -> None:
-    """What goes wrong is told in Chinese too, in one line."""
-    done = assistant("--lang", "zh_CN", *arguments)
-    assert done.returncode
-    assert CHINESE.search(done.stderr)
-    assert len(done.stderr.strip().splitlines()) == 1
-
-
-@pytest.mark.process
 def test_help_and_usage_errors_are_chinese(assistant: Assistant) -> None:
     """Commands, options and click's own sentences are translated, by option or by environment."""
     assert "检测当前机器" in assistant("--lang", "zh_CN", "--help").stdout
     assert "显示此帮助并退出" in assistant("detect", "--help", LANG="zh_CN.UTF-8").stdout
     assert "没有命令 'foo'。" in assistant("--lang", "zh_CN", "foo").stderr
     assert "Find out what this machine is:" in assistant("detect", "--help", LANG="zh_CN.UTF-8", LC_ALL="C").stdout
-
-
-@pytest.mark.process
-def test_a_diagnosis_is_chinese(assistant: Assistant, tmp_path: Path) -> None:
-    """The sentences of the rules, which are data, are translated as well."""
-    log = tmp_path / "error.log"
-    log.write_text("ImportError: libd3d12.so: cannot open shared object file: No such file or directory\n", "utf-8")
-    done = assistant("--lang", "zh_CN", "diagnose", str(log))
-    assert "DirectML" in done.stdout
-    assert CHINESE.search(done.stdout)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,6 @@ from pathlib import Path
 import forked
 import pytest
 from refused import refused
-from tables import each
 
 from assistant.catalog.rows import TorchTables
 from assistant.catalog.tables import read_tables
@@ -181,24 +180,3 @@ def test_a_wheel_with_a_wrong_hash_is_refused(run, loopback_index, tmp_path):
     done = run(*arguments, "--target", tmp_path / "env", pip=loopback_index.url)
     refused(done, 1, "hash", "torch")
     assert not (tmp_path / "env").exists()
-
-
-@each(
-    ("arguments", "code", "word"),
-    [
-        (("--pin", "torch==2.6", "--pin", "torch>=2.15"), 3, "torch==2.6,>=2.15"),
-        (("--pin", "torch; rm -rf"), 2, "torch; rm -rf"),
-        (("--pin", "torch @ file:///x.whl"), 2, "file:///x.whl"),
-        (("--pin", "torch==2.6.0+cu999"), 3, "cu999"),
-        (("--pin", "torchvision==0.1"), 3, "torchvision==0.1"),
-        (("--pin", "torch==2.15.0", "--pin", "torchvision==0.20.0"), 3, "torchvision==0.20.0"),
-        (("--python", "three"), 2, "three"),
-        (("--backend", "quantum"), 2, "quantum"),
-    ],
-)
-def test_wishes_that_cannot_be_met_are_named(run, tmp_path, arguments, code, word):
-    """One sentence with the culprit, and never a CPU in its stead."""
-    (tmp_path / "m.json").write_text('{"os": "linux", "arch": "x86_64", "python": "3.12", "gpus": []}')
-    done = run("plan", "--machine", tmp_path / "m.json", *arguments)
-    refused(done, code, word)
-    assert done.stdout == ""

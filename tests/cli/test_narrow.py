@@ -123,13 +123,3 @@ def test_every_command_can_be_read_in_a_narrow_terminal(name: str, language: str
         lines = shown(COMMANDS[name], width, language, tmp_path)
         assert whole <= set(" ".join(lines).split()), width
         assert [line for line in lines if columns(line.rstrip()) > width and "://" not in line] == [], width
-
-
-@pytest.mark.process
-def test_a_terminal_that_lacks_the_signs_shows_plain_ones(tmp_path: Path) -> None:
-    """The bar and its moving sign, too."""
-    words = ("install", "--dry-run", "--offline", "--backend", "cpu", "--target", str(tmp_path / "env"))
-    lines = shown(words, 80, "en", tmp_path, "cp1252")
-    assert [line for line in lines if "?" in line] == []
-    assert any(line.startswith("OK Detect") for line in lines)
-    assert any(re.fullmatch(r"[-\\|/]  -{20,} *", line) for line in lines)

@@ -10,11 +10,11 @@ from types import SimpleNamespace
 
 import forked
 import pytest
-from assistant.cli.bar import Bar
 from loopback import LoopbackIndex
 from refused import refused
 
 from assistant import cli
+from assistant.cli.journey import Bar
 from assistant.host.interrupts import REQUESTS_TO_END
 from assistant.model.event import Progress, Step
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from assistant.install.resolution import only_source
 from assistant.install.trial import Need, is_trace, read_derivation, read_trace
 
 TRACE = """\
@@ -70,23 +69,3 @@ def test_a_proof_tells_what_stands_in_the_way(text, missing, wheels, pythons):
     found = read_derivation(text, ["zzz", "old", "win", "new", "sd", "environment-x"])
     assert (found.missing, found.wheels, found.pythons) == (missing, wheels, pythons)
     assert set(found.names) <= {"zzz", "old", "win", "new", "sd"}
-
-
-def test_an_extra_is_no_part_of_a_name():
-    """With the package that has no wheel uv names the extra that was asked for."""
-    words = "Because gruut[de]==2.2.3 has no usable wheels and coqui-tts==0.24.1 depends on gruut[de]==2.2.3, we can"
-    assert read_derivation(words, ["gruut", "coqui-tts"]).wheels == ("gruut",)
-    assert only_source(words) == ("gruut[de]==2.2.3",)
-
-
-def test_an_index_that_hides_a_later_one_is_read_from_the_hint():
-    """A package comes from the first index that has it, in whatever versions, and uv (0.13.9) says so."""
-    words = (
-        "Because there is no version of triton{sys_platform == 'linux'}==3.5.1 and torch==2.9.1 depends on "
-        "triton{sys_platform == 'linux'}==3.5.1, we can conclude that torch==2.9.1 cannot be used.\n\n"
-        "hint: `triton` was found on https://mirror.example/simple, but not at the requested version (triton==3.5.1). "
-        "A compatible version may be available on a subsequent index (e.g., https://h.example/simple). By default, uv"
-    )
-    found = read_derivation(words, ["torch", "triton", "hint"])
-    assert found.elsewhere == ("triton", "https://mirror.example/simple")
-    assert found.names == ("triton", "torch")

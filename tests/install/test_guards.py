@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import configparser
 import dataclasses
-import errno
 import json
 import os
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from install.faults import pristine
 from install.workbench import PYTHON, Bench
-from packaging.utils import canonicalize_name
 
 from assistant.host.live import LiveHost
-from assistant.host.lock import Lock
 from assistant.host.pip_settings import uv_indexes
-from assistant.install.conflicts import Project, conflicts, snippet
-from assistant.install.constraints import pip_settings, replaced
+from assistant.install.conflicts import conflicts
+from assistant.install.constraints import pip_settings
 from assistant.install.environments import made_environments, prune, remove_environment, replaced_builds
 from assistant.install.inspect_env import Distribution, Site, interpreter, is_environment, look_at
 from assistant.install.installation import prepare
@@ -32,7 +28,7 @@ from assistant.install.resolution import check_index_url, check_requirement, res
 from assistant.install.target import check_folder, check_path, find_target, target_for
 from assistant.install.wheels import to_download
 from assistant.model.errors import BadInput, WorkFailed
-from assistant.model.event import Progress, Step
+from assistant.model.event import Progress
 from assistant.model.finding import Severity
 from assistant.model.plan import Backend, Plan
 from assistant.model.record import replace
@@ -172,12 +168,6 @@ def test_what_is_no_index_is_refused(text: str) -> None:
     assert refused.value.hint
 
 
-def test_an_index_is_accepted(tmp_path: Path) -> None:
-    """Addresses of servers, with a password or without, and of folders."""
-    for text in ("https://download.pytorch.org/whl/cu126", "http://joe:pw@127.0.0.1:8080/simple", tmp_path.as_uri()):
-        assert check_index_url(text) == text
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -220,14 +210,6 @@ def test_a_plan_is_checked_wherever_it_names_sources_and_bounds(bench: Bench, ch
         bench.resolution()
 
 
-@pytest.mark.parametrize(
-    "text", ["torch", "torch==2.9.1+cpu", "numpy<2; python_version < '3.13'", "a[b]>=1,<2", "a==1.*,===1.5"]
-)
-def test_a_requirement_is_accepted(text: str) -> None:
-    """What PEP 508 allows passes as it is."""
-    assert check_requirement(text) == text
-
-
 def test_paths_that_no_environment_can_have(bench: Bench, tmp_path: Path) -> None:
     """Too long, a loop of links, characters that cannot be seen: one sentence each; odd names are fine."""
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
@@ -238,15 +220,6 @@ def test_paths_that_no_environment_can_have(bench: Bench, tmp_path: Path) -> Non
             target_for(bench.plan, str(path), LiveHost())
     for name in ("with space", "it's", 'qu"ote', "环境", "$HOME"):
         check_path(tmp_path / name)
-
-
-@pytest.mark.process
-@pytest.mark.skipif(os.name == "nt", reason="the folders are named for a POSIX system")
-def test_odd_names_of_folders_work(bench: Bench, tmp_path: Path) -> None:
-    """No shell ever sees a path: the environment is made in it and its Python runs."""
-    bench.target = tmp_path / "it's 'quoted'" / 'say "hi" $(touch x) `id` a;b&c|d'
-    made = bench.make(bench.resolution())
-    assert look_at(Path(made.path), LiveHost()).versions["torch"] == "9.0"
 
 
 def pip_in(bench: Bench, *words: str) -> subprocess.CompletedProcess[str]:
@@ -314,30 +287,6 @@ def test_paths_in_pips_settings_stay_to_the_byte(tmp_path: Path, encoding: str) 
     assert pip_settings(told, tmp_path / "c.txt") == told
 
 
-def test_the_snippet_for_uv_ties_torch_to_its_index(bench: Bench) -> None:
-    """Pins of torch's family, its index, and nothing about the rest."""
-    lines = snippet(Project("uv", "pyproject.toml"), bench.plan, {"torch": "9.0", "numpy": "1.0"})
-    told = tomllib.loads(lines)["tool"]["uv"]
-    assert told["constraint-dependencies"] == ["torch==9.0"]
-    assert told["sources"] == {"torch": {"index": "torch"}}
-    assert told["index"][0]["explicit"] is True
-
-
-@pytest.mark.parametrize(
-    ("told", "figures"),
-    [
-        ({"done": 5e6, "total": 2e8, "unit": "bytes", "rate": 5e6}, "5.0 / 200.0 MB, 5.0 MB/s, 39 s left"),
-        ({"done": 5e6, "total": 2e9, "unit": "bytes", "rate": 5e6}, "5.0 / 2000.0 MB, 5.0 MB/s, 7 min left"),
-        ({"done": 1e6, "unit": "bytes", "rate": 1e6}, "1.0 MB, 1.0 MB/s"),
-        ({"done": 3, "total": 44, "unit": "packages"}, "3 / 44"),
-        ({}, ""),
-    ],
-)
-def test_progress_is_told_as_far_as_it_is_known(told: dict[str, float], figures: str) -> None:
-    """How much of how much, how fast, how long still; nothing that would be a guess."""
-    assert str(Progress(step=Step.INSTALL, text="", **told).figures) == figures
-
-
 @pytest.mark.process
 def test_a_password_of_uvs_own_configuration_is_used(bench: Bench, tmp_path: Path) -> None:
     """An index that asks for a password, known by the plan or by uv alone: all comes, and no word of the password."""
@@ -360,14 +309,6 @@ def test_a_password_of_uvs_own_configuration_is_used(bench: Bench, tmp_path: Pat
     bench.target = tmp_path / "second"
     with pytest.raises(WorkFailed, match="HTTP 401"):
         bench.make(resolution)
-
-
-def test_what_is_no_configuration_of_uv_names_no_index() -> None:
-    """Every way to name an index counts; a broken file is uv's own to complain of."""
-    text = 'index-url = "https://a"\nextra-index-url = ["https://b"]\n[[index]]\nname = "c"\nurl = "https://c"\n'
-    assert uv_indexes(text) == ("https://c", "https://a", "https://b")
-    for odd in ("not toml [", "", "extra-index-url = 3", "[[index]]\nname = 'x'\n"):
-        assert uv_indexes(odd) == ()
 
 
 @pytest.mark.process
@@ -464,15 +405,6 @@ def test_only_what_the_assistant_made_is_removed(bench: Bench, tmp_path: Path, m
     assert remove_environment("env") == tmp_path / "two" / "env"
 
 
-def test_pins_are_compared_as_they_stand() -> None:
-    """The same is nothing; another version, another build and nothing at all are told; a note is no pin."""
-    pins = "# what == this\ntorch==9.0+cpu\ntorchvision==1.0\n"
-    assert replaced(Path("/env"), pins, {"torch": "9.0+cpu", "torchvision": "1.0", "numpy": "3"}) is None
-    told = replaced(Path("/env"), pins, {"torch": "9.0"})
-    assert "torch 9.0 (9.0+cpu), torchvision – (1.0)" in str(told.text)
-    assert replaced(Path("/env"), "", {}) is None
-
-
 @pytest.mark.process
 def test_downloads_are_counted_and_can_be_deleted(bench: Bench) -> None:
     """Progress ends with all bytes of all wheels and how fast it was; deleted, they would be fetched anew."""
@@ -485,24 +417,3 @@ def test_downloads_are_counted_and_can_be_deleted(bench: Bench) -> None:
     assert prune() == resolution.download
     assert len(to_download(resolution.packages)) == 3
     assert prune() == 0
-
-
-@pytest.mark.skipif(os.name == "nt", reason="Windows locks by another call")
-def test_a_file_system_without_locks_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some network file systems know none: one sentence, and no file is left."""
-
-    def none(_handle: int, _operation: int) -> None:
-        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
-
-    monkeypatch.setattr("fcntl.flock", none)
-    with pytest.raises(WorkFailed, match="No locks available"):
-        Lock(tmp_path / "lock").take()
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.process
-def test_this_python_is_seen_as_it_is() -> None:
-    """The probe finds pytest in the environment that runs this test."""
-    seen = look_at(Path(sys.prefix), LiveHost())
-    assert seen.prefix == sys.prefix
-    assert {canonicalize_name(one.name) for one in seen.own} >= {"pytest", "packaging"}

@@ -6,21 +6,17 @@ import base64
 import csv
 import hashlib
 import os
-import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from install.broken import named
 from install.faults import picture
 from loopback import LoopbackIndex
 
-from assistant.host.files import write_whole
 from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
 from assistant.install import (
@@ -30,7 +26,6 @@ from assistant.install import (
     carry_out,
     conflicts,
     look_at,
-    spot_at,
     undo,
     undoable,
     work_out,
@@ -235,118 +230,6 @@ def test_nothing_from_an_index_replaces_what_is_the_users_own(patient: Patient, 
     next(patient.target.glob("lib/*/site-packages/mytools-*/INSTALLER")).write_text("conda")
     with pytest.raises(BadInput, match="conda installed mytools"):  # its packages name the folder that built them
         patient.difference(Wanted(requires=("numpy<2",)))
-
-
-def test_a_change_stands_where_nothing_can_be_kept_for_it(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A state folder that is full once the change is made: it counts, and is not offered to be undone."""
-    add = patient.index.add
-    add("numpy", "1.26.4")
-    patient.install(add("numpy", "2.1.0"))
-
-    def full(path: Path, data: str, **options: object) -> None:
-        if path.suffix == ".files":
-            raise OSError(28, "No space left on device")
-        write_whole(path, data, **options)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(sys.modules["assistant.install.undo"], "write_whole", full)
-        patient.change(Wanted(requires=("numpy<2",)))
-    assert patient.versions == {"numpy": "1.26.4"}
-    assert undoable(patient.target) is None
-    with pytest.raises(BadInput, match="that could be undone"):
-        undo(patient.target, HOST, CancelToken())
-    assert not list(patient.target.glob(f"{FOLDER}*"))
-
-
-class Entry:
-    """An entry of a folder as Windows gives it: without an inode (https://docs.python.org/3/library/os.html)."""
-
-    def __init__(self, entry: os.DirEntry[str]) -> None:
-        self._entry = entry
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._entry, name)
-
-    def __fspath__(self) -> str:
-        return self._entry.path
-
-    def stat(self, *, follow_symlinks: bool = True) -> SimpleNamespace:
-        """Tell what is known of it."""
-        found = self._entry.stat(follow_symlinks=follow_symlinks)
-        return SimpleNamespace(st_ino=0, st_size=found.st_size, st_mtime_ns=found.st_mtime_ns)
-
-
-class OnWindows:
-    """The module `os`, with such entries."""
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(os, name)
-
-    @contextmanager
-    def scandir(self, folder: Path) -> Iterator[Iterator[Entry]]:
-        """List a folder."""
-        with os.scandir(folder) as entries:
-            yield map(Entry, entries)
-
-
-def test_a_change_is_undone_on_windows(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file is known again there as well, though the list of a folder tells no inode."""
-    add = patient.index.add
-    add("numpy", "1.26.4")
-    patient.install(add("numpy", "2.1.0"))
-    before = patient.picture()
-    monkeypatch.setattr(sys.modules["assistant.install.swap"], "os", OnWindows())
-    patient.change(Wanted(requires=("numpy<2",)))
-    undo(patient.target, HOST, CancelToken())
-    assert patient.picture() == before
-
-
-@pytest.mark.parametrize("path", ["link", "elsewhere/../an environment"])
-def test_a_change_is_known_by_every_path_of_its_environment(patient: Patient, tmp_path: Path, path: str) -> None:
-    """It was made by one path and is undone by another; made again by that, nothing older is left behind."""
-    add = patient.index.add
-    add("numpy", "1.26.4")
-    patient.install(add("numpy", "2.1.0"))
-    (tmp_path / "link").symlink_to(patient.target)
-    (tmp_path / "elsewhere").mkdir()
-    before = patient.picture()
-    patient.change(Wanted(requires=("numpy<2",)))
-    other = spot_at(str(tmp_path / path)).path
-    assert other == (tmp_path / path if path == "link" else patient.target)
-    assert undoable(other) == undoable(patient.target)
-    undo(other, HOST, CancelToken())
-    assert patient.picture() == before
-    for target in (patient.target, other):
-        patient.target = target
-        patient.change(Wanted(requires=("numpy<2" if target != other or path != "link" else "numpy>2",)))
-    assert len(list(other.glob(f"{FOLDER}*"))) == 1
-
-
-def test_the_users_own_file_is_moved_and_named_when_a_change_is_undone(patient: Patient) -> None:
-    """It stands where an old file comes back: it is kept, and the user hears where."""
-    add = patient.index.add
-    patient.install(add("numpy", "2.1.0"), add("gone", "1.0"))
-    patient.change(Wanted(removes=("gone",)))
-    mine = next(patient.target.glob("lib/*/site-packages")) / "gone" / "__init__.py"
-    mine.parent.mkdir()
-    mine.write_text("my own")
-    (folder,) = undo(patient.target, HOST, CancelToken())
-    assert [path.read_text() for path in folder.glob("**/__init__.py")] == ["my own"]
-    assert mine.read_text() == "__version__ = '1.0'\n"
-
-
-def test_a_folder_that_was_just_made_when_a_change_was_killed_goes(patient: Patient) -> None:
-    """It holds nothing yet, not even what marks it as ours; the next change clears it away."""
-    add = patient.index.add
-    add("numpy", "1.26.4")
-    patient.install(add("numpy", "2.1.0"))
-    patient.change(Wanted(requires=("numpy<2",)))
-    (folder,) = patient.target.glob(f"{FOLDER}*")
-    shutil.rmtree(folder)
-    folder.mkdir()
-    assert undoable(patient.target) is None
-    patient.change(Wanted(requires=("numpy>=2",)))
-    assert len(list(patient.target.glob(f"{FOLDER}*"))) == 1
 
 
 def with_module(wheel: Path, name: str, text: str) -> None:

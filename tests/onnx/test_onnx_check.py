@@ -18,7 +18,7 @@ from tables import each
 
 from assistant.model.finding import Severity
 from assistant.onnx import check_model, operators
-from assistant.onnx.answers import Checked, operator_rows
+from assistant.onnx.answers import Checked
 from assistant.onnx.check import examine
 from assistant.onnx.operators import Kernel, match, runtimes, since, table
 from assistant.onnx.placement import CONDITIONS
@@ -86,12 +86,6 @@ def test_a_row_takes_its_own_version_and_types(op: str, opset: int, kind: str | 
     assert bool(why) is not taken
 
 
-def test_closed_rows_take_what_lies_between():
-    """A row of the CPU table that ends takes all versions up to its end."""
-    assert match("cpu", "", "BatchNormalization", 9, (FP32,) * 5, (FP32,))[0]
-    assert match("cpu", "", "BatchNormalization", 14, (FP32,) * 5, (FP32,))[0]
-
-
 @each(
     ("op", "opset", "kind", "release", "taken"),
     [
@@ -118,19 +112,6 @@ def test_a_kernel_counts_from_the_release_that_brought_it(op: str, opset: int, k
 def use_release(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
     """Let one release of ONNX Runtime be installed."""
     monkeypatch.setattr(operators, "_installed", lambda _flavours: iter([version]))
-
-
-def test_a_version_that_came_late_is_taken_for_the_one_before(written: Written, monkeypatch: pytest.MonkeyPatch):
-    """Releases that load opset 25 without its Attention run the older one, and refuse the new attributes."""
-    graph = "g (float[1,2,4,8] q) => (float[1,2,4,8] y) {{ y = Attention {attributes} (q, q, q) }}"
-    plain = written(graph.format(attributes=""), opset=25, ir=10)
-    windowed = written(graph.format(attributes="<left_window_size = 2>"), opset=25, ir=10)
-    use_release(monkeypatch, "1.31.1")
-    assert not check_model(plain, "cpu").nodes[0].why
-    assert "ONNX Runtime 1.31.1" in str(check_model(windowed, "cpu").nodes[0].why)
-    assert devices(check_model(windowed, "cpu")) == {"Attention#0": "none"}
-    use_release(monkeypatch, "1.32.0")
-    assert devices(check_model(windowed, "cpu")) == {"Attention#0": "cpu"}
 
 
 @each(("node", "ir"), [("com.microsoft.Unheard", 8), ("Relu", 99)])
@@ -275,13 +256,6 @@ def test_copies_are_counted_once_each_way(written: Written):
     """A value that many nodes take elsewhere is copied once, and so is what comes back."""
     graph = "g (float[2] x) => (y) { a = Relu(x) b = Gelu(a) c = Gelu(a) d = Add(b, c) e = Add(b, d) y = Mul(a, e) }"
     assert examine(written(graph, opset=20)).copies == 3
-
-
-def test_operators_off_the_device_come_first(written: Written):
-    """The table of operators begins with what is worst placed."""
-    graph = "g (float[2] x) => (y) { a = Relu(x) b = Relu(a) y = Gelu(b) }"
-    rows = operator_rows(check_model(written(graph, opset=20)))
-    assert [(row.op, row.device, row.cpu) for row in rows] == [("Gelu", 0, 1), ("Relu", 2, 0)]
 
 
 def test_open_sizes_are_named_with_the_tool_that_fixes_them(written: Written):

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import onnx
 import onnxruntime
-import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
-from assistant.onnx import convert, to_fp16
-from assistant.onnx.compare import try_model
+from assistant.onnx import to_fp16
 from assistant.onnx.conversion import Options, convert_model
 from assistant.onnx.graph import MOST_DEFAULTS, defaults
 
@@ -50,21 +47,6 @@ def test_a_caller_may_go_on_giving_it(written: Written) -> None:
     assert any(tensor.data_type == TensorProto.FLOAT16 for tensor in half.graph.initializer)
 
 
-def test_it_is_half_where_all_inputs_are(written: Written) -> None:
-    """On request, its default with it."""
-    half = to_fp16(with_default(written), calibrate="never", keep_io_types=False)
-    onnx.checker.check_model(half, full_check=True)
-    given = {"x": X.astype(np.float16), "scale": np.array([3], np.float16)}
-    assert np.allclose(outputs(half, **given), 1.5 * outputs(half, x=given["x"]), atol=1e-2)
-
-
-def test_a_default_that_fp16_cannot_hold_stays_outside(written: Written) -> None:
-    """What it multiplies is computed in FP32."""
-    model = with_default(written, 1e6)
-    half = to_fp16(model, calibrate="never")
-    assert np.allclose(outputs(half, x=X), outputs(model, x=X), rtol=1e-2, atol=1e4)
-
-
 def test_weights_of_old_models_are_none(written: Written) -> None:
     """Before IR version 4 every weight had to be listed, and so did some exporters with all of them later."""
     old = with_default(written, ir=3)
@@ -80,18 +62,3 @@ def test_weights_of_old_models_are_none(written: Written) -> None:
     assert defaults(habit) == frozenset()
     changes = convert_model(habit, Options())[1]
     assert any("inputs no more: 10" in str(change.what) for change in changes)
-
-
-@pytest.mark.process
-def test_files_and_trials_keep_it(written: Written, tmp_path: Path) -> None:
-    """A conversion without FP16 keeps it too, and a trial hands on what is given for it."""
-    path = tmp_path / "model.onnx"
-    onnx.save(with_default(written), path)
-    done = convert(path)
-    assert done.half is not None
-    assert done.half.proved
-    plain = convert(path, tmp_path / "plain.onnx", Options(fp16=False))
-    for file in (done.output, plain.output):
-        assert "scale" in {info.name for info in onnx.load(file).graph.input}
-    given = [{"x": X, "scale": np.array([5], np.float32)}]
-    assert try_model(done.output, path, "cpu", samples=given).passed

@@ -20,7 +20,7 @@ from tables import sampled
 from assistant.model.errors import WorkFailed
 from assistant.model.finding import Severity
 from assistant.model.record import replace
-from assistant.onnx import check_model, conversion, convert, defects, operators, try_model
+from assistant.onnx import check_model, convert, defects, operators, try_model
 from assistant.onnx.conversion import loaded
 from assistant.onnx.defects import CONDITIONS, Defect, disabled, met
 from assistant.onnx.program import program
@@ -87,17 +87,6 @@ def test_the_condition_is_that_of_the_runtime(written: Written, tmp_path: Path, 
     told = "transposed-product-fp16" in keys(model, onnxruntime.__version__)
     assert loaded(tmp_path / "model.onnx").answer is not told
     assert told is (order in {(1, 0, 2), (1, 2, 0), (1, 2, 0, 3), (1, 2, 3, 0)})
-
-
-def test_a_weight_before_the_transposed_value_counts_as_well(written: Written, tmp_path: Path) -> None:
-    """The product is the same to the optimiser on either side."""
-    model = written(
-        "g (float16[6, 2, 8] x) => (float16[2, 4, 8] y) { t = Transpose<perm = [1, 0, 2]>(x) y = MatMul(w, t) }"
-    )
-    model.graph.initializer.append(numpy_helper.from_array(np.ones((4, 6), np.float16), "w"))
-    onnx.save(model, tmp_path / "model.onnx")
-    assert keys(model) == ["transposed-product-fp16"]
-    assert loaded(tmp_path / "model.onnx").died
 
 
 def test_the_way_round_works(crashing: Path) -> None:
@@ -205,23 +194,3 @@ def test_what_never_loads_is_refused_in_the_words_of_the_defect(
         convert(path, force=True)
     assert earlier.read_bytes() == before
     assert not list(tmp_path.glob("*.part"))
-
-
-def test_a_source_that_does_not_load_either_is_no_fault_of_the_conversion(saved: Callable[..., Path]) -> None:
-    """It is written all the same, and said."""
-    path = saved("g (float[2] x) => (float[2] y) { a = Relu(x) y = never.heard.Of(a) }", imports=', "never.heard" : 1')
-    done = convert(path)
-    assert done.loaded is False
-    assert Path(done.output).exists()
-
-
-def test_without_a_runtime_nothing_is_loaded(written: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether it loads is then not known."""
-    monkeypatch.setattr(conversion.importlib.util, "find_spec", lambda _name: None)
-    assert convert(wide(written, tmp_path)).loaded is None
-
-
-def test_a_limit_tells_nothing_of_the_model(written: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A load that takes too long is neither a success nor a failure."""
-    monkeypatch.setattr(conversion, "LOAD_SECONDS", 0.01)
-    assert convert(wide(written, tmp_path)).loaded is None

@@ -65,38 +65,6 @@ def test_open_sizes_are_what_the_weights_ask_for(
     assert runs(model, given)
 
 
-def test_a_window_is_no_longer_than_what_it_moves_over(written: Written) -> None:
-    """A convolution over 400 samples is given as many."""
-    model = written("g (float[1, 1, n] x) => (float[1, 2, m] y) { y = Conv(x, w) }")
-    model.graph.initializer.append(numpy_helper.from_array(np.ones((2, 1, 400), np.float32), "w"))
-    assert first(model)["x"].shape == (1, 1, 400)
-
-
-@each("size", [0, -1])
-def test_zero_and_minus_one_are_open(written: Written, size: int) -> None:
-    """Some exporters write them for sizes that they leave open."""
-    model = written("g (float[1, 3] x) => (float[1, 3] y) { y = Relu(x) }")
-    model.graph.input[0].type.tensor_type.shape.dim[1].dim_value = size
-    assert first(model)["x"].shape[1] > 0
-
-
-def test_a_number_alone_is_an_array(written: Written) -> None:
-    """The runtime refuses NumPy's scalars, as which a draw without a shape comes; the rate is one that is known."""
-    rates = written(
-        """g (int64 rate, bool loud, float gain) => (bool y) {
-        k = Constant<value_int = 16000>()
-        e = Equal(rate, k)
-        n = Cast<to = 9>(gain)
-        o = And(n, loud)
-        y = And(e, o)
-        }"""
-    )
-    given = first(rates)
-    assert all(isinstance(one, np.ndarray) for one in given.values())
-    assert given["rate"] == 16000
-    assert runs(rates, given)
-
-
 def test_integers_are_drawn_by_what_they_are_for(written: Written) -> None:
     """Places go over the whole table, a mask hides no text whole, and positions come to those of long texts."""
     model = written(
@@ -132,25 +100,6 @@ def test_a_step_is_never_zero(written: Written, seed: int) -> None:
     given = inputs.make(next(iter(inputs.sizes())), "normal", seed)
     assert given["step"] > 0
     assert runs(model, given)
-
-
-def test_small_examples_come_several_at_once_and_large_ones_alone(written: Written) -> None:
-    """More is seen in one run; a picture is enough by itself."""
-    small = Inputs(program(written("g (float[n, 21] x) => (float[n, 21] y) { y = Relu(x) }")))
-    large = Inputs(program(written("g (float[n, 3, 224, 224] x) => (float[n, 3, 224, 224] y) { y = Relu(x) }")))
-    size = next(iter(small.sizes()))
-    several = small.several(size)
-    assert several
-    assert small.shapes(several)["x"][0] > 1
-    assert small.shapes(size)["x"] == [1, 21]
-    assert large.several(next(iter(large.sizes()))) is None
-
-
-def test_the_brightness_of_a_picture_changes_along_both_sides(written: Written) -> None:
-    """Neither its rows nor its columns are alike."""
-    picture = first(written("g (float[1, 1, 80, 96] x) => (float[1, 1, 80, 96] y) { y = Relu(x) }"), "tones")["x"]
-    assert picture[0, 0].std(axis=0).min() > 0.1
-    assert picture[0, 0].std(axis=1).min() > 0.1
 
 
 def test_the_length_at_which_a_model_was_traced_is_tried_at_last(written: Written) -> None:

@@ -30,9 +30,9 @@ def wheel(version: str, where: str = "configured", size: int | None = None, serv
     return Wheel(filename=name, url=f"{server}/torch/{name}", where=where, size=size)
 
 
-def holding(*versions: str, where: str = "official", leaks: tuple[str, ...] = ()) -> Lookup:
+def holding(*versions: str, where: str = "official") -> Lookup:
     """Give a look at a source that holds some versions."""
-    return Lookup(source=CPU_INDEX, wheels=tuple(wheel(version, where) for version in versions), leaks=leaks)
+    return Lookup(source=CPU_INDEX, wheels=tuple(wheel(version, where) for version in versions))
 
 
 def settled(
@@ -43,22 +43,6 @@ def settled(
     planning = make_plans(*case)
     looks = {(plan.index_url, plan.python): official for plan in planning.plans}
     return settle(planning, looks | {(None, plan.python): configured for plan in planning.plans}, case)
-
-
-def test_a_wheel_that_is_there_confirms_the_plan() -> None:
-    """The plan keeps its index and its requirements, and says where the wheel lies."""
-    plan = settled(holding("2.15.0+cpu")).choice
-    assert plan.wheel is not None
-    assert (plan.index_url, plan.requirements[0], plan.warnings) == (CPU_INDEX, "torch==2.15.0", ())
-    assert str(plan.reasons[-1]) == f"Confirmed: {plan.wheel.filename} is at mirror.test."
-
-
-def test_an_index_with_an_older_torch_gives_that() -> None:
-    """Only an older torch there: every reason speaks of that one, the last says what is missing."""
-    plan = settled(holding("2.13.0+cpu", "2.12.0+cpu")).choice
-    assert (plan.torch, plan.index_url, plan.requirements[0]) == ("2.13.0", CPU_INDEX, "torch==2.13.0+cpu")
-    assert "torch 2.13.0" in str(plan.reasons[0])
-    assert "does not hold torch 2.15.0" in str(plan.reasons[-1])
 
 
 def test_a_companion_is_of_torchs_own_build_or_left_out() -> None:
@@ -100,13 +84,6 @@ def test_a_users_pin_holds_for_what_the_sources_have() -> None:
     plan = settled(holding("2.15.0+cpu"), request=Request(pins=("torch<2.14",))).choice
     assert plan.wheel is None
     assert plan.torch == "2.13.0"
-
-
-def test_when_the_index_is_down_pips_own_sources_serve() -> None:
-    """The newest CPU wheel of the configured sources is taken, and torch's index no more."""
-    plan = settled(DOWN, holding("2.12.0+cpu", "2.13.0+cpu", "2.14.0.dev1+cpu", where="configured")).choice
-    assert (plan.requirements[0], plan.index_url) == ("torch==2.13.0+cpu", None)
-    assert "connection refused" in str(plan.reasons[-1])
 
 
 def test_a_wheel_without_a_local_tag_is_not_taken_for_a_cpu_build() -> None:
@@ -166,13 +143,6 @@ def test_a_backend_that_was_asked_for_is_not_swapped_for_the_cpu() -> None:
     planning = settled(holding("2.15.0+cpu"), machine=with_card(AMPERE), request=Request(backend=Backend.CUDA))
     assert all(plan.backend is Backend.CPU for plan in planning.plans)
     assert "holds no cu" in str(planning.rejected[0].why)
-
-
-def test_a_mirror_that_leads_elsewhere_is_told() -> None:
-    """The warning names the mirror and the server that its page names."""
-    plan = settled(holding("2.15.0+cpu", leaks=(MIRROR,))).choice
-    assert MIRROR in str(plan.warnings[-1])
-    assert CPU_INDEX in str(plan.warnings[-1])
 
 
 def test_a_plan_from_the_default_index_is_confirmed_there() -> None:

@@ -16,7 +16,7 @@ from install.broken import KEYS, BrokenEnvironment
 from loopback import LoopbackIndex
 
 from assistant.host.live import LiveHost
-from assistant.install import Sources, size_of
+from assistant.install import Sources
 from assistant.install.undo import FOLDER
 from assistant.model.machine import Answer, Detection, Gpu, Machine, Vendor
 from assistant.model.plan import Backend
@@ -231,13 +231,6 @@ def test_an_environment_that_may_not_be_read_is_not_called_good(home: Path, plac
     target = pretend(home / "project" / "env", "numpy==2.1.0")
     (seen,) = survey(Closed(target / place), HERE).environments
     assert (seen.path, seen.light) == (str(target), Light.UNKNOWN)
-
-
-def test_a_file_that_goes_while_it_is_measured_is_no_failure(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Somebody installs, or runs, in the environment whose size is reckoned."""
-    (home / "stays").write_bytes(b"four")
-    monkeypatch.setattr(os, "walk", lambda folder: [(str(folder), [], ["goes", "stays"])])
-    assert size_of(home) == 4
 
 
 def test_hostile_files_end_no_survey(home: Path) -> None:

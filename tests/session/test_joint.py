@@ -13,14 +13,12 @@ from loopback import LoopbackIndex
 from assistant.catalog import load_catalog
 from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
-from assistant.install import Sources, Tools, Trial
-from assistant.install.trial import Derivation
+from assistant.install import Sources, Tools
 from assistant.model.errors import Cancelled
 from assistant.model.machine import Detection, Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Planning, Request
 from assistant.plan import PlanInputs, make_plans
 from assistant.session.joint import decided, planned
-from assistant.session.search import Search
 from assistant.session.state import State
 
 pytestmark = [pytest.mark.process, pytest.mark.full]
@@ -77,7 +75,6 @@ class Desk:
 
     def __init__(self, shelf: Shelf, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.events: list[object] = []
-        self.url = shelf.url
         self.cancel = CancelToken()
         for name, value in {
             "UV_DEFAULT_INDEX": shelf.url,
@@ -94,14 +91,12 @@ class Desk:
         catalog = type(load_catalog())
         monkeypatch.setattr(catalog, "index_url", lambda _self, _variant, _torch="": shelf.url)
 
-    def plan(
-        self, *pins: str, machine: Machine = RTX_4090, index_url: str = "", look: bool = False, **wishes: object
-    ) -> Planning:
-        """Decide for a described machine; with `look`, what the sources hold is looked up first."""
+    def plan(self, *pins: str, machine: Machine = RTX_4090, **wishes: object) -> Planning:
+        """Decide for a described machine, without a look at what the sources hold."""
         host = LiveHost()
-        tools = Tools(host, Sources(host, index_url=index_url), self.events.append, self.cancel)
+        tools = Tools(host, Sources(host), self.events.append, self.cancel)
         self.events.clear()
-        return decided(PlanInputs(machine, load_catalog(), Request(pins=pins, **wishes)), tools, look=look)
+        return decided(PlanInputs(machine, load_catalog(), Request(pins=pins, **wishes)), tools, look=False)
 
     @property
     def questions(self) -> int:
@@ -208,14 +203,6 @@ def test_an_unknown_name_below_another_names_who_needs_it(desk, shelf):
     assert "has gone-forever, which careless needs" in said(desk.plan("careless"))
 
 
-def test_an_unknown_name_is_refused_where_no_source_holds_the_plans_build_either(desk):
-    """A mirror of PyPI has no build for the CPU alone: what is asked for is put to the resolver all the same."""
-    planning = desk.plan("nope-zzz==99", machine=PLAIN, index_url=desk.url, look=True)
-    assert planning.choice is None
-    assert "nope-zzz" in said(planning)
-    assert "nope-zzz" not in str(desk.plan("whisperx", machine=PLAIN, index_url=desk.url, look=True).choice)
-
-
 def test_a_source_that_refuses_to_answer_has_no_unknown_names(desk, shelf):
     """An index that asks for a login does not say that a package does not exist."""
     shelf.trouble["secret-model"] = 403
@@ -230,11 +217,6 @@ def test_an_index_that_fails_in_the_middle_leaves_the_plan_unchecked(desk, shelf
     assert "It could not be checked whether all packages go together" in said(planning)
     place = f"{shelf.url}/own-model/"
     assert said(planning).endswith(f"cannot be reached: {place}: HTTP status server error (500 Internal Server Error)")
-
-
-def test_a_package_that_is_called_a_connection_says_nothing_about_the_network(desk):
-    """The resolver answered that nobody has it."""
-    assert desk.plan("connection-of-nobody").rejected[0].key == "name-unknown"
 
 
 @pytest.mark.parametrize("login", ["", "me:secret"])
@@ -271,24 +253,6 @@ def test_a_pin_that_the_tables_pair_with_a_torch_chooses_it_and_another_gives_a_
     assert desk.questions == 1
 
 
-def test_what_the_tables_pair_with_no_torch_that_can_be_had_is_planned_with_a_warning(desk, shelf):
-    """auto-gptq is known for torch 2.2 alone, which the shelf does not have: uv would take it beside any torch."""
-    shelf.add("auto-gptq", "0.7.1")
-    planning = desk.plan("auto-gptq")
-    assert planning.choice.torch == "2.15.0"
-    assert "No version of auto-gptq is known to work with torch 2.15.0" in said(planning)
-    shelf.add("above", "1.0", requires=("auto-gptq",))
-    assert desk.plan("above").choice.torch == "2.15.0"
-
-
-def test_what_the_tables_alone_know_trades_no_gpu_for_the_cpu(desk, shelf):
-    """The torch of torchcodec 0.2 has no code for the card: the plan is for the GPU with another torch, and warns."""
-    shelf.add("torchcodec", "0.2.1")
-    planning = desk.plan("torchcodec==0.2.1", machine=RTX_5090)
-    assert (planning.choice.backend, planning.choice.torch) == (Backend.CUDA, "2.15.0")
-    assert "the plan takes torchcodec 0.2.1" in said(planning)
-
-
 @pytest.mark.parametrize(("machine", "torch", "variant"), [(RTX_4090, "2.14.1", "cu126"), (RTX_5090, "2.8.0", "cu129")])
 def test_a_version_for_an_older_cuda_takes_the_newest_torch_that_is_built_for_it(desk, machine, torch, variant):
     """ONNX Runtime 1.26 is for CUDA 12: the best build of a newest torch, for CUDA 13, is passed over, and why."""
@@ -296,69 +260,6 @@ def test_a_version_for_an_older_cuda_takes_the_newest_torch_that_is_built_for_it
     assert (planning.choice.torch, planning.choice.variant) == (torch, variant)
     assert "onnxruntime-gpu==1.26.0 is built for CUDA 12" in said(planning)
     assert desk.plan("onnxruntime-gpu", machine=machine).choice.torch == "2.15.0"
-
-
-def test_what_we_bring_stands_behind_what_is_asked_for(desk, shelf):
-    """A resolver settles what comes first at its newest: the package that is asked for, and onnx gives way."""
-    shelf.add("onnx", "1.20")
-    shelf.add("app", "1.0")
-    shelf.add("app", "2.0", requires=("onnx<1.21",))
-    plan = desk.plan("app").choice
-    assert plan.requirements.index("app") < plan.requirements.index("onnx")
-
-
-def test_a_newer_torch_that_costs_a_package_its_newer_version_is_no_gain(desk, shelf):
-    """The newest version fails for another reason, the next wants an older torch, and an ancient one takes any."""
-    shelf.add("late", "3.0", requires=("torch==2.15.0", "numpy>9"))
-    shelf.add("late", "2.0", requires=("torch==2.8.0",))
-    shelf.add("late", "0.1")
-    planning = desk.plan("late")
-    assert planning.choice.torch == "2.8.0"
-    assert "late 2.0 needs torch 2.8.0" in said(planning)
-
-
-def test_a_newer_version_that_something_else_keeps_out_draws_no_older_torch(desk, shelf):
-    """Beside the torch that it asks for it cannot be had either: its own need has no source."""
-    shelf.add("own-model", "2.0", requires=("torch==2.8.0", "lost-zzz"))
-    shelf.add("own-model", "1.0", requires=("torch",))
-    plan = desk.plan("own-model").choice
-    assert plan.torch == "2.15.0"
-    assert desk.questions <= 3
-
-
-def test_what_a_worse_answer_taught_stays_out_of_the_plan(desk, shelf, monkeypatch):
-    """The best answer holds with all that the plan brings, though a later question was refused because of that."""
-    shelf.add("own-model", "2.0", requires=("torch==2.8.0", "protobuf<4"))
-    shelf.add("own-model", "1.0", requires=("torch",))
-    ask, answers = Search.ask, []
-
-    def asked(search, plan):
-        answers.append(ask(search, plan))
-        if len(answers) == 2:
-            refusal = Derivation(names=("onnx", "own-model"))
-            answers[-1] = Trial(refusal=refusal, words="own-model does not go with onnx")
-        return answers[-1] if len(answers) < 3 else Trial(refusal=Derivation(), words="nothing fits")
-
-    monkeypatch.setattr(Search, "ask", asked)
-    plan = desk.plan("own-model").choice
-    assert len(answers) == 3
-    assert plan.torch == "2.15.0"
-    assert any(line.startswith("onnx") for line in plan.requirements)
-
-
-def test_a_cache_that_cannot_be_used_is_no_reason_to_refuse(desk, tmp_path, monkeypatch):
-    """Any failure of the resolver but its own "no" is tried once more without the cache."""
-    (tmp_path / "file").write_text("in the way", encoding="utf-8")
-    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "file" / "cache"))
-    assert desk.plan("whisperx==3.8.6").choice.torch == "2.8.0"
-
-
-def test_a_resolver_that_fails_for_another_reason_leaves_the_plan_unchecked(desk, monkeypatch):
-    """An option that it does not know says nothing about the packages."""
-    monkeypatch.setenv("UV_PRERELEASE", "perhaps")
-    planning = desk.plan("whisperx==3.8.6")
-    assert planning.choice.torch == "2.15.0"
-    assert "if-necessary" in said(planning)  # uv names what may stand there
 
 
 def test_a_python_that_opens_the_set_is_chosen_and_one_that_is_fixed_only_named(desk, shelf):
@@ -476,13 +377,4 @@ def test_what_packages_need_beside_torch_comes_along_and_flavours_do_not_meet(de
     assert plan.variant == "cu132"
     names = [line.partition(">")[0].partition("=")[0] for line in plan.requirements]
     assert names == ["torch", "faster-whisper", "numpy", "onnx", "nvidia-cublas-cu12"]
-    assert "nvidia/cublas/lib" in str([warning.params for warning in plan.warnings])
-
-
-def test_what_comes_along_gives_way_where_no_source_has_it(desk, shelf):
-    """It is ours, not the user's: the warning stays, and the plan holds without it."""
-    shelf.add("ctranslate2", "4.8.5")
-    plan = desk.plan("ctranslate2").choice
-    assert plan.variant == "cu132"
-    assert "nvidia-cublas-cu12" not in plan.requirements
     assert "nvidia/cublas/lib" in str([warning.params for warning in plan.warnings])

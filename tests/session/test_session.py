@@ -14,15 +14,13 @@ from assistant.host.recording import ReplayHost
 from assistant.install import Sources
 from assistant.machines import load
 from assistant.model.event import Event, LogLine, Sink, Step
-from assistant.model.plan import Backend, Request
-from assistant.session.actions import Simulate, Wish
+from assistant.model.plan import Backend
 from assistant.session.runner import InlineRunner, Runner, ThreadRunner
 from assistant.session.session import Session
 from assistant.session.state import Phase, State, Task
 from assistant.session.store import Store
 
 MACHINE = "linux-arch-rx6700xt-directml"
-LINES = 500
 
 
 def test_a_setup_that_cannot_be_saved_is_told(tmp_path: Path) -> None:
@@ -87,52 +85,6 @@ def test_an_unknown_machine_becomes_a_sentence() -> None:
     session = Session(NoHost(), InlineRunner(), state=State(machine="nowhere"))
     session.begin(Task.DETECT)
     assert "nowhere" in str(session.state.status(Step.DETECT).message)
-
-
-def test_an_impossible_wish_is_never_a_silent_cpu() -> None:
-    """Asking for MPS on Linux fails the plan step."""
-    session = Session(NoHost(), InlineRunner(), state=State(machine=MACHINE))
-    session.begin(Task.DETECT)
-    session.dispatch(Wish(request=Request(backend=Backend.MPS)))
-    session.begin(Task.PLAN)
-    assert session.state.status(Step.PLAN).phase is Phase.FAILED
-    assert "MPS" in str(session.state.status(Step.PLAN).message)
-
-
-def test_watchers_see_every_change_once() -> None:
-    """Each change is told with the state before and after it, and what changes nothing is not told."""
-    session = Session(NoHost(), InlineRunner())
-    seen: list[tuple[State, State]] = []
-    session.watch(lambda old, new: seen.append((old, new)))
-    session.dispatch(Simulate(machine=MACHINE))
-    session.begin(Task.EXPORT)
-    assert len(seen) == 1
-    assert seen[0][0] is not seen[0][1]
-    assert seen[0][1] is session.state
-
-
-def test_a_chatty_job_is_delivered_whole_and_in_order() -> None:
-    """The pump gathers, loses nothing, and is done before the runner's thread ends."""
-    got: list[Event] = []
-    calls = []
-    over = threading.Event()
-
-    def job(sink) -> None:
-        for number in range(LINES):
-            sink(LogLine(step=Step.INSTALL, text=str(number)))
-        time.sleep(0.25)
-        sink(LogLine(step=Step.INSTALL, text="last"))
-
-    def deliver(events: tuple[Event, ...]) -> None:
-        calls.append(len(events))
-        got.extend(events)
-        if got[-1] == LogLine(step=Step.INSTALL, text="last"):
-            over.set()
-
-    ThreadRunner().start(job, deliver)
-    assert over.wait(5)
-    assert [event.text for event in got] == [*map(str, range(LINES)), "last"]
-    assert len(calls) <= 4
 
 
 class Deaf(ReplayHost):

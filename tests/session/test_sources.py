@@ -110,13 +110,6 @@ def test_a_slow_index_costs_its_time_limit_once(loopback_index, given, monkeypat
     assert "did not answer within 0.5 s" in str(plan.warnings[0])
 
 
-def test_an_index_that_takes_its_time_is_waited_for(loopback_index, given):
-    """An answer within the limit counts."""
-    loopback_index.add("torch", "2.15.0+cpu", TAG)
-    loopback_index.delay = 0.3
-    assert planned(given()).choice.wheel is not None
-
-
 @pytest.mark.parametrize("speaks_json", [False, True], ids=["PEP 503", "PEP 691"])
 def test_a_mirror_that_leaks_upstream_is_told(loopback_index, given, speaks_json):
     """Pages with absolute addresses lead past the mirror: the warning names the server that they lead to."""

@@ -6,7 +6,7 @@ from tables import each
 
 from assistant.i18n import Message
 from assistant.install import Prepared, Resolution
-from assistant.model.event import FindingRaised, JobFailed, LogLine, Progress, Step
+from assistant.model.event import FindingRaised, JobFailed, LogLine, Step
 from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Backend, Plan, Planning, Request
@@ -18,15 +18,13 @@ from assistant.session.actions import (
     Choose,
     Fill,
     Finished,
-    Pick,
     SetFact,
-    Show,
     Simulate,
     Stop,
     Told,
     Wish,
 )
-from assistant.session.reducer import LOG_LINES, blockers, reduce
+from assistant.session.reducer import blockers, reduce
 from assistant.session.state import (
     Detected,
     Diagnosed,
@@ -40,11 +38,9 @@ from assistant.session.state import (
     Result,
     Source,
     State,
-    Surveyed,
     Task,
     Verified,
 )
-from assistant.session.survey import Survey
 
 PLANS = tuple(Plan(backend=Backend.CPU, variant="cpu", torch=version, python="3.12") for version in ("2.14", "2.13"))
 PLANNING = Planning(choice=PLANS[0], plans=PLANS)
@@ -70,12 +66,6 @@ PLANNED = (*DETECTED, *done(Task.PLAN, Planned(planning=PLANNING)))
 PREPARED = (*PLANNED, *done(Task.PREPARE, PREVIEW))
 MADE = Environment(path="/env", python="/env/bin/python")
 INSTALLED = (*PREPARED, *done(Task.INSTALL, Installed(environment=MADE)))
-
-
-def test_a_task_that_begins_takes_the_stage() -> None:
-    """Beginning a task shows its step as running, with an empty log."""
-    state = after(Begin(task=Task.DETECT))
-    assert (state.running, state.page, state.status(Step.DETECT).phase) == (Task.DETECT, Page.SETUP, Phase.RUNNING)
 
 
 def test_a_second_press_is_harmless() -> None:
@@ -129,22 +119,6 @@ def test_a_simulation_lays_the_real_setup_aside() -> None:
     assert after(Simulate(machine=""), state=State(machine="one")) == State()
 
 
-def test_an_environment_removed_beside_a_simulation_is_no_longer_the_setups() -> None:
-    """Coming back finds the setup without it, ready to install."""
-    real = after(*INSTALLED)
-    state = after(Simulate(machine="one"), Pick(path=real.environment.path), state=real)
-    state = after(*done(Task.REMOVE, Surveyed(survey=Survey())), Simulate(machine=""), state=state)
-    assert state.environment is None
-    assert state.status(Step.INSTALL).phase is Phase.LOCKED
-    assert state.status(Step.PLAN).phase is Phase.DONE
-
-
-def test_the_plan_that_is_chosen_already_is_not_chosen_again() -> None:
-    """A front end that repeats a choice makes nothing stale."""
-    state = after(*INSTALLED)
-    assert reduce(state, Choose(index=0)) is state
-
-
 @each(
     ("answer", "step"),
     [
@@ -178,19 +152,6 @@ def test_answers_wait_while_something_runs() -> None:
         assert reduce(state, answer) is state
 
 
-def test_a_plan_that_does_not_exist_is_not_chosen() -> None:
-    """An index out of range changes nothing."""
-    state = after(*PLANNED)
-    assert reduce(state, Choose(index=9)) is state
-
-
-def test_every_page_can_be_shown_at_any_time() -> None:
-    """Looking at another page changes nothing else, whatever runs."""
-    state = replace(after(*PLANNED), running=Task.PREPARE)
-    for page in Page:
-        assert reduce(state, Show(page=page)) == replace(state, page=page)
-
-
 def test_a_failure_is_told_and_may_be_tried_again() -> None:
     """A failed step keeps the sentence, the next step and the exit code."""
     failure = JobFailed(step=Step.PLAN, message="No.", hint="Do this.", exit_code=3)
@@ -198,22 +159,6 @@ def test_a_failure_is_told_and_may_be_tried_again() -> None:
     status = state.status(Step.PLAN)
     assert (status.phase, status.message, status.hint, status.exit_code) == (Phase.FAILED, "No.", "Do this.", 3)
     assert not blockers(state, Task.PLAN)
-
-
-def test_the_log_keeps_its_last_lines() -> None:
-    """The state holds no more lines than the log view shows."""
-    lines = tuple(LogLine(step=Step.INSTALL, text=str(number)) for number in range(LOG_LINES + 50))
-    state = after(*PREPARED, Begin(task=Task.INSTALL), Told(events=lines))
-    assert state.log[0] == "50"
-    assert len(state.log) == LOG_LINES
-
-
-def test_progress_shows_the_latest() -> None:
-    """Of several progress events only the last counts."""
-    events = tuple(Progress(step=Step.INSTALL, text=str(number), done=number, total=3) for number in (1, 2))
-    progress = after(*PREPARED, Begin(task=Task.INSTALL), Told(events=events)).status(Step.INSTALL).progress
-    assert progress is not None
-    assert progress.done == 2
 
 
 def test_a_simulation_can_never_install() -> None:
@@ -233,12 +178,6 @@ def test_a_repeated_verification_starts_with_a_clean_sheet() -> None:
         state = after(Told(events=(FindingRaised(step=Step.VERIFY, finding=raised),)), state=state)
         assert state.findings == (known, raised)
         state = after(Finished(task=Task.VERIFY, result=VERIFIED), Begin(task=Task.VERIFY), state=state)
-
-
-def test_a_result_nobody_waits_for_is_dropped() -> None:
-    """A late result of a task that no longer runs changes nothing."""
-    state = after(*PLANNED)
-    assert reduce(state, Finished(task=Task.PLAN, result=Planned(planning=Planning(choice=None)))) is state
 
 
 def test_each_result_fills_its_fields() -> None:

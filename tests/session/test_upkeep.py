@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from assistant.install import Sources
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.record import replace
 from assistant.plan import make_plans
-from assistant.session.upkeep import Renewal, looked_over, renewed
+from assistant.session.upkeep import Renewal, renewed
 
 pytestmark = [pytest.mark.process, pytest.mark.full]
 
@@ -99,17 +98,6 @@ def test_a_new_release_is_known_with_its_builds_and_its_pairs(world):
     assert any("is assumed to hold code for" in str(reason) for reason in choice.reasons)
 
 
-def test_a_patch_of_an_old_line_is_known(world):
-    """It takes what nobody tells from the release before it, not from the newest."""
-    add_torch(world.own, "2.14.2", "cu126")
-    renewal = world.renew()
-    assert [str(one) for one in renewal.found.changes] == ["torch 2.14.2 is new: cu126."]
-    release = world.catalog.release("2.14.2")
-    assert (release.glibc, release.macos) == ({"linux": "2.28"}, world.catalog.release("2.14.1").macos)
-    assert release.pypi == {}  # PyPI answered, and does not hold it
-    assert world.catalog.newest_torch == "2.15.0"
-
-
 @pytest.mark.parametrize("trouble", [503, "stall", "page"])
 def test_an_index_that_is_down_takes_nothing_away(world, monkeypatch, trouble):
     """What the other one lists is taken over; the one that is down is named, and asked again the next time."""
@@ -129,43 +117,6 @@ def test_an_index_that_is_down_takes_nothing_away(world, monkeypatch, trouble):
     del world.own.trouble["torch"]
     world.renew()
     assert world.catalog.release("2.16.0").variants["linux_x86_64"] == ("cu132",)
-
-
-def test_metadata_that_cannot_be_had_leave_the_pair_unknown(world, monkeypatch):
-    """The release is there; the next refresh tries again."""
-    add_torch(world.own, "2.16.0", "cpu")
-    world.pypi.add("torchvision", "0.31.0", f"cp312-cp312-{LINUX}", requires=("torch==2.16.0",))
-    answer = world.pypi.answer
-
-    def without(path: str) -> tuple[int, str, bytes]:
-        return (404, "text/plain", b"") if path.endswith(".metadata") else answer(path)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(world.pypi, "answer", without)
-        (sentence,) = world.renew().read.unread
-    assert "torchvision-0.31.0" in str(sentence)
-    assert "HTTP 404" in str(sentence)
-    assert world.catalog.release("2.16.0").torchvision == ()
-    world.renew()
-    assert world.catalog.release("2.16.0").torchvision == ("0.31.0",)
-
-
-@pytest.mark.parametrize(
-    "content", [b"Name: torchvision\nVersion: 0.30.9\n", b"\xff\x00", b"x" * (2 << 20)], ids=["other", "bytes", "large"]
-)
-def test_metadata_of_something_else_tell_nothing(world, monkeypatch, content):
-    """What they say must fit the file's name, and be no more than metadata are."""
-    add_torch(world.own, "2.16.0", "cpu")
-    world.pypi.add("torchvision", "0.31.0", f"cp312-cp312-{LINUX}", requires=("torch==2.16.0",))
-    answer = world.pypi.answer
-
-    def other(path: str) -> tuple[int, str, bytes]:
-        return (200, "text/plain", content) if path.endswith(".metadata") else answer(path)
-
-    monkeypatch.setattr(world.pypi, "answer", other)
-    (sentence,) = world.renew().read.unread
-    assert "torchvision-0.31.0" in str(sentence)
-    assert world.catalog.release("2.16.0").torchvision == ()
 
 
 def test_variants_are_found_where_each_has_a_folder(world, tmp_path, monkeypatch):
@@ -205,23 +156,6 @@ def test_pairs_come_from_metadata(world):
     told = {row.name: row.ranges[-1] for row in renewal.found.tables.companions.companions.rows}
     assert (told["vllm"].versions, told["vllm"].torch) == ("==0.34.0", ("==2.16.0",))
     assert told["ultralytics"].versions != "==99.0"
-
-
-def test_a_look_reads_no_wheel(world):
-    """`catalog check` names what is new from the indexes' pages alone."""
-    add_torch(world.own, "2.16.0", "cu135")
-    renewal = looked_over(world.sources, world.catalog, TODAY)
-    assert [str(one) for one in renewal.found.changes] == ["torch 2.16.0 is new: cu135."]
-    assert not any(path.endswith(".whl") for path in (*world.own.requests, *world.pypi.requests))
-
-
-def test_refreshed_tables_are_read_again(world):
-    """What is written can be read: every table goes through JSON."""
-    add_torch(world.own, "2.16.0", "cu135")
-    import msgspec  # noqa: PLC0415 - for this one test
-
-    for table in world.renew().found.changed.values():
-        assert msgspec.json.decode(json.dumps(msgspec.to_builtins(table)), type=type(table)) == table
 
 
 def test_amds_own_indexes_are_asked(world, tmp_path, monkeypatch):

@@ -90,14 +90,14 @@ def compiled(source: str, *options: str, cwd: Path | None = None) -> bytes:
 
 
 @cache
-def needing(name: str, library: str, before: str = "", inside: str = "") -> bytes:
+def needing(name: str, library: str) -> bytes:
     """Compile an extension that asks the loader for a library."""
     import tempfile  # noqa: PLC0415 - here alone
 
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "stub.so").write_bytes(compiled("int stub(void) { return 1; }", f"-Wl,-soname,{library}"))
         return compiled(
-            EXTENSION.format(name=name, before="extern int stub(void);" + before, inside=f"stub(); {inside}"),
+            EXTENSION.format(name=name, before="extern int stub(void);", inside="stub();"),
             f"{folder}/stub.so",
             "-Wl,--no-as-needed",
         )
@@ -140,41 +140,6 @@ def undefined_symbols() -> Iterator[Case]:
             f"extern int {symbol}(void); int f(void) {{ return {symbol}(); }}", "-Wl,-z,now"
         )
         yield Case(deep, FAILED, files, symbol)
-
-
-LIBRARIES = ("libcudart.so.12", "libtorch_cuda.so")
-
-
-def missing_libraries() -> Iterator[Case]:
-    """Yield extensions whose library is not there: in the loader's own words, and in those of the package."""
-    for number, library in enumerate(LIBRARIES):
-        alone, within, wrapped = f"library-alone-{number}", f"library-within-{number}", f"library-wrapped-{number}"
-        module = alone.replace("-", "_")
-        yield Case(alone, FAILED, {f"{module}.so": needing(module, library)}, library)
-        files = package(within.replace("-", "_"), "from ._C import *", **{"_C.so": needing("_C", library)})
-        yield Case(within, FAILED, files, library)
-        code = (
-            "import ctypes, pathlib\n"
-            "try:\n    ctypes.CDLL(str(pathlib.Path(__file__).with_name('libcore.so')))\n"
-            "except OSError as error:\n    raise RuntimeError('Could not load the core library.') from error\n"
-        )
-        files = package(wrapped.replace("-", "_"), code, **{"libcore.so": needing("core", library)})
-        yield Case(wrapped, FAILED, files, library)
-
-
-def missing_modules() -> Iterator[Case]:
-    """Yield packages that import what is not installed: plainly, by `from`, and told in words of its own."""
-    for number, module in enumerate(("einops.layers", "google.nothing")):
-        top = module.split(".")[0] if not module.startswith("google") else module.split(".")[1]
-        for kind, code in {
-            "import": f"import {module}",
-            "from": f"from {module} import anything",
-            "wrapped": f"try:\n    import {module}\nexcept ImportError as error:\n"
-            f"    raise ImportError('please install {module} first') from error",
-            "none": f"try:\n    import {module}\nexcept ImportError:\n    raise RuntimeError('{module}?') from None",
-        }.items():
-            name = f"module-{kind}-{number}"
-            yield Case(name, FAILED, package(name.replace("-", "_"), code), top)
 
 
 def raised() -> Iterator[Case]:
@@ -257,15 +222,6 @@ def hangs() -> Iterator[Case]:
         "It did not end within",
     )
     yield Case("hang-native", TIMEOUT, {"hang_native.so": extension("hang_native", inside="for (;;);")}, "did not end")
-
-
-def sources() -> Iterator[Case]:
-    """Yield files that this Python cannot read."""
-    codes = {"print 'two'": "print", "match = 1\n  x = 2": "indent", "# coding: nothing-such\n": "nothing-such"}
-    yield from numbered("source", FAILED, codes)
-    yield Case("source-null", FAILED, package("source_null", "x = 1\0"), "null")
-    yield Case("source-bytes", FAILED, {"source_bytes/__init__.py": b"x = '\xff\xfe'"}, "")
-    yield Case("source-pyc", FAILED, {"source_pyc/__init__.pyc": b"\0\0\0\0nothing"}, "magic")
 
 
 def foreign_binaries() -> Iterator[Case]:
@@ -380,7 +336,7 @@ def beside_the_own() -> Iterator[Case]:
 
 EXTRA = 'Requires-Dist: extra-thing; extra == "more"\nProvides-Extra: more\n'
 MISMATCHES = (
-    *(undefined_symbols, missing_libraries, missing_modules, raised, exits, crashes, hangs, sources, foreign_binaries),
+    *(undefined_symbols, raised, exits, crashes, hangs, foreign_binaries),
     *(half_removed, overwritten, absent, false_metadata, shadowed, beside_the_own),
 )
 
