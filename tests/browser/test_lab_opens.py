@@ -260,12 +260,3 @@ def test_the_wizard_has_a_folder_shown(page: Page, address: str, home: Path, ope
     for path in (str(home), "/etc", f"{copies}-of-another", ""):
         assert page.evaluate(ASK, ["ptsa-open-file", {"path": path}]) is False
     expect(opened).to_be_visible()
-
-
-def test_the_notebook_reads_well_where_it_is_only_shown() -> None:
-    """What GitHub or VS Code show before anything is run: short instructions in both languages, and no output."""
-    words, code = json.loads((ROOT / "notebooks" / "setup.ipynb").read_text(encoding="utf-8"))["cells"]
-    assert len("".join(words["source"])) < 1000
-    assert "Run the cell below" in "".join(words["source"])
-    assert "运行下面的单元格" in "".join(words["source"])
-    assert code["outputs"] == []
