@@ -19,7 +19,6 @@ from assistant import __version__
 
 pytestmark = [pytest.mark.process, pytest.mark.full]
 ASSISTANT = str(PROGRAMS / "assistant")
-MODULES = ("assistant_facts", "assistant_setup", "assistant_verify")
 
 
 def test_facts_are_the_machine(tmp_path):
@@ -103,26 +102,6 @@ def test_the_table_has_a_row_for_every_host(tmp_path):
     assert rows["here"]["system"]
     assert (rows["bare"]["state"], rows["gone"]["state"]) == ("no answer", "unreachable")
     assert f"{tmp_path}/none" in rows["bare"]["problems"]
-
-
-def test_the_documentation_is_shown():
-    """`ansible-doc` shows each module with its options, an example, and what check mode and diff mode do."""
-    names = [f"{NAME}.{name}" for name in MODULES]
-    done = subprocess.run(
-        [PROGRAMS / "ansible-doc", "--json", "-t", "module", *names],
-        env=settings(COLLECTION),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    shown = json.loads(done.stdout)
-    assert set(shown) == set(names)
-    for name in names:
-        about = shown[name]
-        assert set(about["doc"]["attributes"]) >= {"check_mode", "diff_mode"}
-        assert all(option["description"] for option in about["doc"]["options"].values())
-        assert name in about["examples"]
-        assert about["return"]
 
 
 def test_the_collection_has_the_projects_version():
