@@ -137,11 +137,6 @@ def choose_machine(wizard: Locator, machine: str) -> None:
     expect(wizard.get_by_text("so nothing can be installed.").last).to_be_visible()
 
 
-def make_kernel(folder: Path, data: Path, name: str, *packages: str | Path) -> Path:
-    """Make an environment with the assistant and other packages; make it known as a kernel; give its Python."""
-    return make_bare_kernel(folder, data, name, "--editable", f"{ROOT}[lab]", *packages)
-
-
 def make_bare_kernel(folder: Path, data: Path, name: str, *packages: str | Path) -> Path:
     """Make an environment with packages, ipykernel among them; make it known as a kernel; give its Python."""
     python = folder / "bin" / "python"

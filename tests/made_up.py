@@ -40,14 +40,13 @@ def _messages() -> set[tuple[str, ...]]:
     return {(text,) if isinstance(text, str) else tuple(text[:2]) for _file, _line, text, _comments, _context in found}
 
 
-def write_made_up(root: Path, slack: float = 0.0) -> Path:
-    """Write the language's catalogue, each sentence longer by a share `slack`; answer `root`, for `use_language`."""
+def write_made_up(root: Path) -> Path:
+    """Write the language's catalogue; answer `root`, for `use_language`."""
     catalog = Catalog("zh_CN")
     for forms in _messages():
         marked = re.sub(r"\{[^}]*\}", lambda found: f"«{found[0]}»", forms[-1])
         strange = re.sub(r"(\{[^}]*\})|[A-Za-z]", lambda found: found[1] or "Ж", marked)
-        longer = strange + " Ж" * round(slack * len(forms[-1]) / 2)
-        catalog.add(forms if len(forms) > 1 else forms[0], (longer,) if len(forms) > 1 else longer)
+        catalog.add(forms if len(forms) > 1 else forms[0], (strange,) if len(forms) > 1 else strange)
     (root / "zh_CN" / "LC_MESSAGES").mkdir(parents=True)
     with (root / "zh_CN" / "LC_MESSAGES" / "assistant.mo").open("wb") as file:
         write_mo(file, catalog)

@@ -1,4 +1,4 @@
-"""Six real environments, broken as people's are: installed by uv from an index, with programs that fail in them."""
+"""Three real environments, broken as people's are: installed by uv from an index, with programs that fail in them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,6 @@ import numpy
 if int(numpy.__version__.split(".")[0]) > 1:
     raise ImportError("A module that was compiled using NumPy 1.x cannot be run in NumPy " + numpy.__version__)
 """
-DTYPE = """
-import numpy
-if int(numpy.__version__.split(".")[0]) > 1:
-    raise ValueError("numpy.dtype size changed, may indicate binary incompatibility. Expected 96 from C header")
-"""
-HUB = "import huggingface_hub as hub; assert hub.__version__ < '1', 'huggingface-hub>=0.34.0,<1.0 is required'"
 
 
 class Broken:
@@ -72,36 +66,11 @@ def numpy_two(at: Broken) -> None:
     at.add("numpy", "1.26.4")
 
 
-def pandas_for_old_numpy(at: Broken) -> None:
-    """Install a package whose extensions were built for NumPy 1; only its import tells."""
-    at.add("pandas", "2.1.4", DTYPE)
-    at.add("numpy", "2.1.3")
-    at.install("pandas", "numpy")
-    at.add("numpy", "1.26.4")
-    at.program = ["-c", "import pandas"]
-
-
-def hub_too_new(at: Broken) -> None:
-    """Update a package past what another one allows."""
-    at.add("transformers", "4.57.0", requires=("huggingface-hub<1.0,>=0.34",))
-    at.add("huggingface-hub", "1.2.0")
-    at.install("transformers", "huggingface-hub")
-    at.add("huggingface-hub", "0.36.0")
-    at.program = ["-c", HUB]
-
-
 def wrong_name(at: Broken) -> None:
     """Ask for a package by a name that is not its own."""
     at.add("scikit-learn", "1.7.0")
     at.failed = at.install("sklearn")
     at.program = ["-c", "import scikit_learn"]
-
-
-def no_such_release(at: Broken) -> None:
-    """Ask for a release of torch that was never published."""
-    for version in ("2.6.0", "2.7.0"):
-        at.add("torch", version)
-    at.failed = at.install("torch==2.6.1")
 
 
 def for_windows(at: Broken) -> None:
@@ -112,17 +81,7 @@ def for_windows(at: Broken) -> None:
     at.program = ["-c", "import onnxruntime"]
 
 
-CASES: dict[str, Callable[[Broken], None]] = {
-    made.__name__: made
-    for made in (
-        numpy_two,
-        pandas_for_old_numpy,
-        hub_too_new,
-        wrong_name,
-        no_such_release,
-        for_windows,
-    )
-}
+CASES: dict[str, Callable[[Broken], None]] = {made.__name__: made for made in (numpy_two, wrong_name, for_windows)}
 
 
 def home(folder: Path, index_url: str) -> dict[str, str]:

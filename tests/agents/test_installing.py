@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -12,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agents.agent import Agent, User, solved, wrong
-from agents.broken_environments import Broken, home
+from agents.agent import Agent, User
+from agents.broken_environments import home
 from loopback import LoopbackIndex, with_code
 from torch_wheels import rewrite
 
@@ -109,28 +108,3 @@ def test_a_cancelled_installation_is_taken_back(shop: Shop) -> None:
     assert not agent.failed, again
     assert not shop.target.exists()
     assert agent.agreed(again)["path"] == str(shop.target)
-
-
-def test_an_environment_without_its_python_is_made_anew(shop: Shop) -> None:
-    """The diagnosis has a plan, which is installed into a new one."""
-    user = User()
-    agent = shop.server(user)
-    broken = Broken(shop.index, shop.folder, shop.env)
-    broken.python.unlink()
-    uv = [sys.executable, "-m", "uv", "pip", "install", "--python", str(broken.python), "torch"]
-    log = subprocess.run(uv, env=shop.env, capture_output=True, text=True, check=False).stderr
-    assert agent.call("check_environment", path=str(broken.path))["environment"]["light"] == "bad"
-    made: list[str] = []
-
-    def program() -> subprocess.CompletedProcess[str]:
-        there = [one["path"] for one in agent.call("list_environments")["environments"] if one.get("made")]
-        made[:] = there
-        words = [str(Path(there[0], "bin", "python")) if there else "false", "-c", "import torch"]
-        return subprocess.run(
-            words, env=shop.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
-        )
-
-    assert solved(agent, str(broken.path), program, f"$ uv pip install --python {broken.python} torch\n{log}") == [
-        "propose_fix"
-    ]
-    assert wrong(agent.call("check_environment", path=made[0])) == []

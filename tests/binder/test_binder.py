@@ -7,7 +7,6 @@ import os
 import re
 import resource
 import shutil
-import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -46,29 +45,6 @@ def test_the_image_is_made_from_binders_own_file(dockerfile):
     assert re.search(r'env update -p \S+ --file "binder/environment\.yml"', dockerfile)
     assert "environment-2epy-2d3-2e12" in dockerfile
     assert "src/environment.yml ${REPO_DIR}/environment.yml" not in dockerfile
-
-
-def test_the_large_layer_comes_before_the_project(dockerfile):
-    """A change of the project's code rebuilds only what follows the packages; postBuild runs as the pod's user."""
-    packages, project, user, post = (
-        dockerfile.index(text)
-        for text in (
-            "env update -p",
-            "COPY --chown=0:0 src/ ${REPO_DIR}/",
-            "always want containers",
-            "RUN ./binder/postBuild",
-        )
-    )
-    assert packages < project < user < post
-    assert "USER ${NB_USER}" in dockerfile[user:post]
-
-
-def test_post_build_stops_at_the_first_failure():
-    """A step that fails fails the image, instead of a demo that half works."""
-    script = BINDER / "postBuild"
-    assert script.read_text("utf-8").splitlines()[:2] == ["#!/usr/bin/env bash", "set -euo pipefail"]
-    assert script.stat().st_mode & stat.S_IXUSR
-    assert run("bash", "-n", script).returncode == 0
 
 
 @pytest.mark.parametrize("platform", ["x86_64-manylinux_2_28", "x86_64-pc-windows-msvc", "aarch64-apple-darwin"])

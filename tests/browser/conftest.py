@@ -67,7 +67,7 @@ def _running(app: str, state: Path, python: str | Path = sys.executable) -> Iter
         state_dir=state,
     )
     if app != "lab":  # the product itself puts copies there
-        shutil.copytree(ROOT / "notebooks", server.root_dir / ("notebooks" if app == "hub" else ""))
+        shutil.copytree(ROOT / "notebooks", server.root_dir)
     log = state / "server.log"
     with log.open("wb") as output:
         child = subprocess.Popen(
@@ -104,6 +104,5 @@ def _command(app: str, server: Server) -> list[str]:
     command = {
         "lab": ["assistant", "lab", f"--folder={server.root_dir}"],
         "notebook": ["jupyter", "notebook", f"--notebook-dir={server.root_dir}"],
-        "hub": ["jupyter", "lab", f"--notebook-dir={server.root_dir}"],
     }
     return [*command[app], *server_options(server, "JupyterNotebookApp" if app == "notebook" else "LabApp")]

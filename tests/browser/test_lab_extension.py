@@ -73,16 +73,6 @@ def test_the_command_opens_a_notebook_that_is_there_as_it_is(launcher: Page, fol
     assert (folder / NOTEBOOK).read_text() == text
 
 
-def test_a_folder_that_cannot_be_written_is_said(launcher: Page) -> None:
-    """Where the notebook cannot be made, a dialog says so, and nothing is left behind."""
-    launcher.route(
-        "**/api/contents/**", lambda route: route.abort() if route.request.method == "PUT" else route.continue_()
-    )
-    launcher.locator(".jp-LauncherCard").filter(has_text="Set up PyTorch").click()
-    expect(launcher.get_by_role("dialog")).to_contain_text("The guided notebook could not be created")
-    launcher.keyboard.press("Escape")
-
-
 @pytest.mark.process
 def test_a_strangers_compiled_module_is_not_run_by_the_page(tmp_path: Path) -> None:
     """No listing of the folder shows it, so the kernel leaves the folder before the page's code is run."""

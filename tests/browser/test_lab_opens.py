@@ -14,8 +14,6 @@ import pytest
 from guided import ROOT, jupyter_environment, main_button, notebook_for, printed_address, stop, tab_to
 from playwright.sync_api import Locator, Page, expect
 
-from assistant.host.uv import find_uv
-
 pytestmark = pytest.mark.full
 
 # Points all over the wizard at which something else is seen.
@@ -87,20 +85,6 @@ def drawn_again(page: Page, act: Callable[[], object]) -> Locator:
     again = page.locator(".ptsa-wizard:not([data-old])")
     again.wait_for(timeout=60_000)
     return again
-
-
-def test_one_line_with_uvx_shows_it_too(page: Page, home: Path, tmp_path: Path, monkeypatch) -> None:
-    """From the wheel alone, with nothing installed before: `uvx "torch-setup-assistant[lab]" lab`."""
-    subprocess.run([find_uv(), "build", "--wheel", "--quiet", "--out-dir", tmp_path, ROOT], check=True)
-    wheel = next(tmp_path.glob("*.whl"))
-    cache = subprocess.run([find_uv(), "cache", "dir"], capture_output=True, text=True, check=True).stdout.strip()
-    monkeypatch.setenv("UV_CACHE_DIR", cache)
-    source = f"torch-setup-assistant[lab] @ {wheel.as_uri()}"
-    with started(home, find_uv(), "tool", "run", "--python", sys.executable, source) as printed:
-        page.goto(printed)
-        install = page.locator(".ptsa-wizard").get_by_role("button", name="Install", exact=True)
-        expect(install).to_be_enabled(timeout=60_000)
-        page.goto("about:blank")
 
 
 def test_the_start_command_alone_shows_the_wizard(page: Page, opened: Locator, home: Path) -> None:
@@ -260,12 +244,3 @@ def test_the_wizard_has_a_folder_shown(page: Page, address: str, home: Path, ope
     for path in (str(home), "/etc", f"{copies}-of-another", ""):
         assert page.evaluate(ASK, ["ptsa-open-file", {"path": path}]) is False
     expect(opened).to_be_visible()
-
-
-def test_the_notebook_reads_well_where_it_is_only_shown() -> None:
-    """What GitHub or VS Code show before anything is run: short instructions in both languages, and no output."""
-    words, code = json.loads((ROOT / "notebooks" / "setup.ipynb").read_text(encoding="utf-8"))["cells"]
-    assert len("".join(words["source"])) < 1000
-    assert "Run the cell below" in "".join(words["source"])
-    assert "运行下面的单元格" in "".join(words["source"])
-    assert code["outputs"] == []

@@ -90,19 +90,6 @@ def test_a_command_and_a_report_are_copied(wrong: Locator) -> None:
     page.wait_for_function(f"navigator.clipboard.readText().then((text) => {form}.test(text))")
 
 
-def test_the_text_is_still_there_after_another_page_and_another_language(wrong: Locator) -> None:
-    """What was typed and not sent yet is lost by neither."""
-    box_of(wrong).fill(ERROR)
-    wrong.get_by_role("button", name="The setup").click()
-    wrong.get_by_role("button", name="Something is wrong?").click()
-    expect(box_of(wrong)).to_have_value(ERROR)
-    wrong.locator("select").first.select_option("简体中文")
-    expect(wrong).to_have_attribute("lang", "zh-CN")
-    expect(wrong.locator(".ptsa-logtext")).to_have_value(ERROR)
-    wrong.locator(".ptsa-main").click()
-    expect(wrong.locator(".ptsa-answer-title")).to_be_visible()
-
-
 def test_after_a_restart_of_the_kernel_the_box_holds_what_is_diagnosed(
     open_notebook: Callable[[str], Page], notebook: Callable[..., str], long_log: Path
 ) -> None:

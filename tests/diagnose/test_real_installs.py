@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
-from pathlib import Path
 
 import pytest
 from stage import PYPI, TORCH, Stage
@@ -107,23 +105,6 @@ def planned(stage: Stage, requirements: tuple[str, ...]) -> None:
     for one in requirements:
         name, _is, version = one.partition("==")
         stage.pypi.add(name, version or "1.0")
-
-
-@pytest.mark.heavy
-@both
-def test_a_python_without_wheels_is_left_for_one_with(stage: Stage, tool: str) -> None:
-    """Old releases of torch have no wheel for this Python; the environment that the remedy makes can have one."""
-    others = Path(sys.base_prefix).parent.glob("3.1[02]*/bin")  # where pyenv keeps them
-    stage.env["PATH"] = os.pathsep.join(
-        [str(Path(stage.env["VIRTUAL_ENV"], "bin")), *map(str, others), stage.env["PATH"]]
-    )
-    if stage.run("uv python find 3.10")[0]:
-        pytest.fail("this needs a Python 3.10 that uv finds, such as one of pyenv's", pytrace=False)
-    add_torch(stage.pypi, "1.11.0", python="310")
-    found = stage.fails(f"{tool} install torch==1.11.0 --index-url {PYPI}")
-    assert found.key in {"python-too-new-for-wheel", "python-unsupported-for-wheel"}
-    stage.carried_out(found.remedies[0])
-    stage.does(f"{stage.folder}/.venv/bin/python -c 'import torch'")
 
 
 def test_an_environment_of_venv_gets_pip(stage: Stage) -> None:

@@ -288,17 +288,6 @@ def test_the_block_for_issues_names_the_system_as_python_does(facts, platform):
     assert f"Python platform: {platform}\n" in collect_env_text(change(SETUP, machine=machine))
 
 
-@pytest.mark.heavy
-def test_fish_reads_the_variables_back_and_runs_nothing(tmp_path):
-    """Sourced by the real fish, every value arrives as it was."""
-    (tmp_path / "env.fish").write_text(fish_text(change(SETUP, plan=change(PLAN, env=VALUES))), "utf-8")
-    program = "import json, os; print(json.dumps(dict(os.environ)))"
-    script = f"source {tmp_path}/env.fish; '{sys.executable}' -c '{program}'"
-    done = subprocess.run(["fish", "-N", "-c", script], capture_output=True, text=True, check=True)
-    seen = json.loads(done.stdout)
-    assert {name: seen[name] for name in VALUES} == {**VALUES, "LINES": "one two"}
-
-
 def test_a_lock_holds_nothing_that_an_index_may_tell_or_not():
     """Sizes and times of files come and go with the index's answer; addresses and hashes stay."""
     notes = "upload-time = 2026-10-10T14:06:04Z, size = 5, "

@@ -10,7 +10,7 @@ import pytest
 from tables import each
 
 from assistant.host import files
-from assistant.host.files import discard, discard_folder, patiently, put_in_place, write_whole
+from assistant.host.files import discard, discard_folder, patiently, write_whole
 
 
 def refusal(code: int) -> OSError:
@@ -59,14 +59,6 @@ def test_no_draft_stays_where_a_rename_fails(tmp_path: Path):
     with pytest.raises(OSError):
         write_whole(tmp_path / "name", "text")
     assert [path.name for path in tmp_path.iterdir()] == ["name"]
-
-
-def test_a_draft_that_is_gone_leaves_the_old_file(tmp_path: Path):
-    """Somebody has removed the draft meanwhile."""
-    (tmp_path / "name").write_text("old")
-    with pytest.raises(FileNotFoundError):
-        put_in_place(tmp_path / "draft", tmp_path / "name")
-    assert (tmp_path / "name").read_text() == "old"
 
 
 def test_a_file_and_a_folder_are_told_apart(tmp_path: Path):

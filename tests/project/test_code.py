@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -159,22 +158,6 @@ def test_what_one_folder_has_for_its_own_may_be_a_package_in_another(tmp_path: P
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
     assert [(one.module, one.where) for one in read_project(str(tmp_path)).guesses] == [("datasets", "b/run.py:1")]
-
-
-@pytest.mark.parametrize("names", ["ab", "ba"])
-def test_the_order_of_files_changes_nothing(names: str, tmp_path: Path) -> None:
-    """What one file has from a namespace says nothing of what another has from it."""
-    (tmp_path / f"{names[0]}.py").write_text("from google.cloud import other\n")
-    (tmp_path / f"{names[1]}.py").write_text("from google.cloud import storage\n")
-    assert [guess.distribution for guess in read_project(str(tmp_path)).guesses] == ["google-cloud-storage"]
-
-
-@pytest.mark.skipif(os.name == "nt", reason="links need a privilege on Windows")
-def test_a_link_to_itself_beside_a_script_is_none_of_its_modules(tmp_path: Path) -> None:
-    """It stops nothing."""
-    (tmp_path / "loop").symlink_to("loop")
-    (tmp_path / "RUN.PY").write_text("import einops\n")
-    assert [guess.distribution for guess in read_project(str(tmp_path / "RUN.PY")).guesses] == ["einops"]
 
 
 def test_notebooks_are_read_with_the_code_beside_them(tmp_path: Path) -> None:

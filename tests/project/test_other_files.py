@@ -120,24 +120,6 @@ def test_a_package_of_an_unknown_index_is_not_looked_for_on_pypi() -> None:
     assert (trusted.requires, trusted.indexes) == (("ours", "numpy"), ("https://company.example/simple",))
 
 
-def test_each_place_of_a_package_keeps_its_condition(tmp_path: Path) -> None:
-    """Uv may state several, of which one holds on a machine."""
-    (tmp_path / "c-1-py3-none-any.whl").write_bytes(b"")
-    wheels = [f"https://h.example/a-1-{tag}-{tag}-linux_x86_64.whl" for tag in ("cp310", "cp311")]
-    tens = [f"python_version == '3.{minor}'" for minor in (10, 11)]
-    sources = {
-        "a": [{"url": wheel, "marker": marker} for wheel, marker in zip(wheels, tens, strict=True)],
-        "c": {"path": "c-1-py3-none-any.whl", "marker": "sys_platform == 'linux'"},
-    }
-    whole = {"project": {"name": "x", "dependencies": ["a", "c[e]"]}, "tool": {"uv": {"sources": sources}}}
-    (tmp_path / "pyproject.toml").write_text(tomli_w.dumps(whole))
-    assert read_project(str(tmp_path / "pyproject.toml")).requires == (
-        f'a @ {wheels[0]} ; python_version == "3.10"',
-        f'a @ {wheels[1]} ; python_version == "3.11"',
-        f'c[e] @ {(tmp_path / "c-1-py3-none-any.whl").as_uri()} ; sys_platform == "linux"',
-    )
-
-
 PARTS = {
     "project": {"name": "x", "dependencies": ["numpy"], "optional-dependencies": {"Train_It": ["wandb"]}},
     "dependency-groups": {"dev": ["pytest", {"include-group": "lint"}], "lint": ["ruff"], "docs": ["sphinx<9,>=8"]},
@@ -166,41 +148,6 @@ def test_an_extra_is_looked_for_in_all_that_is_read(tmp_path: Path) -> None:
     dynamic = '[project]\nname = "x"\ndependencies = ["numpy"]\ndynamic = ["optional-dependencies"]\n'
     found = read_text("pyproject.toml", dynamic, extras=["train"])
     assert "not found, so they were left out: train" in told(found)
-
-
-APPLE = {
-    "name": "demo",
-    "dependencies": ["numpy"],
-    "optional-dependencies": {
-        "apple": ["mlx<=0.31.1", "einops ; python_version < '3.13'", "demo[both]"],
-        "both": ["timm"],
-        "all": ["demo[apple] ; sys_platform == 'darwin'", "scipy"],
-    },
-}
-
-
-def test_an_extra_named_under_a_condition_keeps_it() -> None:
-    """It holds for all that the part brings, but not where the part is asked for by itself, too."""
-    text = tomli_w.dumps({"project": APPLE})
-    found = read_text("pyproject.toml", text, extras=["all"])
-    assert found.requires == (
-        "numpy",
-        "scipy",
-        'mlx<=0.31.1; sys_platform == "darwin"',
-        'einops; python_version < "3.13" and sys_platform == "darwin"',
-        'timm; sys_platform == "darwin"',
-    )
-    assert "timm" in read_text("pyproject.toml", text, extras=["all", "both"]).requires
-    assert "mlx<=0.31.1" in read_text("pyproject.toml", text, extras=["all", "apple"]).requires
-
-
-def test_parts_that_name_one_another_under_many_conditions_are_refused() -> None:
-    """Twenty parts in a ring of conditions have a million combinations."""
-    names = [f"p{number}" for number in range(20)]
-    parts = {name: [f"demo[{other}] ; os_name == '{name}{other}'" for other in names] for name in names}
-    text = tomli_w.dumps({"project": {"name": "demo", "optional-dependencies": parts}})
-    with pytest.raises(BadInput, match="nested too deeply"):
-        read_text("pyproject.toml", text, extras=["p0"])
 
 
 def test_the_extras_of_a_folder_are_looked_for_in_it(tmp_path: Path) -> None:

@@ -95,13 +95,3 @@ def test_what_does_not_fit_is_not_released(clone, tmp_path):
     git(clone, "commit", "--all", "--message", "Another version")
     assert refused().startswith(f"assistant/__init__.py says {__version__}, the newest heading of CHANGELOG.md 9.9.9")
     assert not (tmp_path / "dist").exists()
-
-
-def test_what_is_unpacked_without_git_is_refused(clone, tmp_path):
-    """A release is made from a commit."""
-    shutil.rmtree(clone / ".git")
-    done = release(clone, tmp_path / "dist")
-    assert done.returncode == 1
-    assert "not a git repository" in done.stderr
-    assert done.stderr.strip().endswith("Not fit for a release: `git status --porcelain` failed.")
-    assert "Traceback" not in done.stderr

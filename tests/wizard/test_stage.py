@@ -15,7 +15,7 @@ from tables import each
 from assistant.host.live import LiveHost
 from assistant.host.recording import ReplayHost
 from assistant.i18n import render
-from assistant.install import Prepared, Resolution
+from assistant.install import KERNEL, Prepared, Resolution
 from assistant.machines import load
 from assistant.model.errors import Cancelled
 from assistant.model.event import JobFailed, Step
@@ -31,7 +31,7 @@ from assistant.session.state import Detected, Installed, Page, Phase, Planned, R
 from assistant.wizard.app import SetupWizard
 from assistant.wizard.footer import OpenNotebook
 from assistant.wizard.panels.base import working
-from assistant.wizard.panels.install import draw_failed
+from assistant.wizard.panels.install import draw_failed, draw_restart
 from assistant.wizard.panels.setup import SetupPage
 from assistant.wizard.shared_widgets import Details
 from assistant.wizard.stage import Stage, stage
@@ -224,3 +224,12 @@ def test_what_was_cancelled_is_not_called_impossible(step: Step) -> None:
     assert "No PyTorch" not in drawn
     assert "could not" not in drawn
     assert (offered.label, offered.others) == ("Try again", ())
+
+
+def test_a_kernel_that_runs_the_old_torch_is_to_be_restarted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where its own environment was changed after it had imported torch, and nowhere else."""
+    monkeypatch.setitem(sys.modules, "torch", object())
+    assert "restart it" in str(draw_restart(State(target=KERNEL)))
+    assert str(draw_restart(State(target="/env"))) == ""
+    monkeypatch.delitem(sys.modules, "torch")
+    assert str(draw_restart(State(target=KERNEL))) == ""
