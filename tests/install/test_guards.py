@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import dataclasses
+import errno
 import json
 import os
 import subprocess
@@ -16,6 +17,7 @@ from install.faults import pristine
 from install.workbench import PYTHON, Bench
 
 from assistant.host.live import LiveHost
+from assistant.host.lock import Lock
 from assistant.host.pip_settings import uv_indexes
 from assistant.install.conflicts import conflicts
 from assistant.install.constraints import pip_settings
@@ -222,6 +224,23 @@ def test_paths_that_no_environment_can_have(bench: Bench, tmp_path: Path) -> Non
         check_path(tmp_path / name)
 
 
+def test_a_target_that_no_folder_can_have_is_refused_before_it_is_looked_at(bench: Bench, tmp_path: Path) -> None:
+    """Three hundred characters, a loop, a line break: one sentence each."""
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    for name in ("x" * 300, "loop/env", "a\nb"):
+        with pytest.raises(BadInput, match="cannot hold an environment"):
+            target_for(bench.plan, str(tmp_path / name), LiveHost())
+
+
+@pytest.mark.process
+@pytest.mark.skipif(os.name == "nt", reason="the folders are named for a POSIX system")
+def test_odd_names_of_folders_work(bench: Bench, tmp_path: Path) -> None:
+    """No shell ever sees a path: the environment is made in it and its Python runs."""
+    bench.target = tmp_path / "it's 'quoted'" / 'say "hi" $(touch x) `id` a;b&c|d'
+    made = bench.make(bench.resolution())
+    assert look_at(Path(made.path), LiveHost()).versions["torch"] == "9.0"
+
+
 def pip_in(bench: Bench, *words: str) -> subprocess.CompletedProcess[str]:
     """Run a real pip inside the environment, against the index on loopback, reading the environment's configuration."""
     quiet = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "UV_"))}
@@ -417,3 +436,16 @@ def test_downloads_are_counted_and_can_be_deleted(bench: Bench) -> None:
     assert prune() == resolution.download
     assert len(to_download(resolution.packages)) == 3
     assert prune() == 0
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows locks by another call")
+def test_a_file_system_without_locks_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some network file systems know none: one sentence, and no file is left."""
+
+    def none(_handle: int, _operation: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("fcntl.flock", none)
+    with pytest.raises(WorkFailed, match="No locks available"):
+        Lock(tmp_path / "lock").take()
+    assert list(tmp_path.iterdir()) == []
