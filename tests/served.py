@@ -92,7 +92,7 @@ def page(context: BrowserContext, jupyter_server: Server, request: pytest.Fixtur
     """Give a fresh page; a failed test leaves a screenshot, errors in the console fail it, its kernels are ended."""
     errors: list[str] = []
     opened = context.new_page()
-    opened.on("pageerror", lambda error: errors.append(str(error)))
+    opened.on("pageerror", lambda error: errors.extend({str(error)} - {NO_DEBUGGER}))
     opened.on("console", lambda message: errors.extend(_complaint(message)))
     yield opened
     if request.node.stash.get(FAILED, False):
@@ -132,6 +132,8 @@ GONE_ALREADY = "Cannot read properties of null (reading 'processLuminoMessage')"
 # JupyterLab's debugger asks each kernel for its state, and says so of one that is killed before it answered
 # (`restoreState` in packages/debugger/src/service.ts, 4.6).
 KILLED_BEFORE = "Could not restore the debugger state: Canceled future for debug_request message"
+# Where there is no session yet, or no longer, its requests throw this, and nothing catches it (the same file).
+NO_DEBUGGER = "No active debugger session"
 
 
 def _complaint(message: ConsoleMessage) -> list[str]:

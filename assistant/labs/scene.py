@@ -284,8 +284,11 @@ class Scene:
         self.need(self.uv("pip", "install", "--python", str(self.python(name)), *requirements))
 
     def uv(self, *arguments: str) -> Outcome:
-        """Run uv, which takes packages from where this user's pip does."""
-        return self._run([sys.executable, "-m", "uv", *arguments])
+        """Run uv, which takes packages from where this user's pip does.
+
+        A lab names exact versions, and an index that comes first may have only later ones: then the next one is asked.
+        """
+        return self._run([sys.executable, "-m", "uv", *arguments], {"UV_INDEX_STRATEGY": "unsafe-first-match"})
 
     def program(self, name: str, *arguments: str, python: str | Path = "") -> Outcome:
         """Run a program that lies beside scene.py, in the scene's environment or with another Python."""
