@@ -118,7 +118,7 @@ def test_a_recorded_machine_is_planned_for_and_diagnosed(wizard: Locator, pictur
     )
     language.select_option("简体中文")
     expect(wizard.get_by_role("heading", name="适用于")).to_be_visible()
-    assert wizard.page.evaluate("window.settled") > 0  # a button whose words change takes no press for a moment
+    wizard.page.wait_for_function("window.settled > 0")  # a button whose words change takes no press for a moment
     expect(wizard.get_by_text("包含适用于").first).to_be_visible()
     expect(wizard).to_have_attribute("lang", "zh-CN")
     language.select_option("English")
