@@ -16,8 +16,9 @@ from packaging.utils import canonicalize_name
 Lacks = Literal["", "python", "platform", "version"]
 MOST = 40  # failures of one text that are looked at
 
+# Stands before a name: a pattern that may begin at each letter of a long word takes long.
+_BEGINS = r"(?<![a-z0-9])"
 # A name, with extras, or with uv's markers in braces: torch, jupyter[all], triton{sys_platform == 'linux'}
-_BEGINS = r"(?<![a-z0-9])"  # before a name: one that began at each of its letters would take long in long words
 _NAME = r"`?([a-z0-9][\w.-]{0,60})(?:\[[^\]\n]{0,80}\])?(?:\{[^{}]{0,300}\})?"
 _SPEC = r"((?:===?|[<>!~]=?) ?[^\s`;()]{1,80}?)?"
 _END = r"(?=[`;,.)]{0,2}(?:\s|$))"
