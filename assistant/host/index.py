@@ -53,7 +53,7 @@ def _files_of_page(index_url: str, project: str, client: PyPIClient) -> tuple[Fi
 
     name = canonicalize_name(project)
     try:
-        page = fetch_page(client, Link(f"{index_url.rstrip('/')}/{name}/"))  # type: ignore[arg-type] # as in index.py
+        page = fetch_page(client, Link(f"{index_url.rstrip('/')}/{name}/"))  # type: ignore[arg-type] # as in `_finder`
     except LinkCollectError:  # no such project
         return ()
     if page.content_type.lower().startswith("application/vnd.pypi.simple.v1+json"):
@@ -105,7 +105,7 @@ def folders_of_page(url: str, client: PyPIClient) -> tuple[str, ...]:
     from unearth import Link  # noqa: PLC0415 - as above
     from unearth.collector import fetch_page, parse_html_page  # noqa: PLC0415 - likewise
 
-    page = fetch_page(client, Link(f"{url.rstrip('/')}/"))  # type: ignore[arg-type] # as in index.py
+    page = fetch_page(client, Link(f"{url.rstrip('/')}/"))  # type: ignore[arg-type] # as in `_finder`
     links = (link.url_without_fragment.rstrip("/") for link in parse_html_page(page))
     return tuple(dict.fromkeys(link.rpartition("/")[2] for link in links))
 
@@ -421,8 +421,8 @@ def platform_tags(machine: Machine) -> list[str]:
     return [*tags, f"linux_{arch}"]
 
 
-LIMIT = 1 << 20  # bytes; chosen: the metadata of torch with its description take 30 kB
-SECONDS = 20.0  # chosen: the most that one file may take
+METADATA_BYTES = 1 << 20  # bytes; chosen: the metadata of torch with its description take 30 kB
+METADATA_SECONDS = 20.0  # chosen: the most that one file may take
 
 
 def read_metadata_of(
@@ -430,12 +430,12 @@ def read_metadata_of(
 ) -> dict[str, bytes | Text]:
     """Return the metadata of wheels by their addresses, or why they cannot be had, `timeout` seconds for all."""
     late = _("it did not answer within {seconds:g} s", seconds=timeout)
-    with web_client(network, SECONDS, [url for url in index_urls if "://" in url]) as client:
-        found = each_within(lambda url: _read(f"{url}.metadata", client), wheels, timeout)
+    with web_client(network, METADATA_SECONDS, [url for url in index_urls if "://" in url]) as client:
+        found = each_within(lambda url: _metadata_at(f"{url}.metadata", client), wheels, timeout)
     return {url: found.get(url, late) for url in wheels}
 
 
-def _read(url: str, client: PyPIClient) -> bytes | str | Message:
+def _metadata_at(url: str, client: PyPIClient) -> bytes | str | Message:
     content = b""
     try:
         with client.stream("GET", url) as answer:
@@ -443,8 +443,8 @@ def _read(url: str, client: PyPIClient) -> bytes | str | Message:
                 return f"HTTP {answer.status_code}"
             for piece in answer.iter_bytes():
                 content += piece
-                if len(content) > LIMIT:
-                    return _("its metadata are larger than {limit} MB", limit=LIMIT >> 20)
+                if len(content) > METADATA_BYTES:
+                    return _("its metadata are larger than {limit} MB", limit=METADATA_BYTES >> 20)
     except Exception as error:  # noqa: BLE001 - metadata that cannot be had are unknown, and the reason is told
         return reason_of(error)
     return content
