@@ -152,9 +152,12 @@ REPEATED = (
 
 @each("unit", REPEATED, ids=lambda unit: repr(unit[:24]))
 def test_a_longer_report_is_read_in_linear_time(unit):
-    """Ten times as long a text takes some ten times as long; what is quadratic takes a hundred times."""
-    short, longer = (seconds(unit, length) for length in (10**4, 10**5))
-    assert longer < 20 * max(short, 0.02)
+    """Ten times as long a text takes some ten times as long; what is quadratic takes a hundred times, each time."""
+    for fewer in range(3):  # a machine may stand still for a moment, and what was just read may be remembered
+        short, longer = (seconds(unit, length - fewer) for length in (10**4, 10**5))
+        if longer < 20 * max(short, 0.02):
+            return
+    pytest.fail(f"{longer:.2f} s for ten times of what takes {short:.2f} s")
 
 
 @pytest.mark.full
