@@ -88,7 +88,12 @@ def context(browser: Browser) -> BrowserContext:
 
 
 @pytest.fixture
-def page(context: BrowserContext, jupyter_server: Server, request: pytest.FixtureRequest) -> Iterator[Page]:
+def page(
+    context: BrowserContext,
+    jupyter_server: Server,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,  # noqa: ARG001 - it may hold a kernel's environment, so it goes after the kernels
+) -> Iterator[Page]:
     """Give a fresh page; a failed test leaves a screenshot, errors in the console fail it, its kernels are ended."""
     errors: list[str] = []
     opened = context.new_page()
