@@ -14,7 +14,6 @@ from accessibility import complaints
 from guided import (
     ERROR,
     TASK_MS,
-    aim_at,
     choose_machine,
     expect_focus_on,
     main_button,
@@ -25,8 +24,6 @@ from guided import (
 )
 from playwright.sync_api import Locator, Page, expect
 from served import Server
-
-from assistant.model.report import Environment
 
 INSTALL_MS = 300_000
 OTHER_ERROR = "The operator 'aten::_linalg_solve_ex.result' is not currently implemented for the MPS device."
@@ -147,10 +144,25 @@ def test_a_recorded_machine_is_planned_for_and_diagnosed(wizard: Locator, pictur
     expect(wizard.get_by_text("No problem was found")).to_have_count(0)
 
 
-def test_two_clicks_lead_to_a_notebook_that_computes(
+def expect_written(wizard: Locator, folder: Path, downloaded: Path) -> None:
+    """Find the files of a configuration in their folder, in what was downloaded, and on the page."""
+    assert {path.name for path in folder.iterdir()} >= {".env", "requirements.txt", "assistant.toml", "report.md"}
+    assert "INFERENCE_DEVICE=cpu" in (folder / ".env").read_text()
+    with zipfile.ZipFile(downloaded) as pack:
+        assert pack.read("report.md") == (folder / "report.md").read_bytes()
+    unfold(wizard, "The individual files")
+    report = wizard.get_by_role("listitem").filter(has=wizard.page.get_by_role("link", name="Download report.md"))
+    report.get_by_text("Read it here").click()
+    expect(report.locator("pre")).to_have_text((folder / "report.md").read_text())
+
+
+def test_the_whole_journey_by_keyboard_alone(
     page: Page, tmp_path: Path, jupyter_server: Server, picture: Callable[..., None]
 ) -> None:
-    """At the server's address the plan comes by itself; one press installs, one opens a notebook that runs."""
+    """At the server's address the plan comes by itself; Tab, Enter, Space and typing lead to a notebook that computes.
+
+    Each view's heading gets the focus.
+    """
     page.goto(f"{jupyter_server.url}/?token={jupyter_server.token}")
     target = tmp_path / "pytorch"
     wizard = page.locator(".ptsa-wizard")
@@ -159,14 +171,20 @@ def test_two_clicks_lead_to_a_notebook_that_computes(
     for part in (".jp-InputArea", ".jp-MarkdownOutput", ".jp-NotebookPanel-toolbar", ".jp-FileBrowser"):
         expect(page.locator(f"{part}:visible")).to_have_count(0)
     picture("ready")
-    aim_at(wizard, target)
-    expect(wizard.locator("pre").filter(has_text="uv venv")).to_contain_text(str(target))
-    expect(wizard.get_by_role("row").filter(has_text="Download")).to_contain_text("MB")
+    press(wizard, "Change something: machine, version, Python, folder, nightly builds", "Space")
+    tab_to(wizard, "textbox", "Folder")
+    page.keyboard.press("ControlOrMeta+a")
+    page.keyboard.type(str(target))
+    page.keyboard.press("Enter")
+    unfold(wizard, "The exact commands")
+    expect(wizard.locator("pre").filter(has_text="uv venv")).to_contain_text(str(target), timeout=TASK_MS)
+    expect(wizard.get_by_role("row").filter(has_text="Download")).to_contain_text("MB", timeout=TASK_MS)
 
-    main_button(wizard, "Install").click()
+    press(wizard, "Install")
     expect(wizard.get_by_role("progressbar")).to_be_visible()
     expect(wizard.get_by_role("heading", name="PyTorch works on your processor")).to_be_visible(timeout=INSTALL_MS)
-    expect(wizard.get_by_text("All checks passed on the device cpu.").first).to_be_visible()
+    expect_focus_on(page, "PyTorch works on your processor")
+    expect(wizard.get_by_text("All checks passed on the device cpu.").first).to_be_visible(timeout=TASK_MS)
     picture("done")
     unfold(wizard, "The checks, one by one")
     expect(wizard.locator(".ptsa-matrix").first).to_be_visible()
@@ -176,49 +194,27 @@ def test_two_clicks_lead_to_a_notebook_that_computes(
     kernels = json.loads(json.dumps(jupyter_server.ask("kernelspecs")))["kernelspecs"]
     assert any(spec["spec"]["argv"][0] == str(python) for spec in kernels.values())
 
-    wizard.get_by_role("button", name="Save the configuration").click()
-    main_button(wizard, "Write the files").click()
-    expect(wizard.get_by_role("link", name="Download configuration.zip")).to_be_visible()
-    picture("export")
-    folder = jupyter_server.root_dir / "pytorch-configuration"
-    assert {path.name for path in folder.iterdir()} >= {".env", "requirements.txt", "assistant.toml", "report.md"}
-    assert "INFERENCE_DEVICE=cpu" in (folder / ".env").read_text()
-    with page.expect_download() as download:
-        wizard.get_by_role("link", name="Download configuration.zip").click()
-    with zipfile.ZipFile(download.value.path()) as pack:
-        assert pack.read("report.md") == (folder / "report.md").read_bytes()
-    unfold(wizard, "The individual files")
-    shown = wizard.get_by_role("listitem").filter(has=page.get_by_role("link", name="Download report.md"))
-    shown.get_by_text("Read it here").click()
-    expect(shown.locator("pre")).to_have_text((folder / "report.md").read_text())
-
-    main_button(wizard, "Back").click()
-    main_button(wizard, "Open a notebook with it").click()
-    page.locator(".jp-Notebook:not(.lm-mod-hidden) .jp-OutputArea-output").nth(1).wait_for(timeout=120_000)
-
-
-def test_the_whole_journey_by_keyboard_alone(page: Page, open_notebook, cpu_environment: Environment) -> None:
-    """From the first sight to the written files by Tab, Enter, Space and typing; each view's heading gets the focus."""
-    wizard = run_first_cell(open_notebook("setup.ipynb"))
-    main_button(wizard, "Install")
-    press(wizard, "Change something: machine, version, Python, folder, nightly builds", "Space")
-    tab_to(wizard, "textbox", "Folder")
-    page.keyboard.type(cpu_environment.path)
+    tab_to(wizard, "button", "Something is wrong?", key="Shift+Tab")
     page.keyboard.press("Enter")
-    expect(wizard.get_by_text("It is installed here already.")).to_be_visible(timeout=TASK_MS)
-    press(wizard, "Install")
+    expect_focus_on(page, "Is anything wrong?")
+    press(wizard, "Back")
     expect_focus_on(page, "PyTorch works on your processor")
-    expect(wizard.get_by_text("All checks passed on the device cpu.").first).to_be_visible(timeout=TASK_MS)
     press(wizard, "Save the configuration colleague, project, container, bug report")
     expect_focus_on(page, "Save the configuration")
     tab_to(wizard, "radio", "Everything all the files that suit this setup")
     page.keyboard.press("ArrowRight")
     expect(wizard.get_by_role("radio", name="A colleague")).to_be_checked()
+    page.keyboard.press("ArrowLeft")
     press(wizard, "Write the files")
-    tab_to(wizard, "link", "Download configuration.zip")
-    tab_to(wizard, "button", "Something is wrong?", key="Shift+Tab")
-    page.keyboard.press("Enter")
-    expect_focus_on(page, "Is anything wrong?")
+    with page.expect_download() as download:
+        tab_to(wizard, "link", "Download configuration.zip")
+        page.keyboard.press("Enter")
+    picture("export")
+    expect_written(wizard, jupyter_server.root_dir / "pytorch-configuration", download.value.path())
+
+    main_button(wizard, "Back").click()
+    main_button(wizard, "Open a notebook with it").click()
+    page.locator(".jp-Notebook:not(.lm-mod-hidden) .jp-OutputArea-output").nth(1).wait_for(timeout=120_000)
 
 
 def test_a_failing_cell_is_explained_at_its_side(open_notebook, notebook) -> None:
