@@ -45,9 +45,9 @@ LOG = HOME / "start.log"
 TAIL_LINES = 12
 BROWSER_LIMIT_SECONDS = 900.0
 # Of environments; each holds what those before it hold, but the lab no server for agents.
-KINDS = ("core", "onnx", "mcp", "lab", "test", "bench")
+KINDS = ("core", "onnx", "agents", "lab", "test", "bench")
 # By command; else the core.
-NEEDS = {"lab": "lab", "labs": "lab", "onnx": "onnx", "mcp": "mcp", "test": "test", "lint": "test", "bench": "bench"}
+NEEDS = {"lab": "lab", "labs": "lab", "onnx": "onnx", "mcp": "agents", "test": "test", "lint": "test", "bench": "bench"}
 TESTS = ("test", "lint", "bench")  # which run in this folder, and hold what the lab holds
 # Of pyproject.toml's dependencies, by environment.
 GROUPS = {"onnx": ["proof"], "lab": ["proof"], "test": ["proof", "test"], "bench": ["proof", "test", "benchmark"]}
@@ -123,7 +123,7 @@ def _python(folder: Path) -> Path:
 
 def _finished(kind: str) -> Path | None:
     """Find the Python of a finished environment that holds enough."""
-    enough = (other for other in KINDS[KINDS.index(kind) :] if (kind, other) != ("mcp", "lab"))
+    enough = (other for other in KINDS[KINDS.index(kind) :] if (kind, other) != ("agents", "lab"))
     return next((_python(folder) for folder in map(_folder, enough) if _is_finished(folder)), None)
 
 
@@ -193,7 +193,7 @@ def _make(folder: Path, kind: str) -> None:
     try:
         venv.create(folder, symlinks=sys.platform != "win32", with_pip=False)
         LOG.write_text("", encoding="utf-8")
-        extras = {"core": "uv", "onnx": "uv,onnx"}.get(kind, "lab" if kind in TESTS else kind)
+        extras = {"core": "projects,uv", "onnx": "onnx,projects,uv"}.get(kind, "lab" if kind in TESTS else kind)
         _install(_python(folder), ["-e", f"{ROOT}[{extras}]", *_requirements(GROUPS.get(kind, []))])
         _lead_home(folder)
         (folder / "stamp").write_text(folder.name)

@@ -12,8 +12,8 @@ from pathlib import Path
 from onnx import ModelProto
 from onnx.backend.test.case.node import collect_testcases
 
-from assistant.onnx.check import examine, obstacle
-from assistant.onnx.placement import Node
+from assistant_addons.onnx.check import examine, obstacle
+from assistant_addons.onnx.placement import Node
 
 PLACES = Path(__file__).parent / "onnx" / "places.py"
 

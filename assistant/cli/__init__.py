@@ -10,13 +10,24 @@ import sys
 
 import click
 
-from assistant import __version__
+from assistant import __version__, addons
 from assistant.cli.terminal import echo, unwritten
 from assistant.host.interrupts import REQUESTS_TO_END, heed_requests_to_end
 from assistant.host.streams import drained, keep_log, settle_streams
 from assistant.host.uv import by_uvx
-from assistant.i18n import FOLDER, LANGUAGES, STARTED_AS, _, as_typed, say, sentences, show_options, use_language
-from assistant.model.errors import AssistantError, Cancelled
+from assistant.i18n import (
+    FOLDER,
+    LANGUAGES,
+    STARTED_AS,
+    _,
+    as_typed,
+    render,
+    say,
+    sentences,
+    show_options,
+    use_language,
+)
+from assistant.model.errors import AssistantError, Cancelled, WorkFailed
 from assistant.model.visible import visible
 
 __all__ = ["main"]
@@ -32,17 +43,14 @@ COMMANDS = {
     "install": "setup",
     "verify": "setup",
     "export": "export",
-    "bundle": "bundle",
     "envs": "envs",
     "recover": "recover",
     "diagnose": "diagnose",
     "doctor": "doctor",
     "apply": "apply",
     "check": "apply",
-    "onnx": "onnx",
     "mcp": "mcp",
     "catalog": "catalog",
-    "labs": "labs",
 }
 FIRST = ("plan", "setup", "doctor", "diagnose", "lab")  # what a newcomer may want to begin with
 
@@ -51,15 +59,31 @@ class Commands(click.Group):
     """Lists the commands without importing them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """Return the names in the order of a setup."""
-        return list(COMMANDS)
+        """Return the names in the order of a setup, then those of add-ons."""
+        return [*COMMANDS, *addons.names(addons.COMMANDS)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Import one command's module and take the command from it."""
-        if cmd_name not in COMMANDS:
+        """Import one command's module and take the command from it; that of an add-on may say what it lacks."""
+        if cmd_name in COMMANDS:
+            module = importlib.import_module(f"assistant.cli.{COMMANDS[cmd_name]}")
+            return _translated(getattr(module, cmd_name))
+        if cmd_name not in addons.names(addons.COMMANDS):
             return None
-        module = importlib.import_module(f"assistant.cli.{COMMANDS[cmd_name]}")
-        return _translated(getattr(module, cmd_name))
+        try:
+            return _translated(addons.load(addons.COMMANDS, cmd_name))
+        except WorkFailed as error:
+            return _lacking(cmd_name, error)
+
+
+def _lacking(name: str, error: WorkFailed) -> click.Command:
+    """Return a command that only fails, for an add-on that cannot be loaded: whatever its arguments are."""
+
+    def fail() -> None:
+        raise error
+
+    anything = {"ignore_unknown_options": True, "allow_extra_args": True}
+    said = render(error.message)
+    return click.Command(name, callback=fail, help=said, short_help=said, context_settings=anything)
 
 
 def _translated(command: click.Command) -> click.Command:

@@ -9,7 +9,6 @@ from contextlib import suppress
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from importlib.util import find_spec
 from urllib.parse import unquote, urlsplit
-from urllib.request import url2pathname
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -20,7 +19,7 @@ from assistant.model.errors import WorkFailed
 from assistant.model.shell import command_line
 
 NAME = "torch-setup-assistant"
-SMALLEST_FIRST = ("uv", "onnx", "bundle", "lab", "mcp")
+SMALLEST_FIRST = ("uv", "onnx", "projects", "classroom", "labs", "lab", "agents")
 _MODULES = {"google": "protobuf"}  # modules with another name than their package
 
 
@@ -72,7 +71,7 @@ def _command(extra: str) -> str:
 
 def started_by() -> str:
     """Return what is typed for `assistant` where uvx started it, with the extra that is there."""
-    there = next((extra for extra in ("lab", "mcp", "onnx") if not any(map(_is_missing, _packages(extra)))), "")
+    there = next((extra for extra in ("lab", "agents", "onnx") if not any(map(_is_missing, _packages(extra)))), "")
     return command_line(["uvx", *_wanted(f"[{there}]" if there else "", distribution(NAME))])
 
 
@@ -101,5 +100,7 @@ def _wanted(extra: str, installed: Distribution) -> list[str]:
     if "url" not in came:
         return [f"{NAME}{extra}"]
     if came.get("dir_info", {}).get("editable"):
+        from urllib.request import url2pathname  # noqa: PLC0415 - draws in http and ssl
+
         return ["-e", f"{url2pathname(unquote(urlsplit(came['url']).path))}{extra}"]
     return [f"{NAME}{extra} @ {came['url']}"]

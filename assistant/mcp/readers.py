@@ -36,9 +36,6 @@ from assistant.mcp.arguments import (
 )
 from assistant.mcp.consent import Here, command, desk_of
 from assistant.mcp.work import Job, worked
-from assistant.onnx import isolated
-from assistant.onnx.answers import CHECK_SECONDS, Provider
-from assistant.onnx.worker import Request
 from assistant.plan import PlanInputs
 from assistant.project import read_project, with_project
 from assistant.session.actions import LookIn, Pick
@@ -49,6 +46,9 @@ from assistant.session.headless import run_tasks
 from assistant.session.joint import decided
 from assistant.session.state import State, Task
 from assistant.session.survey import Survey
+from assistant_addons.onnx import isolated
+from assistant_addons.onnx.answers import CHECK_SECONDS, Provider
+from assistant_addons.onnx.worker import Request
 
 Report = Annotated[str, Field(max_length=10**6, description="A pasted report in place of this machine: nvidia-smi, …")]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
+from typing import Any
 
 from assistant.i18n import Message, Text, _
 from assistant.model.finding import Finding
@@ -97,5 +98,11 @@ class JobFailed(Record, frozen=True, tag=True):
     unreachable: str = ""
 
 
-Event = Progress | LogLine | FindingRaised | JobFailed
+class PartDone(Record, frozen=True, tag=True):
+    """A task of an add-on has done a part: `value` is the add-on's record so far."""
+
+    value: Any
+
+
+Event = Progress | LogLine | FindingRaised | JobFailed | PartDone
 Sink = Callable[[Event], None]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from assistant.i18n import Message
 from assistant.model.checks import Level
 from assistant.model.event import Event, JobFailed
@@ -111,11 +113,11 @@ class Add(Record, frozen=True):
     requirements: tuple[str, ...]
 
 
-class Examine(Record, frozen=True):
-    """Name an ONNX model for `Task.ONNX` to check, to convert into `folder` and to try."""
+class Supply(Record, frozen=True):
+    """Give an add-on, by its name, the record that its task works on when `Task.ADDON` is begun."""
 
-    model: str
-    folder: str
+    addon: str
+    value: Any
 
 
 class Pick(Record, frozen=True):
@@ -146,5 +148,5 @@ class Stop(Record, frozen=True):
     """Ask the running task to stop."""
 
 
-Wished = Add | Choose | Wish | Aim | Examine | Fill | LookIn | Mend | Pick | Resume | SetFact | Simulate
+Wished = Add | Choose | Wish | Aim | Fill | LookIn | Mend | Pick | Resume | SetFact | Simulate | Supply
 Action = Abandoned | Begin | Told | Asked | Answer | Edited | Finished | JobFailed | Paste | Show | Stop | Wished

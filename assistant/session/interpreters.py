@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 from assistant.detect import detect
 from assistant.host.base import Host
 from assistant.host.folders import is_own_environment
 from assistant.host.recording import ReplayHost
-from assistant.i18n import _
 from assistant.install import Tools, interpreter, is_environment, look_at, read_marker
 from assistant.machines import load
 from assistant.model.errors import BadInput
@@ -25,7 +22,6 @@ from assistant.session.doctor import judged
 from assistant.session.environments import judged_site, unanswered
 from assistant.session.pasted import WHOLE
 from assistant.session.state import Detected, Page, Pasted, State
-from assistant.session.store import Store
 
 
 def beginning_at(printed: str, python: str) -> State:
@@ -89,24 +85,3 @@ def interpreters(host: Host) -> dict[str, str]:
 def kernel_is_ours(state: State) -> bool:
     """Return whether this kernel runs in the assistant's own environment, which is no place for anything else."""
     return bool(state.pythons.get("ours"))
-
-
-def onnx_python() -> str:
-    """Return a Python with ONNX Runtime and onnx: that of the last setup, as it may reach the device, else ours.
-
-    Raises `BadInput` for none.
-    """
-    environment = Store().environment()
-    if environment and not Path(environment.python).is_file():  # removed since
-        environment = None
-    packages = environment.packages if environment else {}
-    if environment and "onnx" in packages and any(name.partition("-")[0] == "onnxruntime" for name in packages):
-        return environment.python
-    if find_spec("onnxruntime"):
-        return sys.executable
-    if environment is None:
-        raise BadInput(
-            _("The assistant's own Python has no ONNX Runtime to run the model with."),
-            hint=_("Run `assistant setup` first, or name a Python that has it.", option="--python"),
-        )
-    return environment.python

@@ -7,7 +7,7 @@ from typing import Any
 
 from assistant.i18n import Message, _
 from assistant.install import Prepared
-from assistant.model.event import Event, FindingRaised, JobFailed, LogLine, Progress, Step
+from assistant.model.event import Event, FindingRaised, JobFailed, LogLine, PartDone, Progress, Step
 from assistant.model.finding import Finding
 from assistant.model.record import replace
 from assistant.session import errands
@@ -21,7 +21,6 @@ from assistant.session.actions import (
     Begin,
     Choose,
     Edited,
-    Examine,
     Fill,
     Finished,
     LookIn,
@@ -33,6 +32,7 @@ from assistant.session.actions import (
     Show,
     Simulate,
     Stop,
+    Supply,
     Told,
     Wish,
 )
@@ -40,8 +40,8 @@ from assistant.session.state import (
     Adding,
     Detected,
     Diagnosed,
-    Examined,
     Exported,
+    Extra,
     Installed,
     Mended,
     Page,
@@ -87,9 +87,8 @@ def _blockers(state: State, task: Task) -> list[Message]:
         reasons.append(_("There is no installed environment yet."))
     if task is Task.EXPORT and state.report is None:
         reasons.append(_("The environment has not been verified yet."))
-    named = {Task.ONNX: state.onnx, Task.ADD: state.adding and state.adding.requirements}
-    if task in named and not named[task]:
-        reasons.append(_("No model was given.") if task is Task.ONNX else _("No packages were named."))
+    if task is Task.ADD and not (state.adding and state.adding.requirements):
+        reasons.append(_("No packages were named."))
     return reasons
 
 
@@ -118,7 +117,7 @@ def _proof(state: State) -> Task | None:
 
 
 _WRITE = {Task.PREPARE, Task.INSTALL, Task.VERIFY, Task.EXPORT, Task.MEND, Task.ADD}
-_BESIDE = {Task.ONNX, Task.ADD}  # what their steps told stays, and how they end stands in a record of their own
+_BESIDE = {Task.ADDON, Task.ADD}  # what their steps told stays, and how they end stands in a record of their own
 # What these raise is about the environment: once one has ended well, it replaces what was known of that before. Until
 # then, and where it fails, nothing that was wrong counts as mended.
 _RAISE = {Task.PREPARE, Task.INSTALL, Task.VERIFY}
@@ -178,6 +177,9 @@ def _told(state: State, events: tuple[Event, ...]) -> State:
     progress = [event for event in events if isinstance(event, Progress)]
     findings = [event.finding for event in events if isinstance(event, FindingRaised)]
     new = state
+    parts = [event.value for event in events if isinstance(event, PartDone)]
+    if parts and state.running is Task.ADDON:
+        new = _with_extra(new, Extra(value=parts[-1]))
     if lines:
         new = replace(new, log=(*new.log, *lines)[-LOG_LINES:])
     if findings and state.running is not Task.ADD:  # a verification tells them, once the packages are there
@@ -265,10 +267,15 @@ def _filled(state: State, result: StepResult) -> State:  # noqa: C901, PLR0911 -
             return replace(new, raised=result.raised, findings=_both(known, result.raised))
         case Exported():
             return replace(state, exported=result.files, overwrite=False)
-        case Examined():
-            return replace(state, onnx=result)
+        case Extra():
+            return _with_extra(state, result)
         case Adding():
             return _with_added(state, result)
+
+
+def _with_extra(state: State, extra: Extra) -> State:
+    """Keep what the add-on that is at work has come to."""
+    return replace(state, extras={**state.extras, state.addon: extra})
 
 
 def _seen_again(state: State, found: tuple[Finding, ...] | None) -> State:
@@ -296,8 +303,8 @@ def _failed(state: State, failure: JobFailed) -> State:
     if state.running and state.running.is_errand:
         return errands.failed(state, failure)
     why = {"message": failure.message, "hint": failure.hint, "exit_code": failure.exit_code}
-    if state.running is Task.ONNX and state.onnx:
-        return _finished(state, Finished(task=Task.ONNX, result=replace(state.onnx, **why)))
+    if state.running is Task.ADDON:
+        return _finished(state, Finished(task=Task.ADDON, result=replace(state.extras[state.addon], **why)))
     if state.running is Task.ADD and state.adding:
         return _finished(state, Finished(task=Task.ADD, result=replace(state.adding, prepared=None, **why)))
     status = StepStatus(
@@ -358,7 +365,7 @@ _WISHES: dict[type[Action], Change] = {
     Pick: errands.picked,
     Mend: lambda state, mend: replace(state, way=mend.way),
     Add: lambda state, wish: replace(state, adding=Adding(requirements=wish.requirements)),
-    Examine: lambda state, wish: replace(state, onnx=Examined(model=wish.model, folder=wish.folder)),
+    Supply: lambda state, wish: _with_extra(replace(state, addon=wish.addon), Extra(value=wish.value)),
     Resume: lambda _, resume: resume.state,
     Simulate: lambda state, wish: state if wish.machine == state.machine else _other_machine(state, wish.machine),
     SetFact: lambda state, fact: _stale(_with_fact(state, fact), Step.DETECT, itself=True),

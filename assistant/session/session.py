@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
+from assistant import addons
 from assistant.host.base import Host
 from assistant.host.process import CancelToken
 from assistant.i18n import Message, _, render
@@ -26,12 +27,18 @@ from assistant.session.installing import installed, prepared, verified
 from assistant.session.interpreters import detected
 from assistant.session.joint import planned
 from assistant.session.mending import compared, forgotten, removed, repaired, undone
-from assistant.session.onnx import examined
 from assistant.session.reducer import blockers, following, reduce
 from assistant.session.remediation import mended
 from assistant.session.runner import Runner
-from assistant.session.state import Page, Result, State, Task
+from assistant.session.state import Extra, Page, Result, State, Task
 from assistant.session.store import Saved, Store
+
+
+def _addon_ran(state: State, tools: Tools) -> Extra:
+    """Have an add-on work on its record: `task(value, tools)` returns the record with what was found."""
+    task = addons.load(addons.TASKS, state.addon)
+    return Extra(value=task(state.extras[state.addon].value, tools))
+
 
 TASKS: dict[Task, Callable[[State, Tools], Result]] = {
     Task.DETECT: detected,
@@ -42,7 +49,7 @@ TASKS: dict[Task, Callable[[State, Tools], Result]] = {
     Task.DIAGNOSE: causes_found,
     Task.MEND: mended,
     Task.EXPORT: exported,
-    Task.ONNX: examined,
+    Task.ADDON: _addon_ran,
     Task.ADD: added,
     Task.SURVEY: surveyed,
     Task.CHECK: looked,

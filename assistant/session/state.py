@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from assistant.diagnose import Interpreter
 from assistant.i18n import Text, _
@@ -17,7 +17,6 @@ from assistant.model.plan import Backend, Plan, Planning, Request
 from assistant.model.project import Project
 from assistant.model.record import Record
 from assistant.model.report import Environment, Report, Status
-from assistant.onnx.answers import Attempt, Checked, Conversion
 from assistant.session.survey import Known, Repair, Survey
 
 
@@ -42,9 +41,10 @@ class Page(Enum):
 
 
 class Task(Enum):
-    """The jobs of a setup; `prepare` and `add` belong to the install step, `mend` and `onnx` to diagnose.
+    """The jobs of a setup; `prepare` and `add` belong to the install step, `mend` and `addon` to diagnose.
 
-    `prepare` only reads; `add` first works out what it would change, and does it when it is begun again.
+    `prepare` only reads; `add` first works out what it would change, and does it when it is begun again; `addon` is the
+    task of the add-on that was supplied with something last.
     Those from `survey` on are about the environments that stand on this machine, and belong to no step of the setup.
     """
 
@@ -56,7 +56,7 @@ class Task(Enum):
     DIAGNOSE = "diagnose"
     MEND = "mend"
     EXPORT = "export"
-    ONNX = "onnx"
+    ADDON = "addon"
     ADD = "add"
     SURVEY = "survey"
     CHECK = "check"
@@ -69,7 +69,12 @@ class Task(Enum):
     @property
     def step(self) -> Step:
         """Name the step that shows this task."""
-        steps = {Task.PREPARE: Step.INSTALL, Task.ADD: Step.INSTALL, Task.MEND: Step.DIAGNOSE, Task.ONNX: Step.DIAGNOSE}
+        steps = {
+            Task.PREPARE: Step.INSTALL,
+            Task.ADD: Step.INSTALL,
+            Task.MEND: Step.DIAGNOSE,
+            Task.ADDON: Step.DIAGNOSE,
+        }
         return steps.get(self) or (Step.DIAGNOSE if self.is_errand else Step(self.value))
 
     @property
@@ -81,7 +86,7 @@ class Task(Enum):
     @property
     def page(self) -> Page | None:
         """Name the page on which this task is followed; None where it goes on behind any page."""
-        wrong = dict.fromkeys((Task.DIAGNOSE, Task.MEND, Task.ONNX), Page.WRONG)
+        wrong = dict.fromkeys((Task.DIAGNOSE, Task.MEND, Task.ADDON), Page.WRONG)
         return {Task.INSTALL: Page.SETUP, Task.EXPORT: Page.EXPORT, **wrong}.get(self)
 
     @property
@@ -222,25 +227,13 @@ class Exported(Record, frozen=True):
     files: tuple[str, ...] = ()
 
 
-class Examined(Record, frozen=True):
-    """How far the examination of an ONNX model is: checked for DirectML, converted into `folder`, then tried.
+class Extra(Record, frozen=True):
+    """What an add-on keeps while the setup is open: its own record as `value`, and why its task ended early."""
 
-    `message` and `hint` say why the examination ended early.
-    """
-
-    model: str
-    folder: str
-    checked: Checked | None = None
-    conversion: Conversion | None = None
-    attempt: Attempt | None = None
+    value: Any = None
     message: Text = ""
     hint: Text = ""
     exit_code: int = 0
-
-    @property
-    def unfinished(self) -> bool:
-        """Whether a part is still to do, and none has failed."""
-        return self.attempt is None and not self.message
 
 
 class Adding(Record, frozen=True):
@@ -270,7 +263,7 @@ class Surveyed(Record, frozen=True):
     repair: Repair | None = None
 
 
-StepResult = Detected | Planned | Prepared | Installed | Verified | Diagnosed | Mended | Exported | Examined | Adding
+StepResult = Detected | Planned | Prepared | Installed | Verified | Diagnosed | Mended | Exported | Extra | Adding
 Result = StepResult | Surveyed
 
 
@@ -289,11 +282,11 @@ class State(Record, frozen=True):
     its number as in "oom#1"; `mended` says how applying those that were chosen ended, by their names.
     `raised` are those of the `findings` that the tasks told about the setup's environment.
     `log_file` keeps every line of the log. `overwrite` lets the next export replace files that somebody else wrote.
-    `onnx` is the model that is examined beside the steps, none of which rests on it; `adding` are packages that the
-    user wants beside those of the plan. `survey` holds the environments that stand on this machine, `picked` the path
-    of the one that is looked into, `repair` the change that is offered for it; `errand` is how far the task about them
-    is, or how it ended. `failed_cell` is set where the user asks about a notebook's cell: `pasted` is then what it
-    printed, `environment` that of its kernel.
+    `extras` are what add-ons keep here, each by its own name, and `addon` is the one whose task runs or ran last; no
+    step rests on them. `adding` are packages that the user wants beside those of the plan. `survey` holds the
+    environments that stand on this machine, `picked` the path of the one that is looked into, `repair` the change that
+    is offered for it; `errand` is how far the task about them is, or how it ended. `failed_cell` is set where the user
+    asks about a notebook's cell: `pasted` is then what it printed, `environment` that of its kernel.
     """
 
     schema: Literal[1] = 1
@@ -338,7 +331,8 @@ class State(Record, frozen=True):
     exported: tuple[str, ...] = ()
     log: tuple[Text, ...] = ()
     log_file: str = ""
-    onnx: Examined | None = None
+    extras: dict[str, Extra] = {}
+    addon: str = ""
     adding: Adding | None = None
     survey: Survey | None = None
     picked: str = ""

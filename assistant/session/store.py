@@ -71,7 +71,7 @@ class Store:
         """
         if state.machine or state.failed_cell:
             return ""
-        kept = replace(state, log=(), running=None, stopping=False, question="", onnx=None, adding=None, edited=False)
+        kept = replace(state, log=(), running=None, stopping=False, question="", extras={}, adding=None, edited=False)
         kept = replace(kept, survey=None, picked="", repair=None, errand=StepStatus())  # they are looked for anew
         saved = Saved(version=__version__, process=os.getpid(), running=state.running, state=kept)
         try:

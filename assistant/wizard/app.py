@@ -101,8 +101,6 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         if old.running is not new.running:
             self._since = time.time()
         self._draw(new)
-        if old.running is Task.ONNX and new.running is None and new.onnx and new.onnx.unfinished:
-            self.session.begin(Task.ONNX)
 
     def _draw(self, state: State) -> None:
         with self._lock, self.hold_sync():

@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from onnx_prediction import disagreements, node_tests
 
-from assistant.onnx import check_model
+from assistant_addons.onnx import check_model
 
 NODES = 100_000
 

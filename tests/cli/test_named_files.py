@@ -15,7 +15,7 @@ import pytest
 from export.setups import SETUP
 from tables import sampled
 
-from assistant.bundle.folder import Bundle, Kind, write_bundle
+from assistant_addons.classroom.folder import Bundle, Kind, write_bundle
 from assistant.cli import cli
 from assistant.export.config import config_text
 from assistant.machines import load

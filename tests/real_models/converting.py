@@ -10,7 +10,7 @@ import onnx
 from children import limit_memory, peak_mb, tell
 from onnxruntime.transformers.float16 import convert_float_to_float16
 
-from assistant.onnx.conversion import convert
+from assistant_addons.onnx.conversion import convert
 
 
 def ours(source: Path, output: Path) -> None:

@@ -18,8 +18,8 @@ import onnxruntime
 from children import limit_memory, tell
 from feeds import apart, inputs_of
 
-from assistant.onnx.load import load_model
-from assistant.onnx.runtime import opened, rounded
+from assistant_addons.onnx.load import load_model
+from assistant_addons.onnx.runtime import opened, rounded
 
 
 def check(_source: Path, model: Path, _feeds: Path) -> None:

@@ -112,7 +112,7 @@ def test_the_wheel_holds_every_notebook_and_its_types(wheel):
         assert set(NOTEBOOKS) <= inside
         assert files.read("assistant/notebooks/setup.ipynb") == (ROOT / "notebooks" / "setup.ipynb").read_bytes()
         assert "assistant/py.typed" in files.namelist()
-        assert "assistant/labs/library/render-group/scene.py" in files.namelist()
+        assert "assistant_addons/labs/library/render-group/scene.py" in files.namelist()
         assert not [name for name in files.namelist() if name.endswith("ways.toml")]  # the answers
 
 

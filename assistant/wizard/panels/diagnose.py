@@ -22,9 +22,9 @@ from assistant.session.session import Session
 from assistant.session.state import Page, State, Task
 from assistant.wizard import html
 from assistant.wizard.footer import Footer, Other
+from assistant.wizard.panels.addons import AddonParts
 from assistant.wizard.panels.answer import draw_causes, draw_remedy, folder_name
 from assistant.wizard.panels.base import PageView, log_view
-from assistant.wizard.panels.onnx import OnnxPage
 from assistant.wizard.shared_widgets import Chips, Drawing, Fold, LogBox, make
 
 LABEL = 100  # chosen: characters of a fix that a small card shows
@@ -97,9 +97,7 @@ class WrongPage(PageView):
         self.others.on_msg(self._on_other)
         self.ways = make(widgets.VBox)
         self.fold = make(Fold)
-        self.of_model = make(Fold, title=say("An ONNX model: see what runs where, and convert it"))
-        self.model = OnnxPage(session.dispatch)
-        self.of_model.observe(lambda _change: self.model.fill(), "unfolded")
+        self.addons = AddonParts(session, Page.WRONG)
 
     @cached_property
     def box(self) -> LogBox:
@@ -110,13 +108,11 @@ class WrongPage(PageView):
         """Take over the box of a page that this one replaces: what was typed into it only the browser knows."""
         if isinstance(other, WrongPage):
             self.box, other.lent = other.box, True
-            if other.model.opened:
-                self.model.fill()
-                self.model.path.value = other.model.path.value
-            self.of_model.unfolded, self.fold.unfolded = other.of_model.unfolded, other.fold.unfolded
+            self.addons.adopt(other.addons)
+            self.fold.unfolded = other.fold.unfolded
 
     def follow(self, state: State) -> None:
-        """Show the log as the state has it, what it means, and how far the examination of a model is."""
+        """Show the log as the state has it, what it means, and what add-ons have found."""
         self.head.value = html.heading(say("Is anything wrong?"))
         self.answer.value = draw_causes(state)
         with self.box.hold_sync():
@@ -126,13 +122,11 @@ class WrongPage(PageView):
         self._follow_ways(state)
         shown = state.running is Task.MEND or state.mended
         self.lines.value = log_view(state.log, state.log_file) if shown else html.NOTHING
-        self.model.update(state.onnx)
+        self.addons.update(state)
         folded = (self.fold, self.ways) if self.ways.children else ()
         told = (self.answer, *folded, self.lines)
         first = (*told, self.box) if state.failed_cell else (self.box, *told)  # of a cell all was given already
-        self.parts = (self.head, *first, self.of_model, self.model)
-        if state.running is Task.ONNX:
-            self.of_model.unfolded = True
+        self.parts = (self.head, *first, *self.addons.parts)
 
     def _follow_ways(self, state: State) -> None:
         """Offer the fixes beside the first one: those that can be applied here as buttons, the others to be read."""
@@ -160,7 +154,7 @@ class WrongPage(PageView):
         """Free every model."""
         drawn = (self.head, self.answer, self.more, self.lines)
         box = () if self.lent else (self.box,)
-        for widget in (*drawn, *box, self.fold, self.others, self.ways, self.of_model, self.model):
+        for widget in (*drawn, *box, self.fold, self.others, self.ways, self.addons):
             widget.close()
 
 

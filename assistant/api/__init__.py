@@ -1,0 +1,152 @@
+"""What an add-on may use of the core: nouns, words, files, children and privacy here, more in the modules beside.
+
+`steps` finds, plans, installs and diagnoses; `terminal` is for commands; `notebook` for pages of the wizard. An add-on
+imports nothing else of the core. None of this loads a widget, torch or anything that speaks to a network.
+"""
+
+from __future__ import annotations
+
+from assistant import __version__
+from assistant.host.extras import NAME, lacking, require
+from assistant.host.files import (
+    append_private,
+    discard,
+    discard_folder,
+    draft,
+    open_plain,
+    open_temporary,
+    put_in_place,
+    read_plain,
+    settle,
+    write_temporary,
+    write_whole,
+)
+from assistant.host.folders import user_cache
+from assistant.host.lock import Lock
+from assistant.host.process import CancelToken, Isolation, become, stream
+from assistant.host.sandbox import LONGEST_LINE, Limits, Outcome, confine, share_of_memory
+from assistant.host.telemetry import for_child
+from assistant.i18n import (
+    LANGUAGES,
+    STARTED_AS,
+    Message,
+    Text,
+    _,
+    as_typed,
+    in_language,
+    language,
+    ngettext,
+    render,
+    say,
+    sentences,
+    use_language,
+    verbatim,
+)
+from assistant.markup import Markup, html_language, joined, style, tag
+from assistant.model.errors import (
+    AssistantError,
+    BadInput,
+    Cancelled,
+    NothingFits,
+    WorkFailed,
+    unreadable,
+    unwritable,
+)
+from assistant.model.event import Event, PartDone, Progress, Step
+from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
+from assistant.model.machine import Machine, Vendor
+from assistant.model.plan import Backend, Plan, Planning, Rejection, Request
+from assistant.model.record import Record, decoder, from_json, from_plain, replace, to_json, to_plain
+from assistant.model.report import duration
+from assistant.model.shell import command_line
+from assistant.model.visible import cell, printable, visible
+from assistant.parsers.decode import text_pieces, without_colours
+from assistant.privacy import Policy, redact, without_credentials
+
+__all__ = [
+    "LANGUAGES",
+    "LONGEST_LINE",
+    "NAME",
+    "STARTED_AS",
+    "AssistantError",
+    "Backend",
+    "BadInput",
+    "CancelToken",
+    "Cancelled",
+    "Diagnosis",
+    "Event",
+    "Finding",
+    "Isolation",
+    "Limits",
+    "Lock",
+    "Machine",
+    "Markup",
+    "Message",
+    "NothingFits",
+    "Outcome",
+    "PartDone",
+    "Plan",
+    "Planning",
+    "Policy",
+    "Progress",
+    "Record",
+    "Rejection",
+    "Remedy",
+    "Request",
+    "Severity",
+    "Step",
+    "Text",
+    "Vendor",
+    "WorkFailed",
+    "_",
+    "__version__",
+    "append_private",
+    "as_typed",
+    "become",
+    "cell",
+    "command_line",
+    "confine",
+    "decoder",
+    "discard",
+    "discard_folder",
+    "draft",
+    "duration",
+    "for_child",
+    "from_json",
+    "from_plain",
+    "html_language",
+    "in_language",
+    "joined",
+    "lacking",
+    "language",
+    "ngettext",
+    "open_plain",
+    "open_temporary",
+    "printable",
+    "put_in_place",
+    "read_plain",
+    "redact",
+    "render",
+    "replace",
+    "require",
+    "say",
+    "sentences",
+    "settle",
+    "share_of_memory",
+    "stream",
+    "style",
+    "tag",
+    "text_pieces",
+    "to_json",
+    "to_plain",
+    "unreadable",
+    "unwritable",
+    "use_language",
+    "user_cache",
+    "verbatim",
+    "visible",
+    "without_colours",
+    "without_credentials",
+    "write_temporary",
+    "write_whole",
+]

@@ -1,0 +1,27 @@
+"""What a page of an add-on is made of: widgets that follow the state of the guided setup."""
+
+from __future__ import annotations
+
+from assistant.session.actions import Action, Begin, Supply
+from assistant.session.session import Session
+from assistant.session.state import Extra, Page, State, Task
+from assistant.wizard import html
+from assistant.wizard.panels.addons import AddonPart
+from assistant.wizard.shared_widgets import Chips, Drawing, make, shared
+
+__all__ = [
+    "Action",
+    "AddonPart",
+    "Begin",
+    "Chips",
+    "Drawing",
+    "Extra",
+    "Page",
+    "Session",
+    "State",
+    "Supply",
+    "Task",
+    "html",
+    "make",
+    "shared",
+]

@@ -1,0 +1,74 @@
+"""The six steps, as an add-on may take them: the machine, the catalogue, plans, environments and causes."""
+
+from __future__ import annotations
+
+from assistant.catalog import Catalog, TorchWheel, load_catalog, number
+from assistant.detect import detect
+from assistant.diagnose import read_log
+from assistant.export import MARKER
+from assistant.host.base import Host
+from assistant.host.download import Fetch, Patience, download, file_name
+from assistant.host.index import local_path
+from assistant.host.live import LiveHost
+from assistant.host.recording import ReplayHost
+from assistant.install import (
+    Package,
+    Resolution,
+    Sources,
+    Tools,
+    find_uv,
+    interpreter,
+    is_environment,
+    look_at,
+    resolve_for,
+)
+from assistant.machines import load as recorded_machine
+from assistant.machines import shipped as recorded_machines
+from assistant.plan import USUAL_PYTHON, PlanInputs, make_plans, nothing_fits
+from assistant.session.diagnosis import diagnosed
+from assistant.session.joint import decided
+from assistant.session.state import State, Task, known
+from assistant.session.store import Store
+from assistant.views import plan_title, rejection_reason, system_name
+
+__all__ = [
+    "MARKER",
+    "USUAL_PYTHON",
+    "Catalog",
+    "Fetch",
+    "Host",
+    "LiveHost",
+    "Package",
+    "Patience",
+    "PlanInputs",
+    "ReplayHost",
+    "Resolution",
+    "Sources",
+    "State",
+    "Store",
+    "Task",
+    "Tools",
+    "TorchWheel",
+    "decided",
+    "detect",
+    "diagnosed",
+    "download",
+    "file_name",
+    "find_uv",
+    "interpreter",
+    "is_environment",
+    "known",
+    "load_catalog",
+    "local_path",
+    "look_at",
+    "make_plans",
+    "nothing_fits",
+    "number",
+    "plan_title",
+    "read_log",
+    "recorded_machine",
+    "recorded_machines",
+    "rejection_reason",
+    "resolve_for",
+    "system_name",
+]

@@ -1,0 +1,88 @@
+"""What add-ons show on the wizard's pages, or the sentence that says what one of them needs."""
+
+from __future__ import annotations
+
+import ipywidgets as widgets
+
+from assistant import addons
+from assistant.markup import joined
+from assistant.model.errors import WorkFailed
+from assistant.session.session import Session
+from assistant.session.state import Page, State, Task
+from assistant.wizard import html
+from assistant.wizard.panels.base import Part, close_all
+from assistant.wizard.shared_widgets import Drawing, Fold, make
+
+
+class AddonPart(Part):
+    """What one add-on shows on a page; an entry point of `assistant.pages` names a class derived from this one.
+
+    `page` is where it stands. `parts` are its widgets, from top to bottom. They stand below a fold where `title` gives
+    one its words, and what costs time is then made by `fill`, when the fold is opened for the first time.
+    """
+
+    page: Page
+    parts: tuple[widgets.Widget, ...] = ()
+
+    def title(self) -> str:
+        """Return the words of the fold, in the language in force; "" for none."""
+        return ""
+
+    def fill(self) -> None:
+        """Make what is shown once the fold is open."""
+
+    def adopt(self, other: AddonPart) -> None:
+        """Take over what was typed into a part in another language, which this one replaces."""
+
+
+class AddonParts:
+    """What all add-ons show on a page: each of `shown` by its name, below its fold in `folds` where it has one."""
+
+    def __init__(self, session: Session, page: Page) -> None:
+        self.note = make(Drawing)
+        self.folds: dict[str, Fold] = {}
+        self.shown: dict[str, AddonPart] = {}
+        lacking = []
+        for name in addons.names(addons.PAGES):
+            try:
+                kind = addons.load(addons.PAGES, name)
+            except WorkFailed as error:
+                lacking.append(html.lead_line(error.message))
+                continue
+            if kind.page is page:
+                self._add(name, kind(session))
+        self.note.value = joined(lacking) if page is Page.WRONG else html.NOTHING
+
+    def _add(self, name: str, part: AddonPart) -> None:
+        self.shown[name] = part
+        if title := part.title():
+            self.folds[name] = make(Fold, title=title)
+            self.folds[name].observe(lambda _change: part.fill(), "unfolded")
+
+    @property
+    def parts(self) -> tuple[widgets.Widget, ...]:
+        """List the widgets of all add-ons, each below its fold where it has one."""
+        rows = [
+            (*((self.folds[name],) if name in self.folds else ()), *part.parts) for name, part in self.shown.items()
+        ]
+        return (*(widget for row in rows for widget in row), *((self.note,) if self.note.value else ()))
+
+    def update(self, state: State) -> None:
+        """Show a state; the part of an add-on that is at work is unfolded."""
+        for name, part in self.shown.items():
+            part.update(state)
+            if state.running is Task.ADDON and state.addon == name and name in self.folds:
+                self.folds[name].unfolded = True
+
+    def adopt(self, other: AddonParts) -> None:
+        """Take over what was typed and what was open in another language's parts, which these replace."""
+        for name, part in self.shown.items():
+            if name in other.shown:
+                part.adopt(other.shown[name])
+            if name in self.folds and name in other.folds:
+                self.folds[name].unfolded = other.folds[name].unfolded
+
+    def close(self) -> None:
+        """Free every model."""
+        for widget in (*self.parts, self.note):
+            close_all(widget)

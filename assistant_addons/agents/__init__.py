@@ -1,0 +1,1 @@
+"""The server through which AI agents use the assistant (Model Context Protocol)."""

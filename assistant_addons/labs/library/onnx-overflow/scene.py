@@ -1,0 +1,46 @@
+"""A model whose inner values exceed FP16, with an opset newer than DirectML's kernels; and a naive copy."""
+
+import sys
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto, helper, numpy_helper
+
+from assistant_addons.labs.scene import Outcome, Scene
+
+
+def breaks(scene: Scene) -> None:
+    """Write the model, and the copy in which every weight is FP16."""
+    for name, half in (("model.onnx", False), ("naive.onnx", True)):
+        scene.write(name, _model(half=half).SerializeToString(deterministic=True))
+
+
+def symptom(scene: Scene) -> Outcome:
+    """Run the copy."""
+    return _run(scene, "naive.onnx")
+
+
+def fault(scene: Scene) -> str:
+    """Want a model in FP16 that agrees with the original."""
+    return scene.fails(_run(scene, "fixed.onnx"))
+
+
+def _run(scene: Scene, name: str) -> Outcome:
+    return scene.program("run_model.py", str(scene.folder), name, python=sys.executable)
+
+
+def _model(*, half: bool) -> Any:
+    kind, made = (TensorProto.FLOAT16, np.float16) if half else (TensorProto.FLOAT, np.float32)
+    chance = np.random.default_rng(0)
+    wide = numpy_helper.from_array((40 * chance.standard_normal((16, 8))).astype(made), "wide")
+    narrow = numpy_helper.from_array((1e-3 * chance.standard_normal((8, 4))).astype(made), "narrow")
+    steps = (
+        ("MatMul", ["x", "wide"], "a"),
+        ("Mul", ["a", "a"], "b"),
+        ("MatMul", ["b", "narrow"], "c"),
+        ("Gelu", ["c"], "y"),
+    )
+    nodes = [helper.make_node(operator, inputs, [output]) for operator, inputs, output in steps]
+    x, y = (helper.make_tensor_value_info(name, kind, ["batch", size]) for name, size in (("x", 16), ("y", 4)))
+    graph = helper.make_graph(nodes, "lab", [x], [y], [wide, narrow])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)], ir_version=10)

@@ -1,0 +1,147 @@
+"""`assistant onnx convert` on files: what lies where afterwards, and one sentence for each bad input."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from click.testing import CliRunner
+from onnx import numpy_helper
+from onnx_traps import trap
+
+from assistant_addons.onnx.command import onnx as command
+from assistant.model.errors import BadInput, WorkFailed
+from assistant_addons.onnx import program
+from assistant_addons.onnx.conversion import Options, convert
+
+pytestmark = pytest.mark.process  # the result of each conversion is loaded in one
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """Write a small model."""
+    path = tmp_path / "model.onnx"
+    path.write_bytes(trap("squares leave the range").SerializeToString())
+    return path
+
+
+def test_the_result_lies_beside_the_source_with_a_log(source: Path) -> None:
+    """The source is untouched; result, JSON log and text log are there and nothing else is."""
+    before = source.read_bytes()
+    done = convert(source)
+    assert source.read_bytes() == before
+    names = {path.name for path in source.parent.iterdir()}
+    result = "model.dml.onnx"
+    assert names == {"model.onnx", result, f"{result}.log.json", f"{result}.log.txt"}
+    log = json.loads((source.parent / f"{result}.log.json").read_text(encoding="utf-8"))
+    assert log["source"] == str(source)
+    assert [change["what"] for change in log["changes"] if change["kind"] == "kept"] == ["ReduceMean", "Mul", "Sqrt"]
+    assert "Mul" in (source.parent / f"{result}.log.txt").read_text(encoding="utf-8")
+    assert done.output == str(source.parent / result)
+
+
+def test_a_result_is_replaced_only_on_request(source: Path) -> None:
+    """A second run is refused, and with `force` goes through; the source is refused always."""
+    convert(source)
+    with pytest.raises(BadInput, match="exists"):
+        convert(source)
+    convert(source, force=True)
+    before = source.read_bytes()
+    with pytest.raises(BadInput, match="never overwritten"):
+        convert(source, source, force=True)
+    assert source.read_bytes() == before
+
+
+def test_external_weights_are_read_and_the_source_left(tmp_path: Path) -> None:
+    """A model with its weights in a file beside it is converted; both files stay as they were."""
+    model = trap("tiny epsilon")
+    model.graph.initializer.append(numpy_helper.from_array(np.ones((64, 64), np.float32), "unused"))
+    model.graph.node.append(onnx.helper.make_node("Identity", ["unused"], ["out"]))
+    model.graph.output.append(onnx.helper.make_tensor_value_info("out", 1, [64, 64]))
+    path = tmp_path / "model.onnx"
+    onnx.save(model, path, save_as_external_data=True, location="weights.bin", size_threshold=1024)
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    convert(path)
+    assert {name: (tmp_path / name).read_bytes() for name in before} == before
+    onnx.checker.check_model(str(tmp_path / "model.dml.onnx"))
+
+
+def test_a_new_model_is_brought_to_what_directml_loads(tmp_path: Path) -> None:
+    """IR 14 and opset 23 come out as IR 10 and opset 19."""
+    model = trap("tiny epsilon")
+    model.ir_version, model.opset_import[0].version = 13, 23
+    del model.graph.node[:]
+    model.graph.node.append(onnx.helper.make_node("Elu", ["x"], ["y"]))
+    path = tmp_path / "new.onnx"
+    path.write_bytes(model.SerializeToString())
+    done = convert(path)
+    assert (done.opset, done.ir_version) == (19, 10)
+
+
+def test_a_model_is_analysed_once_and_again_where_it_was_changed(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The steps hand one program on: types are inferred anew only after nodes were changed, and for each proof."""
+    runs: list[None] = []
+    infer = program.shape_inference.infer_shapes
+    monkeypatch.setattr(program.shape_inference, "infer_shapes", lambda model: runs.append(None) or infer(model))
+    convert(source)
+    assert len(runs) == 1 + 1
+    model = trap("mask of infinity")
+    model.opset_import[0].version = 22
+    (tmp_path / "new.onnx").write_bytes(model.SerializeToString())
+    convert(tmp_path / "new.onnx")
+    assert len(runs) == 2 + 2 + 1
+
+
+@pytest.mark.parametrize("content", [b"", b"not a model", None])
+def test_bad_input_is_one_sentence(tmp_path: Path, content: bytes | None) -> None:
+    """An empty file, one that is no model, and none at all; nothing is written."""
+    path = tmp_path / "model.onnx"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(BadInput):
+        convert(path)
+    assert {file.name for file in tmp_path.iterdir()} <= {"model.onnx"}
+
+
+def test_inputs_that_are_no_arrays_are_refused(source: Path) -> None:
+    """A file of inputs that NumPy cannot read ends in a sentence."""
+    answer = CliRunner().invoke(command, ["convert", str(source), "--inputs", str(source)])
+    assert isinstance(answer.exception, BadInput)
+
+
+def test_the_command_prints_json(source: Path) -> None:
+    """`convert --json` tells what was changed and where the result is."""
+    answer = CliRunner().invoke(command, ["convert", str(source), "--json", "--keep", "Mul"])
+    told = json.loads(answer.output)
+    assert told["output"] == str(source.with_name("model.dml.onnx"))
+    assert "Mul" in {kept["op"] for kept in told["half"]["kept"]}
+
+
+def test_nothing_converted_is_no_success(saved: Callable[..., Path]) -> None:
+    """A model of integers alone has nothing for FP16, and no file is written that would be the same again."""
+    path = saved("g (int64[2] x) => (int64[2] y) { y = Add(x, x) }")
+    with pytest.raises(WorkFailed, match="Nothing in"):
+        convert(path)
+    assert [one.name for one in path.parent.iterdir()] == [path.name]
+
+
+def test_strict_refuses_what_no_run_has_proved(saved: Callable[..., Path]) -> None:
+    """An operator that ONNX Runtime has on GPUs alone is converted, and the log says that no run has proved it."""
+    path = saved(
+        "g (float[1, 4, 4, 32] x) => (float[1, 4, 4, 32] y) "
+        "{ a = Exp(x) w = Constant<value_floats = [1.0]>() s = Constant<value_ints = [32]>() g = Expand(w, s) "
+        "y = com.microsoft.GroupNorm<groups = 4, activation = 0>(a, g, g) }",
+        imports=', "com.microsoft" : 1',
+    )
+    with pytest.raises(WorkFailed, match="No run has proved"):
+        convert(path, options=Options(strict=True))
+    done = convert(path)
+    assert done.half is not None
+    assert not done.half.proved
+    assert any("no run has proved it" in str(change.why) for change in done.changes)

@@ -1,0 +1,163 @@
+"""Models of strangers are refused at once, or ended by the limits of a child that knows no secret."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import forked
+import numpy as np
+import onnx
+import psutil
+import pytest
+from onnx import ModelProto, SparseTensorProto, TensorProto, helper, numpy_helper, parser
+from onnx_hostile import HOSTILE
+from refused import refused
+from tables import sampled
+
+from assistant.model.errors import BadInput, WorkFailed
+from assistant_addons.onnx import isolated, load_model
+from assistant_addons.onnx.worker import Request
+
+pytestmark = pytest.mark.process
+
+REFUSAL_SECONDS = 2.0
+COMMAND_SECONDS = 30.0  # with two starts of Python, on a machine that is busy with other tests
+EVERY = pytest.mark.parametrize("name", HOSTILE)
+
+
+def put(folder: Path, name: str) -> Path:
+    """Write a hostile model into a folder and answer its place."""
+    content = HOSTILE[name][0](folder)
+    path = folder / "model.onnx"
+    if content is not None:
+        path.write_bytes(content.SerializeToString() if isinstance(content, ModelProto) else content)
+    return path
+
+
+def assistant(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run the command."""
+    return forked.run("onnx", *arguments, env={**os.environ, **variables})
+
+
+@EVERY
+def test_it_is_refused_at_once(name: str, tmp_path: Path) -> None:
+    """Reading ends in one sentence and a next step, within two seconds of work."""
+    path = put(tmp_path, name)
+    began = time.process_time()
+    with pytest.raises(BadInput, match=HOSTILE[name][1]) as told:
+        load_model(path)
+    assert time.process_time() - began < REFUSAL_SECONDS
+    assert told.value.hint
+
+
+@pytest.mark.parametrize("work", ["check", "convert"])
+def test_the_command_refuses_it(work: str, tmp_path: Path) -> None:
+    """The user sees one line and exit code 2, and nothing is left beside the model."""
+    name = next(iter(HOSTILE))
+    path = put(tmp_path, name)
+    before = sorted(tmp_path.iterdir())
+    began = time.monotonic()
+    refused(assistant(work, path), 2, HOSTILE[name][1])
+    assert time.monotonic() - began < COMMAND_SECONDS
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.full
+@EVERY
+@pytest.mark.parametrize("work", ["check", "convert"])
+def test_the_command_refuses_every_one(name: str, work: str, tmp_path: Path) -> None:
+    """What the reader refuses, the command refuses in the same words."""
+    refused(assistant(work, put(tmp_path, name)), 2, HOSTILE[name][1])
+
+
+@pytest.fixture
+def endless(tmp_path: Path) -> Path:
+    """Write a model whose loop never ends."""
+    text = """<ir_version: 8, opset_import: ["" : 17]> g (float[2] x) => (float[2] y) {
+      n = Constant <value = int64 {1099511627776}> () c = Constant <value = bool {1}> ()
+      y = Loop (n, c, x) <body = b (int64 i, bool d, float[2] v) => (bool e, float[2] w) {
+        e = Identity (d) w = Relu (v) }> }"""
+    path = tmp_path / "model.onnx"
+    onnx.save(parser.parse_model(text), path)
+    return path
+
+
+def test_endless_work_is_ended_and_leaves_nothing(endless: Path) -> None:
+    """A loop without an end costs a conversion what the limit allows; no file, no folder and no process stays."""
+    began = time.monotonic()
+    refused(assistant("convert", endless, "--limit", "3"), 1, "was stopped after 3 s", "--limit")
+    assert time.monotonic() - began < COMMAND_SECONDS
+    assert [path.name for path in endless.parent.iterdir()] == ["model.onnx"]
+    assert not any("'assistant_addons.onnx" in str(one.info["cmdline"]) for one in psutil.process_iter(["cmdline"]))
+
+
+def test_a_trial_without_an_end_is_an_answer(endless: Path) -> None:
+    """The run is ended by the limit, which the verdict tells."""
+    refused(assistant("try", endless, "--limit", "2"), 1, "longer than 2 s")
+
+
+def test_too_much_memory_is_told(tmp_path: Path) -> None:
+    """Sparse weights of a gigabyte, written out, meet the limit, and the refusal names it."""
+    values, indices = (numpy_helper.from_array(np.zeros(1, kind), "w") for kind in (np.float64, np.int64))
+    x, y = (helper.make_tensor_value_info(name, TensorProto.DOUBLE, [2**27]) for name in "xy")
+    graph = helper.make_graph([helper.make_node("Add", ["x", "w"], ["y"])], "g", [x], [y])
+    graph.sparse_initializer.append(SparseTensorProto(values=values, indices=indices, dims=[2**27]))
+    path = tmp_path / "model.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    asked = Request(work="check", model=str(path), here=str(tmp_path))
+    with pytest.raises(WorkFailed, match=r"more than 1\.0 GB of memory"):
+        isolated.check(asked, isolated.limits(60)._replace(memory=1 << 30))
+
+
+def test_an_input_of_minus_one_is_open(tmp_path: Path) -> None:
+    """Some exporters write an open size so; the model is converted as one with an open size."""
+    text = '<ir_version: 8, opset_import: ["" : 17]> g (float[N,2] x) => (float[N,2] y) { y = Mul (x, x) }'
+    model = parser.parse_model(text)
+    for info in (*model.graph.input, *model.graph.output):
+        info.type.tensor_type.shape.dim[0].dim_value = -1
+    path = tmp_path / "model.onnx"
+    onnx.save(model, path)
+    for work in ("check", "convert"):
+        done = assistant(work, path)
+        assert done.returncode == 0, done.stderr
+
+
+def test_what_we_did_not_foresee_is_the_models_fault_where_onnx_says_so(tmp_path: Path) -> None:
+    """A split into no parts breaks the lowering of its opset; the refusal says what is wrong with the model."""
+    text = """<ir_version: 9, opset_import: ["" : 20]> g (float[2,4] x, int64[1,1] i, float[1,4] u) => (float[2,4] y) {
+      a = ScatterND (x, i, u) y = Split <axis = 7, num_outputs = 0> (a) }"""
+    path = tmp_path / "model.onnx"
+    path.write_bytes(parser.parse_model(text).SerializeToString())
+    refused(assistant("convert", path), 2, "is not a valid model")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signals that kill")
+def test_a_model_that_kills_its_reader_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A crash within a library, as fuzzing finds them, costs a child only."""
+    (tmp_path / "crash.py").write_text("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(isolated, "WORKER", "crash")
+    with pytest.raises(BadInput, match=r"crashed the process that did it \(code -11\)"):
+        isolated.check(Request(work="check", model="model.onnx", here=str(tmp_path)), isolated.limits(60))
+
+
+GIANT = {
+    "Tile": "r = Constant <value = int64[2] {1099511627776, 1099511627776}> () y = Tile (x, r) }",
+    "Pad": "r = Constant <value = int64[4] {1099511627776, 0, 0, 0}> () y = Pad (x, r) }",
+    "ConstantOfShape": "r = Constant <value = int64[2] {1048576, 1048576}> () z = ConstantOfShape (r) y = Add (x, z) }",
+}
+
+
+@pytest.mark.parametrize("name", sampled(GIANT, 3))
+def test_what_only_a_run_would_show_to_be_giant_is_not_run(name: str, tmp_path: Path) -> None:
+    """A conversion does without the run that no memory could hold, in seconds."""
+    head = '<ir_version: 8, opset_import: ["" : 17]> g (float[2,2] x) => (float[N,M] y) {'
+    path = tmp_path / "model.onnx"
+    onnx.save(parser.parse_model(f"{head} {GIANT[name]}"), path)
+    began = time.monotonic()
+    assert assistant("convert", path).returncode == 0
+    assert time.monotonic() - began < COMMAND_SECONDS

@@ -1,0 +1,84 @@
+"""The CPU prediction is what ONNX Runtime really does, so that the same rule is to be believed for DirectML."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import pytest
+from onnx import ModelProto, TensorProto, defs, helper
+from onnx_prediction import disagreements, node_tests
+from packaging.version import Version
+
+from assistant_addons.onnx import operators
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+
+from onnx_kernels import kernels
+
+pytestmark = pytest.mark.full
+
+EVERY = 12  # of onnx's node tests, about 150 in all
+AGREED = 0.99
+
+
+@pytest.mark.process
+def test_a_sample_of_node_tests_is_placed_as_predicted(tmp_path: Path):
+    """Of every twelfth node test of the installed onnx, 99 % are placed, or refused, as predicted."""
+    models = node_tests()
+    sample = {name: models[name] for name in sorted(models)[::EVERY]}
+    wrong = disagreements(sample, tmp_path)
+    assert len(wrong) <= len(sample) * (1 - AGREED), wrong
+
+
+def of_one_node(op: str, opset: int, kind: int) -> ModelProto:
+    """Make a model of one node that leaves all attributes to their defaults."""
+    given, made = (helper.make_tensor_value_info(name, kind, [2, 4]) for name in ("x", "y"))
+    graph = helper.make_graph([helper.make_node(op, ["x"], ["y"])], "one", [given], [made])
+    return helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", opset)])
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("op", ["Elu", "HardSigmoid", "LeakyRelu", "Relu", "Selu", "Softplus", "Swish"])
+def test_definitions_are_used_where_onnx_runtime_uses_them(op: str, tmp_path: Path):
+    """A definition that was written for older operators is not used, and defaults of attributes hold in it."""
+    if Version(operators.runtime("cpu").version) < Version("1.27"):
+        pytest.skip("up to 1.26, ONNX Runtime does not record the nodes that it runs in FP32 between casts")
+    models = {
+        f"{kind}_{opset}": of_one_node(op, opset, kind)
+        for kind in (TensorProto.FLOAT, TensorProto.FLOAT16)
+        for opset in range(16, defs.onnx_opset_version() + 1)
+        if operators.described("", op, opset) is not None
+    }
+    assert models
+    assert not disagreements(models, tmp_path)
+
+
+def test_the_table_has_the_kernels_that_the_installed_release_registers():
+    """The CPU table says of the installed ONNX Runtime what it says itself; one that came later may say more."""
+    release = operators.runtime("cpu")
+    if release.is_newer:
+        pytest.skip(f"the table ends before ONNX Runtime {release.version}")
+    known = operators.table("cpu")
+    written = {
+        (domain, op, row.since, told({name: known.type_sets[number] for name, number in row.types.items()}))
+        for domain, ops in known.operators.items()
+        for op, rows in ops.items()
+        for row in rows
+        if row.is_in(release.version)
+    }
+    assert written == {(*row["key"], told(types)) for row in kernels() for types in row["types"]}
+
+
+def told(types: Mapping[str, Iterable[str]]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Write the types of each variable so that they can be compared."""
+    return tuple((name, tuple(sorted(kinds))) for name, kinds in sorted(types.items()))
+
+
+@pytest.mark.heavy
+def test_all_node_tests_are_placed_as_predicted(tmp_path: Path):
+    """Of all node tests of the installed onnx, 99 % are placed, or refused, as predicted."""
+    models = node_tests()
+    wrong = disagreements(models, tmp_path)
+    assert len(wrong) <= len(models) * (1 - AGREED), wrong
