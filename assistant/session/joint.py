@@ -24,7 +24,7 @@ def planned(state: State, tools: Tools) -> Planned:
 
     Raises `NothingFits` where no plan does, and `BadInput` for a project that cannot be read.
     """
-    request, project = state.request, None
+    request, project = state.choices.request, None
     if request.project:
         project = read_project(request.project, trusted=tools.sources.trusted)
         request = with_project(request, project, project.sure)
