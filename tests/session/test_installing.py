@@ -65,7 +65,7 @@ def maker(index: LoopbackIndex, folder: Path, monkeypatch: pytest.MonkeyPatch) -
         )
         found = Detection(machine=Machine(os="linux"))
         asks = bool(answers.pop("asks", False))
-        choices = Choices(target=str(folder / "it's made" / "环境"), **answers)
+        choices = Choices(**{"target": str(folder / "it's made" / "环境"), **answers})
         state = State(
             choices=choices,
             detected=Detected(detection=found),

@@ -77,7 +77,7 @@ def test_after_a_restart_what_is_seen_is_what_is_diagnosed(tmp_path: Path) -> No
     again = Session(host, InlineRunner(), state=state)
     again.begin(Task.DIAGNOSE)
     assert again.state.diagnosed.diagnoses[0].key == "directml-on-native-linux"
-    place = again.state.places[0]
+    place = again.state.diagnosed.places[0]
     assert place
     assert dict(place.lines)[place.line] == ERROR
     Path(state.pasted.path).unlink()
