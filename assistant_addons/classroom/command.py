@@ -20,11 +20,22 @@ from assistant.api import (
     from_json,
     ngettext,
     replace,
+    require,
     say,
 )
-from assistant.api.steps import LiveHost, PlanInputs, ReplayHost, Sources, State, Task, detect, known, load_catalog
-from assistant.api.steps import recorded_machine as load
-from assistant.api.steps import recorded_machines as shipped
+from assistant.api.steps import (
+    LiveHost,
+    PlanInputs,
+    ReplayHost,
+    Sources,
+    State,
+    Task,
+    detect,
+    known,
+    load_catalog,
+    recorded_machine,
+    recorded_machines,
+)
 from assistant.api.terminal import (
     Brief,
     Journey,
@@ -43,21 +54,16 @@ from assistant.api.terminal import (
     target_option,
     yes_option,
 )
-from assistant_addons.classroom import (
-    WHEELS,
-    Checked,
-    Kind,
-    Made,
-    Wanted,
-    check_files,
-    choose,
-    make,
-    read_bundle,
-    read_lock,
-    unpack_python,
-    without_indexes,
-)
-from assistant_addons.classroom import check as checked
+from assistant_addons.classroom.folder import WHEELS, Checked, Kind, check, check_files, read_bundle, read_lock
+from assistant_addons.classroom.kinds import Wanted, choose, unpack_python, without_indexes
+from assistant_addons.classroom.make import Made, make
+
+SHOWN = 20  # chosen: names of files that are printed; --json has all
+
+
+@click.group()
+def bundle() -> None:
+    """One folder with everything for many machines, used without a network."""
 
 
 class Listed(Brief, frozen=True):
@@ -68,8 +74,8 @@ class Listed(Brief, frozen=True):
 
 def case_of(name: str, request: Request) -> PlanInputs:
     """Return what is to be planned for a recorded machine, or for one that a file describes; raise `BadInput`."""
-    if name in shipped() or not Path(name).exists():
-        return PlanInputs(detect(ReplayHost(load(name))).machine, load_catalog(), request)
+    if name in recorded_machines() or not Path(name).exists():
+        return PlanInputs(detect(ReplayHost(recorded_machine(name))).machine, load_catalog(), request)
     brief = read_brief(read_text(name), name)
     return PlanInputs(brief, load_catalog(), brief.asked(request))
 
@@ -82,68 +88,6 @@ def listed(name: str, request: Request) -> list[tuple[str, PlanInputs]]:
             one = from_json(line, Listed, say("Line {number}", number=number))
             cases.append((one.name or f"PC {number}", PlanInputs(one, load_catalog(), one.asked(request))))
     return cases
-
-
-@click.command()
-@click.argument("folder", type=click.Path(path_type=Path))
-@target_option
-@click.option(
-    "--backend",
-    type=click.Choice([backend.value for backend in Backend]),
-    help="Use this backend; by default the best one for the machine.",
-)
-@click.option("--kind", "key", default="", metavar="KEY", help="Take this kind, as bundle.json names it.")
-@dry_run_option
-@yes_option(help="Ask nothing; so it is without a terminal.")
-@json_option
-def install(
-    folder: Path, target: str, backend: str | None, key: str, *, dry_run: bool, yes: bool, as_json: bool
-) -> None:
-    """Install what a bundle holds for this machine, and verify it; no network is needed."""
-    folder = folder.expanduser().absolute()
-    bundle = read_bundle(folder)
-    if not bundle.made:
-        raise BadInput(_("The bundle is not finished."), hint=_("Run `assistant bundle make` again."))
-    sources = Sources(LiveHost(), find_links=(str(folder / WHEELS),), offline=True)
-    asks = not (yes or as_json) and sys.stdin.isatty()
-    journey = Journey(State(target="" if target == "new" else target), sources, quiet=as_json, asks=asks)
-    machine = known(journey.run(Task.DETECT).detection).machine
-    kind = choose(bundle, machine, backend=Backend(backend) if backend else None, key=key)
-    _prepare(journey, folder, kind, sources)
-    if not dry_run:
-        journey.install(yes=not asks)
-    preview = journey.state.preview
-    if as_json:
-        shown = replace(preview, site=None) if preview else None
-        made = {"environment": journey.state.environment, "report": journey.state.report}
-        echo_json(shown if dry_run else {"changed": bool(preview and not preview.ready), **made})
-    elif dry_run and preview:
-        draw_preview(preview)
-    refuse_failed(journey.state)
-
-
-def _prepare(journey: Journey, folder: Path, kind: Kind, sources: Sources) -> None:
-    """Resolve the lock of a kind from the folder alone, each file of it checked."""
-    if not str(LiveHost().facts("platform").get("python", "")).startswith(f"{kind.python}."):
-        unpack_python(folder, kind)
-    locked = read_lock(folder, kind)
-    sources.keep = sources.locked = locked.versions
-    journey.take(without_indexes(kind.plan))
-    try:
-        ready = known(journey.run(Task.PREPARE).preview).ready
-    except AssistantError:
-        check_files(folder, locked)  # it names the file that the resolver has stumbled over
-        raise
-    if not ready:  # what is there was checked when it was installed
-        check_files(folder, locked)
-
-
-SHOWN = 20  # chosen: names of files that are printed; --json has all
-
-
-@click.group()
-def bundle() -> None:
-    """One folder with everything for many machines, used without a network."""
 
 
 @bundle.command("make")
@@ -195,7 +139,7 @@ def make_bundle(
 @json_option
 def check_bundle(folder: Path, *, as_json: bool) -> None:
     """Compare every byte of a bundle with what was put into it."""
-    answer = checked(folder, read_bundle(folder), CancelToken())
+    answer = check(folder, read_bundle(folder), CancelToken())
     if as_json:
         echo_json(answer)
     else:
@@ -213,16 +157,65 @@ def check_bundle(folder: Path, *, as_json: bool) -> None:
 @click.option("--port", default=8080, type=click.IntRange(0, 65535), help="Serve on this port.")
 def serve(folder: Path, host: str, port: int) -> None:
     """Serve the wheels of a bundle as a package index."""
-    from assistant.api import require  # noqa: PLC0415 - only this needs the extra
-
-    require("bundle")
+    require("classroom")
     read_bundle(folder)
     echo(say("The index is http://{host}:{port}/simple/; Ctrl-C ends it.", host=host, port=port), err=True)
     words = ["-m", "pypiserver", "run", "--port", port, "--interface", host, "--disable-fallback", folder / WHEELS]
     become([sys.executable, *map(str, words)])
 
 
-bundle.add_command(install)
+@bundle.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@target_option
+@click.option(
+    "--backend",
+    type=click.Choice([backend.value for backend in Backend]),
+    help="Use this backend; by default the best one for the machine.",
+)
+@click.option("--kind", "key", default="", metavar="KEY", help="Take this kind, as bundle.json names it.")
+@dry_run_option
+@yes_option(help="Ask nothing; so it is without a terminal.")
+@json_option
+def install(
+    folder: Path, target: str, backend: str | None, key: str, *, dry_run: bool, yes: bool, as_json: bool
+) -> None:
+    """Install what a bundle holds for this machine, and verify it; no network is needed."""
+    folder = folder.expanduser().absolute()
+    bundle = read_bundle(folder)
+    if not bundle.made:
+        raise BadInput(_("The bundle is not finished."), hint=_("Run `assistant bundle make` again."))
+    sources = Sources(LiveHost(), find_links=(str(folder / WHEELS),), offline=True)
+    asks = not (yes or as_json) and sys.stdin.isatty()
+    journey = Journey(State(target="" if target == "new" else target), sources, quiet=as_json, asks=asks)
+    machine = known(journey.run(Task.DETECT).detection).machine
+    kind = choose(bundle, machine, backend=Backend(backend) if backend else None, key=key)
+    _prepare(journey, folder, kind, sources)
+    if not dry_run:
+        journey.install(yes=not asks)
+    preview = journey.state.preview
+    if as_json:
+        shown = replace(preview, site=None) if preview else None
+        made = {"environment": journey.state.environment, "report": journey.state.report}
+        echo_json(shown if dry_run else {"changed": bool(preview and not preview.ready), **made})
+    elif dry_run and preview:
+        draw_preview(preview)
+    refuse_failed(journey.state)
+
+
+def _prepare(journey: Journey, folder: Path, kind: Kind, sources: Sources) -> None:
+    """Resolve the lock of a kind from the folder alone, each file of it checked."""
+    if not str(LiveHost().facts("platform").get("python", "")).startswith(f"{kind.python}."):
+        unpack_python(folder, kind)
+    locked = read_lock(folder, kind)
+    sources.keep = sources.locked = locked.versions
+    journey.take(without_indexes(kind.plan))
+    try:
+        ready = known(journey.run(Task.PREPARE).preview).ready
+    except AssistantError:
+        check_files(folder, locked)  # it names the file that the resolver has stumbled over
+        raise
+    if not ready:  # what is there was checked when it was installed
+        check_files(folder, locked)
 
 
 def _draw_made(folder: Path, made: Made, *, as_json: bool) -> None:

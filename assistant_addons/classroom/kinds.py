@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from importlib.metadata import requires
+from pathlib import Path
 from typing import NamedTuple
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -27,6 +28,7 @@ from assistant.api import (
     _,
     ngettext,
     replace,
+    stream,
 )
 from assistant.api.steps import (
     USUAL_PYTHON,
@@ -43,7 +45,7 @@ from assistant.api.steps import (
     rejection_reason,
     resolve_for,
 )
-from assistant_addons.classroom.folder import Bundle, Kind, Without
+from assistant_addons.classroom.folder import PYTHONS, Bundle, Kind, Without
 
 _OLDEST = (3, 11)  # the assistant's own: `requires-python`
 
@@ -254,6 +256,18 @@ def choose(bundle: Bundle, machine: Machine, *, backend: Backend | None = None, 
 def without_indexes(plan: Plan) -> Plan:
     """Return a plan whose packages all come from the bundle's folder."""
     return replace(plan, index_url=None, indexes=(), links=(), wheel=None)
+
+
+def unpack_python(folder: Path, kind: Kind) -> None:
+    """Let this machine have the Python of a kind, where the bundle carries it; uv finds it later by itself.
+
+    Whether there is one now, the installation tells.
+    """
+    place = folder / PYTHONS / kind.platform
+    if place.is_dir():
+        words = [find_uv(), "python", "install", "--no-config", "--quiet", kind.python]
+        known = {"UV_PYTHON_INSTALL_MIRROR": place.as_uri(), "UV_PYTHON_INSTALL_BIN": "0"}
+        stream(words, lambda _line: None, environment={**known, "UV_PYTHON_INSTALL_REGISTRY": "0"})
 
 
 def _named(bundle: Bundle, key: str) -> Kind:
