@@ -26,14 +26,12 @@ from assistant.api import (
 from assistant.api.steps import (
     LiveHost,
     PlanInputs,
-    ReplayHost,
     Sources,
     State,
     Task,
     detect,
     known,
     load_catalog,
-    recorded_machine,
     recorded_machines,
 )
 from assistant.api.terminal import (
@@ -43,6 +41,7 @@ from assistant.api.terminal import (
     dry_run_option,
     echo,
     echo_json,
+    host_of,
     json_option,
     plan_tools,
     read_brief,
@@ -75,7 +74,7 @@ class Listed(Brief, frozen=True):
 def case_of(name: str, request: Request) -> PlanInputs:
     """Return what is to be planned for a recorded machine, or for one that a file describes; raise `BadInput`."""
     if name in recorded_machines() or not Path(name).exists():
-        return PlanInputs(detect(ReplayHost(recorded_machine(name))).machine, load_catalog(), request)
+        return PlanInputs(detect(host_of(name)).machine, load_catalog(), request)
     brief = read_brief(read_text(name), name)
     return PlanInputs(brief, load_catalog(), brief.asked(request))
 

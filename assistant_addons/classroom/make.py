@@ -168,20 +168,20 @@ def _filled(held: Folder, found: Kinds, report: Report) -> Bundle:
     logins = dict.fromkeys(kind.plan.index_url for kind in found.kinds if kind.plan.index_url)
     files = {Path(one.path).name: one for one in held.bring(wheels, index_urls=tuple(logins))}
     needed = {(platform_of(kind.machine), kind.plan.python) for kind in found.kinds}
-    starts = bring_starts(held, own, needed, files, report)
+    starts, pythons = bring_starts(held, own, needed, files, report)
     kinds: list[Kind] = []
     written: list[File] = []
     for key, one in _keyed(found.kinds).items():
         lock = lock_text(one.plan.python, one.resolution.packages, files)
         written.append(held.write(f"{LOCKS}/{key}/pylock.toml", lock.encode()))
         kinds.append(_kind(key, one, written[-1]))
-    every = {one.path: one for one in (*files.values(), *written, *starts.files)}
+    every = {one.path: one for one in (*files.values(), *written, *starts)}
     bundle = Bundle(
         made=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         files=tuple(every[path] for path in sorted(every)),
         kinds=tuple(kinds),
         without=found.without,
-        pythons=starts.pythons,
+        pythons=pythons,
     )
     shown = held.write(PAGE, bundle_page(bundle).encode())
     return replace(bundle, files=(*bundle.files, shown))
@@ -241,7 +241,6 @@ def _kind(key: str, found: Resolved, lock: File) -> Kind:
 
 ROOT = Path(__file__).parents[2]  # where the assistant's packages lie, in a checkout as in an environment
 PACKAGES = ("assistant", "assistant_addons")
-_DATE = (1980, 1, 1, 0, 0, 0)  # the same assistant gives the same wheel; earlier dates no zip can hold
 _ANSWERS = "labs/library/*/ways.toml"  # as pyproject.toml leaves them out
 _WHEEL = f"Wheel-Version: 1.0\nGenerator: {NAME}\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 _KEPT = ("METADATA", "entry_points.txt")
@@ -253,20 +252,18 @@ def own_wheel() -> tuple[str, bytes]:
     It is packed from the files that run, so that neither a network nor a build is needed.
     """
     module = NAME.replace("-", "_")
-    stem, root = f"{module}-{__version__}", ROOT
-    sources = [path for package in PACKAGES for path in sorted(Path(root, package).rglob("*")) if _belongs(path)]
-    files = {path.relative_to(root).as_posix(): path.read_bytes() for path in (*sources, Path(root, f"{module}.py"))}
+    stem = f"{module}-{__version__}"
+    sources = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*")) if _belongs(path)]
+    files = {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in (*sources, ROOT / f"{module}.py")}
     info, own = f"{stem}.dist-info", distribution(NAME)
     files |= {f"{info}/{name}": (own.read_text(name) or "").encode() for name in _KEPT}
     files[f"{info}/WHEEL"] = _WHEEL.encode()
     rows = [f"{path},sha256={_digest(content)},{len(content)}\n" for path, content in files.items()]
     files[f"{info}/RECORD"] = "".join([*rows, f"{info}/RECORD,,\n"]).encode()
     packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as wheel:
-        for path, content in files.items():
-            entry = zipfile.ZipInfo(path, _DATE)
-            entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
-            wheel.writestr(entry, content)
+    with zipfile.ZipFile(packed, "w") as wheel:
+        for path, content in files.items():  # without a date, so that the same assistant gives the same wheel
+            wheel.writestr(zipfile.ZipInfo(path), content, zipfile.ZIP_DEFLATED)
     return f"{stem}-py3-none-any.whl", packed.getvalue()
 
 
@@ -339,20 +336,13 @@ SAYS = {
 }
 
 
-class Starts(NamedTuple):
-    """What is needed to start, and the Pythons that are carried for each platform."""
-
-    files: list[File]
-    pythons: dict[str, tuple[str, ...]]
-
-
 def bring_starts(
     held: Folder, own: Sequence[Own], needed: Iterable[tuple[str, str]], files: Mapping[str, File], report: Report
-) -> Starts:
-    """Write or bring all that starts the assistant on every platform; `needed` are the Pythons of the plans.
+) -> tuple[list[File], dict[str, tuple[str, ...]]]:
+    """Write or bring all that starts the assistant on every platform, and return it with the Pythons that each carries.
 
-    `files` are the wheels that are there, by name. A Python that cannot be had is told, and is no failure. Raises
-    `OSError`.
+    `needed` are the Pythons of the plans, `files` the wheels that are there, by name. A Python that cannot be had is
+    reported, and is no failure. Raises `OSError`.
     """
     found = [held.write(script, _script(script)) for script in SCRIPTS]
     found += [held.write(f"{OWN}/says/{name}.txt", _said(name).encode()) for name in SAYS]
@@ -372,7 +362,7 @@ def bring_starts(
         except (KeyError, WorkFailed, BadInput):
             text = _("Python {python} for {platform} could not be fetched: those machines need one of their own.")
             report(text.format(python=python, platform=platform))
-    return Starts(found, pythons)
+    return found, pythons
 
 
 _SCRIPTS = Path(__file__).with_name("start")
