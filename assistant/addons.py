@@ -41,6 +41,13 @@ def load(group: str, name: str) -> Any:  # noqa: ANN401 - what it is, the group 
         raise _lacking(entry, error) from error
 
 
+def ours(group: str, name: str, *, extra: str) -> Any:  # noqa: ANN401 - what it is, the group says
+    """Import what one of our own add-ons brings; raise `WorkFailed` with the extra where it is not there."""
+    if name not in names(group):
+        raise lacking(f"assistant_addons.{extra}", extra)
+    return load(group, name)
+
+
 def _lacking(entry: EntryPoint, error: ImportError) -> WorkFailed:
     """Return the failure for an add-on that cannot be imported: the extra of ours that it needs, or whose it is."""
     distribution = entry.dist.name if entry.dist else ""

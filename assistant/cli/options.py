@@ -11,7 +11,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from assistant.catalog.recipes import bundle_of
+from assistant.catalog.bundles import bundle_of
 from assistant.cli.inputs import read_file
 from assistant.cli.terminal import Option, ask, echo
 from assistant.host.live import LiveHost
@@ -140,11 +140,12 @@ def project_of(options: dict[str, Any], trusted: Iterable[str]) -> Project | Non
     names, extras = options.pop("projects"), options.pop("extras")
     if not names:
         return None
-    from assistant.project import read_project  # noqa: PLC0415 - most commands name no project
+    from assistant.session.planning import project_reader  # noqa: PLC0415 - most commands name no project
 
     own = Sources(LiveHost(), index_url=options.get("index_url", ""), find_links=options.get("find_links", ())).trusted
     named = (read_file(name) if name == "-" else name for name in names)
-    return read_project(*named, extras=extras, trusted=(*trusted, *own))
+    project: Project = project_reader().read_project(*named, extras=extras, trusted=(*trusted, *own))
+    return project
 
 
 def agree_project(
@@ -155,7 +156,7 @@ def agree_project(
     Where nobody can be asked, only imports that a single package provides are taken; with `all_taken` every guess, as
     a plan changes nothing.
     """
-    from assistant.project import with_project  # noqa: PLC0415 - likewise
+    from assistant.session.planning import project_reader  # noqa: PLC0415 - likewise
 
     if not quiet:
         echo(project_summary(project))
@@ -169,4 +170,5 @@ def agree_project(
     if not quiet:
         for taken, line in project_lines(project, agreed):
             echo(f"    {'·' if taken else '!'} {as_typed(line)}")
-    return with_project(request, project, agreed)
+    joined: Request = project_reader().with_project(request, project, agreed)
+    return joined

@@ -34,7 +34,7 @@ from assistant.model.record import from_json, replace, to_json
 from assistant.model.requirement import plain_requirement
 from assistant.plan import PlanInputs, explain, kind_of, make_plans, nothing_fits
 from assistant.session.answers import of_planning
-from assistant.session.joint import decided
+from assistant.session.planning import decided
 
 # Of a request; the rest is for the command line alone.
 _ASKABLE = frozenset({"backend", "python", "pins", "nightly", "bundle"})

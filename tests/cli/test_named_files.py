@@ -15,13 +15,13 @@ import pytest
 from export.setups import SETUP
 from tables import sampled
 
-from assistant_addons.classroom.folder import Bundle, Kind, write_bundle
 from assistant.cli import cli
 from assistant.export.config import config_text
 from assistant.machines import load
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Plan
 from assistant.model.record import replace, to_json
+from assistant_addons.classroom.folder import Bundle, Kind, write_bundle
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 ENCODINGS = ("utf-16", "utf-8-sig", "utf-16-le", "utf-16-be", "gbk")  # utf-16 writes the mark
