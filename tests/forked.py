@@ -23,7 +23,12 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-APART = ("assistant.wizard", "assistant.runtime", "assistant.verify.ch", "assistant_addons.labs")  # need Jupyter or torch
+APART = (
+    "assistant.wizard",
+    "assistant.runtime",
+    "assistant.verify.ch",
+    "assistant_addons.labs",
+)  # need Jupyter or torch
 TURN = threading.Lock()  # for tests that run commands from several threads
 
 

@@ -34,7 +34,7 @@ from assistant.model.report import Check, Environment, Report, Status
 from assistant.privacy import Known, Lines, Policy, redact, secret_values
 from assistant.privacy.rules import RULES
 from assistant.session.causes import log_report
-from assistant.session.state import Pasted, Phase, State, StepStatus
+from assistant.session.state import Detected, Diagnosed, Pasted, Phase, Planned, State, StepStatus
 from assistant.session.store import Store
 from assistant.verify.run import Child, Clock, Results
 from assistant.wizard.page import page
@@ -109,11 +109,11 @@ def _page(text: str, _folder: Path) -> str:
     return page(
         State(
             statuses={Step.DETECT: StepStatus(phase=Phase.DONE), Step.PLAN: failed, Step.DIAGNOSE: failed},
-            detection=Detection(machine=_machine(text)),
-            planning=Planning(choice=_plan(text), plans=(_plan(text),)),
             log=tuple(text.splitlines()) if "PRIVATE" not in text else (text,),
             pasted=Pasted(text=text),
-            markdown=text,
+            detected=Detected(detection=Detection(machine=_machine(text))),
+            planned=Planned(planning=Planning(choice=_plan(text), plans=(_plan(text),))),
+            diagnosed=Diagnosed(markdown=text),
         )
     )
 
@@ -212,11 +212,8 @@ EXEMPT = {
     "cli/inputs.py:write_file": "it writes what the commands above give it",
     "cli/lab.py:_put": "a notebook of the project",
     "cli/lab.py:put_copies": "private: names of notebooks and their hashes",
-    "bundle/folder.py:_copy": "wheels",
-    "bundle/folder.py:write_bundle": "public, and without passwords",
     "host/streams.py:keep_log": "what was typed, in the user's own log",
     "host/streams.py:write": "what stands on the user's terminal, in their own log",
-    "bundle/folder.py:write": "names of machines as the user calls them, and what is public",
     "export/write.py:_step_in": "it puts back what had been there",
     "host/files.py:write_named": "it is the writer",
     "start.py:_lead_home": "Python obeys it: the way to the project",
@@ -238,17 +235,9 @@ EXEMPT = {
     "install/resolution.py:_solved": "names and versions of packages",
     "install/wheels.py:relocate": "the environment's own scripts",
     "install/work_folder.py:make": "a token that only the private journal knows",
-    "labs/journal.py:add": "private: what a learner typed into the lab, with its folder's place taken out",
-    "labs/notebook.py:write_notebooks": "notebooks of the project",
-    "labs/scene.py:write": "a lab's own texts",
-    "labs/stand_ins.py:add_to_index": "a lab's own wheels",
-    "onnx/conversion.py:_write_log": "`onnx try` obeys it: paths and operators of the user's own model, beside it",
-    "onnx/load.py:_write": "a model",
-    "onnx/worker.py:main": "an answer to the parent process",
     "session/pasted.py:taken": "private: the user's own log, kept whole until it is diagnosed, and never sent",
     "session/store.py:save": "private and obeyed: a setup goes on with the addresses that the user gave",
     "start.py:_make": "a name of a folder",
-    "wizard/panels/onnx.py:_uploaded": "the user's own upload",
 }
 
 

@@ -32,7 +32,7 @@ from assistant.model.machine import Detection
 from assistant.model.plan import Planning
 from assistant.model.record import from_json, replace, to_json
 from assistant.model.visible import one_line, spelled, visible
-from assistant.session.state import Phase, State, StepStatus
+from assistant.session.state import Detected, Installed, Phase, Planned, State, StepStatus, Verified
 from assistant.session.store import Saved, Store
 
 STEERS = "\x1b]0;owned\x07\x1b[2J\x1b[7;35m\x9b7m\r\x08\x7f"
@@ -138,11 +138,11 @@ def home(tmp_path: Path) -> Path:
     folder = tmp_path / f"env {EVIL}"
     folder.mkdir()
     state = State(
-        detection=Detection(machine=machine, findings=findings),
-        planning=Planning(choice=plan, plans=(plan,)),
-        environment=replace(ENVIRONMENT, path=str(folder), python=f"{folder}/bin/python"),
-        report=replace(REPORT, facts={**REPORT.facts, EVIL: EVIL}),
         statuses={step: StepStatus(phase=Phase.DONE) for step in Step if step is not Step.EXPORT},
+        detected=Detected(detection=Detection(machine=machine, findings=findings)),
+        planned=Planned(planning=Planning(choice=plan, plans=(plan,))),
+        installed=Installed(environment=replace(ENVIRONMENT, path=str(folder), python=f"{folder}/bin/python")),
+        verified=Verified(report=replace(REPORT, facts={**REPORT.facts, EVIL: EVIL})),
     )
     Store(tmp_path / "pytorch-setup-assistant").save(state)
     (tmp_path / "assistant.toml").write_text(config_text(setup(state)), encoding="utf-8")

@@ -24,8 +24,7 @@ from assistant.host.files import (
 from assistant.host.folders import user_cache
 from assistant.host.lock import Lock
 from assistant.host.process import CancelToken, Isolation, become, stream
-from assistant.host.sandbox import LONGEST_LINE, Limits, Outcome, confine, share_of_memory
-from assistant.host.telemetry import for_child
+from assistant.host.telemetry import for_child, quiet
 from assistant.i18n import (
     LANGUAGES,
     STARTED_AS,
@@ -65,7 +64,6 @@ from assistant.privacy import Policy, redact, without_credentials
 
 __all__ = [
     "LANGUAGES",
-    "LONGEST_LINE",
     "NAME",
     "STARTED_AS",
     "AssistantError",
@@ -77,13 +75,11 @@ __all__ = [
     "Event",
     "Finding",
     "Isolation",
-    "Limits",
     "Lock",
     "Machine",
     "Markup",
     "Message",
     "NothingFits",
-    "Outcome",
     "PartDone",
     "Plan",
     "Planning",
@@ -105,7 +101,6 @@ __all__ = [
     "become",
     "cell",
     "command_line",
-    "confine",
     "decoder",
     "discard",
     "discard_folder",
@@ -124,6 +119,7 @@ __all__ = [
     "open_temporary",
     "printable",
     "put_in_place",
+    "quiet",
     "read_plain",
     "redact",
     "render",
@@ -132,7 +128,6 @@ __all__ = [
     "say",
     "sentences",
     "settle",
-    "share_of_memory",
     "stream",
     "style",
     "tag",

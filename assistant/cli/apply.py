@@ -125,7 +125,8 @@ def apply(  # noqa: PLR0913 - one for each option
     exported, own = read_config(read_text(config, CONFIG_LIMIT), config), request_of(options)
     consent = Consent(indexes=trust_index)
     sources = Sources(LiveHost(), find_links=find_links, offline=offline, consent=consent)
-    journey = Journey(State(target="" if target == "new" else target), sources, quiet=as_json, asks=not yes)
+    state = State().with_choices(target="" if target == "new" else target)
+    journey = Journey(state, sources, quiet=as_json, asks=not yes)
     machine = detect(host_of(replay)).machine if replay else known(journey.run(Task.DETECT).detection).machine
     how = course(exported, machine, load_catalog(), anew=anew or own != Request())
     request = how.request

@@ -272,12 +272,12 @@ def draw_diagnosed(state: State) -> None:
 
 def draw_causes(state: State) -> None:
     """Print the causes of what failed, best first."""
-    draw_diagnoses((diagnosis, None) for diagnosis in state.diagnoses)
+    draw_diagnoses((diagnosis, None) for diagnosis in state.diagnosed.diagnoses)
 
 
 def draw_exported(state: State) -> None:
     """Print the files that were written; of many, the folder says more than their names."""
-    files = [Path(path) for path in state.exported]
+    files = [Path(path) for path in state.exported.files]
     folder = os.path.commonpath([path.parent for path in files]) if files else ""
     text = ngettext("{count} file in {folder}", "{count} files in {folder}", len(files), folder=folder)
     _draw_done(say("Export"), render(text))

@@ -95,12 +95,12 @@ def _visit(journey: Journey, wanted: dict[Task, str], *, yes: bool, as_json: boo
     task, path = next(((task, path) for task, path in wanted.items() if path), (Task.SURVEY, ""))
     if path:
         journey.session.dispatch(Pick(path=str(spot_at(path).path)))
-    repair = journey.run(task).repair
+    repair = journey.run(task).environments.repair
     if repair and (yes or not as_json):
         _agree(repair, yes=yes, as_json=as_json)
         journey.run(Task.REPAIR)
-    survey = journey.state.survey or Survey()
-    known = survey.of(journey.state.picked)
+    survey = journey.state.environments.survey or Survey()
+    known = survey.of(journey.state.environments.picked)
     if as_json:
         echo_json(of_environment(known, survey, repair) if known else of_environments(survey))
     elif known:

@@ -10,7 +10,6 @@ from assistant.cli.journey import Journey
 from assistant.cli.terminal import echo_json, json_option
 from assistant.export import FORMATS
 from assistant.i18n import as_typed
-from assistant.model.record import replace
 from assistant.session.state import Task
 from assistant.session.store import last_setup
 
@@ -26,11 +25,11 @@ def export(formats: tuple[str, ...], folder: str, *, force: bool, listing: bool,
     if listing:
         _list(as_json=as_json)
         return
-    state = replace(last_setup(), folder=folder, formats=formats, overwrite=force)
+    state = last_setup().with_choices(folder=folder, formats=formats, overwrite=force)
     journey = Journey(state, quiet=as_json, asks=True)
     journey.run(Task.EXPORT)
     if as_json:
-        echo_json(journey.state.exported, indent=0)
+        echo_json(journey.state.exported.files, indent=0)
 
 
 def _list(*, as_json: bool) -> None:

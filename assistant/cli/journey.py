@@ -40,7 +40,7 @@ from assistant.session.headless import OnlyFinished, failure_of, refuse_blocked
 from assistant.session.installing import TITLES, stopped
 from assistant.session.runner import InlineRunner
 from assistant.session.session import TAKE_BACK, Session
-from assistant.session.state import Phase, State, Task
+from assistant.session.state import Phase, Planned, State, Task
 
 
 class Bar:
@@ -161,7 +161,7 @@ class Journey:
     def take(self, plan: Plan) -> None:
         """Go on with a plan that was made elsewhere."""
         planning = Planning(choice=plan, plans=(plan,))
-        self.session.dispatch(Resume(state=replace(self.state, planning=planning)))
+        self.session.dispatch(Resume(state=replace(self.state, planned=Planned(planning=planning))))
 
     def install(self, *then: Task, yes: bool) -> None:
         """Ask before anything is written, unless all is there already; install, verify, and do what comes then.
@@ -181,7 +181,7 @@ class Journey:
 
     def _raise_for(self, task: Task) -> None:
         """Raise the failure of a task, after the diagnosis of one that did real work."""
-        status = self.state.errand if task.is_errand else self.state.status(task.step)
+        status = self.state.environments.status if task.is_errand else self.state.status(task.step)
         if status.phase is Phase.FAILED and task in {Task.INSTALL, Task.VERIFY} and status.exit_code == 1:
             self.session.begin(Task.DIAGNOSE)
             if not self._quiet:

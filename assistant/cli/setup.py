@@ -97,8 +97,9 @@ def verify(target: str, device: str, *, full: bool, as_json: bool) -> None:
         raise BadInput(
             _("It is not known which device {path} is for.", path=path), hint=_("Name it, as in --device cpu.")
         )
-    state = replace(state, device=device, level="full" if full else "quick", report=None, proof=None)
-    journey = Journey(state, quiet=as_json)
+    state = state.with_choices(device=device, level="full" if full else "quick")
+    installed = replace(state.installed, proof=None) if state.installed else None
+    journey = Journey(replace(state, installed=installed, verified=None), quiet=as_json)
     journey.run(Task.VERIFY)
     if as_json:
         echo_json(journey.state.report)
@@ -115,7 +116,7 @@ def _prepared(
         request = agree_project(request, project, asks=asks and not dry_run, all_taken=dry_run, quiet=quiet)
     request = with_own_python(request, target, host)
     consent = Consent(indexes=options.pop("trust_index"))
-    state = State(target=target, folder=folder, request=request, keep=options.pop("keep"))
+    state = State().with_choices(target=target, folder=folder, request=request, keep=options.pop("keep"))
     with_cuda = options.pop("with_cuda")
     journey = Journey(state, Sources(host, **options, consent=consent), quiet=quiet, asks=asks)
     journey.run(Task.DETECT, Task.PLAN)

@@ -394,7 +394,7 @@ _TORCH_BUILD = re.compile(r"\btorch(?:\{[^{}]{0,200}\})?==\d[\w.]{0,20}\+(cu\d{2
 #   extra-index-url below [tool.uv.pip]: only `uv pip` reads it
 #   export PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cu130: only pip reads it
 # https://docs.astral.sh/uv/reference/settings/#pip, https://docs.astral.sh/uv/pip/compatibility/, 2026-11-26
-_UV_PIP_TABLE = re.compile(r"^\s*\[tool\.uv\.pip\]\s*\n(?:[^\[\n][^\n]*\n){0,8}?[^\[\n]*index", re.MULTILINE)
+_UV_PIP_TABLE = re.compile(r"^[ \t]*\[tool\.uv\.pip\][ \t]*\n(?:[^\[\n][^\n]*\n){0,8}?[^\[\n]*index", re.MULTILINE)
 _BY_PROJECT = re.compile(r"\buv (?:sync|lock|run|add|export)\b")
 _PIP_SETTINGS = re.compile(
     r"\bpip_(?:extra_)?index_url ?=|pip config (?:set|list)[^\n]{0,40}(?:\n[^\n]{0,40})?index|pip\.(?:conf|ini)\b"

@@ -74,7 +74,7 @@ _YES = ("y", "yes", "t", "true", "on", "1")  # as `strtobool` in pip/_internal/u
 #   Configuration file contains invalid UTF-8 characters in /etc/pip.conf.
 _UNREADABLE = re.compile(r"Configuration file (?:could not be loaded\.?|(?=contains ))\s*(.+)", re.DOTALL)
 _NO_INDEX = re.compile(r"(?!https?:|file:)[a-z][a-z0-9+.-]+:", re.IGNORECASE)  # a drive has one letter
-_FILE = re.compile(r"\s*(.+), exists: True\s*")  # a line of `pip config debug`, above the file's settings
+_FILE = re.compile(r"\s*(\S.*), exists: True\s*")  # a line of `pip config debug`, above the file's settings
 
 
 def ask_pip(pip: Callable[..., tuple[bool, str]]) -> PipSettings | None:

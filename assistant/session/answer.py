@@ -15,7 +15,7 @@ from assistant.session.state import Outcome, Pasted, Source, State
 
 def stands(state: State) -> bool:
     """Return whether the diagnoses are of what the user sees: the text in the box, or, without any, what failed."""
-    if state.edited or state.explained != state.pasted:
+    if state.edited or state.diagnosed.explained != state.pasted:
         return False
     return bool(state.pasted.text or state.failures)
 
@@ -65,8 +65,8 @@ def _placed(cause: Diagnosis, source: Source) -> Message:
 def offered(state: State) -> dict[str, Remedy]:
     """Return the fixes that one press can apply: a plan to make, or commands that need no shell and no other rights."""
     able, found = ways(state), named(state)
-    causes = {cause.key for cause in state.diagnoses}
-    foreign = {name for name in found if state.source.elsewhere and name.partition("#")[0] in causes}
+    causes = {cause.key for cause in state.diagnosed.diagnoses}
+    foreign = {name for name in found if state.diagnosed.source.elsewhere and name.partition("#")[0] in causes}
     return {name: fix for name, fix in found.items() if name in able or (fix.plan and name not in foreign)}
 
 
@@ -76,7 +76,7 @@ def best(state: State) -> str:
     Without a cause it is a finding's. What a fix has mended already is offered no other.
     """
     fixed = {name.partition("#")[0] for name, done in state.mended.items() if done.outcome is Outcome.FIXED}
-    keys = [cause.key for cause in state.diagnoses[:1]] if stands(state) else []
+    keys = [cause.key for cause in state.diagnosed.diagnoses[:1]] if stands(state) else []
     keys = keys or ([finding.key for finding in state.findings if finding.wrong] if state.pasted == Pasted() else [])
     able = [name for name in offered(state) if name not in state.mended]
     return next((name for key in keys if key not in fixed for name in able if name.partition("#")[0] == key), "")
@@ -97,26 +97,26 @@ def goes_into(way: str, state: State) -> str:
 
 def first(state: State) -> str:
     """Name the fix that is shown with the cause: the one that the button applies, else the first that there is."""
-    if not stands(state) or not state.diagnoses:
+    if not stands(state) or not state.diagnosed.diagnoses:
         return ""
-    cause = state.diagnoses[0]
+    cause = state.diagnosed.diagnoses[0]
     return best(state) or (f"{cause.key}#1" if cause.remedies else "")
 
 
 def launches(state: State) -> list[Launch]:
     """Return how the program that a log names is to be started, where that belongs to another fix than the first."""
-    if not stands(state) or not state.diagnoses or not state.source.program:
+    if not stands(state) or not state.diagnosed.diagnoses or not state.diagnosed.source.program:
         return []
-    cause, shown = state.diagnoses[0], first(state)
+    cause, shown = state.diagnosed.diagnoses[0], first(state)
     fixes = (fix for number, fix in enumerate(cause.remedies, 1) if f"{cause.key}#{number}" != shown)
     return [launch for fix in fixes for launch in fix.launch]
 
 
 def others(state: State) -> dict[str, Remedy]:
     """Return the likeliest cause's other fixes, by their names, without those that only say how to start a program."""
-    if not stands(state) or not state.diagnoses:
+    if not stands(state) or not state.diagnosed.diagnoses:
         return {}
-    cause, told = state.diagnoses[0], launches(state)
+    cause, told = state.diagnosed.diagnoses[0], launches(state)
     hidden = {first(state), *state.mended}
     every = ((f"{cause.key}#{number}", fix) for number, fix in enumerate(cause.remedies, 1))
     return {

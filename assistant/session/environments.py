@@ -139,7 +139,7 @@ def _backend(site: Site, host: Host, machine: Machine) -> Backend | None:
 def surveyed(state: State, tools: Tools) -> Surveyed:
     """Find and judge the environments on this machine; those that the user named before stay in the list."""
     tools.sink(Progress(step=Step.DETECT, text=_("Looking for environments")))
-    before = state.survey or Survey()
+    before = state.environments.survey or Survey()
     faults = {folder: fault for folder in before.folders if (fault := _fault(folder))}
     folders = (folder for folder in before.folders if folder not in faults)
     found = survey(tools.host, machine_here(state, tools.host), folders)
@@ -170,9 +170,9 @@ def _as_checked(now: Known, before: Known | None) -> Known:
 
 def looked(state: State, tools: Tools) -> Surveyed:
     """Look into the environment that the user chose, and let it compute where it has torch."""
-    machine, before = machine_here(state, tools.host), state.survey or Survey()
-    tools.sink(Progress(step=Step.VERIFY, text=_("Reading what {path} holds", path=state.picked)))
-    known, site = looked_into(state.picked, tools.host, machine, before.of(state.picked))
+    machine, before = machine_here(state, tools.host), state.environments.survey or Survey()
+    tools.sink(Progress(step=Step.VERIFY, text=_("Reading what {path} holds", path=state.environments.picked)))
+    known, site = looked_into(state.environments.picked, tools.host, machine, before.of(state.environments.picked))
     if report := _verified_site(known, site, tools):
         wrong = tuple(finding for finding in raised(report) if finding.wrong)
         known = replace(known, findings=(*known.findings, *wrong), device=report.device if report.usable else "")

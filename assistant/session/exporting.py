@@ -23,7 +23,8 @@ from assistant.session.state import Exported, State, known
 def exported(state: State, tools: Tools) -> Exported:
     """Write the files; the lock is left out where packages have been replaced since."""
     made, report = known(state.environment), known(state.report)
-    folder = Path(state.folder).expanduser().absolute() if state.folder else Path(made.path) / "assistant-export"
+    chosen = state.choices.folder
+    folder = Path(chosen).expanduser().absolute() if chosen else Path(made.path) / "assistant-export"
     tools.sink(Progress(step=Step.EXPORT, text=_("Writing the files")))
     environment = replace(made, packages=_installed(made, tools.host))
     lock = state.preview.resolution if state.preview else Resolution(lock="", packages=())
@@ -43,11 +44,12 @@ def exported(state: State, tools: Tools) -> Exported:
     written = export(
         setup,
         folder,
-        state.formats,
-        purpose=state.purpose,
+        state.choices.formats,
+        purpose=state.choices.purpose,
         known=known_here(),
         overwrite=lambda paths: (
-            state.overwrite or tools.ask(question.format(folder=folder, names=", ".join(path.name for path in paths)))
+            state.choices.overwrite
+            or tools.ask(question.format(folder=folder, names=", ".join(path.name for path in paths)))
         ),
     )
     return Exported(files=tuple(str(path) for path in written))

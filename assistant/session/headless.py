@@ -43,7 +43,7 @@ def refuse_blocked(session: Session, task: Task) -> None:
 
 def failure_of(state: State, task: Task) -> AssistantError | None:
     """Return why a task failed, with its exit code; None where it did not."""
-    status = state.errand if task.is_errand else state.status(task.step)
+    status = state.environments.status if task.is_errand else state.status(task.step)
     if status.phase is not Phase.FAILED:
         return None
     failure = AssistantError(status.message, hint=status.hint)

@@ -102,13 +102,14 @@ def _refused(report: Report, names: tuple[Message, ...]) -> WorkFailed:
 
 
 def _report(state: State, tools: Tools) -> Report:
-    """Verify an environment; what its installation has just _report is not done twice."""
-    if state.proof and state.level == "quick" and not state.device:
-        for finding in raised(state.proof):
+    """Verify an environment; what its installation has just found is not done twice."""
+    proof = state.installed.proof if state.installed else None
+    if proof and state.choices.level == "quick" and not state.choices.device:
+        for finding in raised(proof):
             tools.sink(FindingRaised(step=Step.VERIFY, finding=finding))
-        return state.proof
-    device = state.device or known(state.plan).backend.value
-    return _run(known(state.environment), device, state.level, state.plan, tools)
+        return proof
+    device = state.choices.device or known(state.plan).backend.value
+    return _run(known(state.environment), device, state.choices.level, state.plan, tools)
 
 
 def _as_placed(report: Report, built: str, target: str) -> Report:
@@ -162,7 +163,7 @@ DISPROVED = {"vc-runtime-missing"}  # by torch that was imported
 def prepared(state: State, tools: Tools) -> Prepared:
     """Resolve the packages, and judge the environment as it would be after the installation."""
     plan = known(state.plan)
-    ready = prepare(plan, state.target, tools, card_of(state))
+    ready = prepare(plan, state.choices.target, tools, card_of(state))
     if ready.site is None:
         return ready
     after = {**ready.site.versions, **ready.resolution.versions}
@@ -175,8 +176,8 @@ def prepared(state: State, tools: Tools) -> Prepared:
 
 def installed(state: State, tools: Tools) -> Installed:
     """Install what was prepared; judge an environment that was there before anew."""
-    ready, proofs = known(state.preview), []
-    made = run(ready, lambda made, lock: proofs.append(proved(ready, made, lock, tools, keep=state.keep)), tools)
+    ready, keep, proofs = known(state.preview), state.choices.keep, []
+    made = run(ready, lambda made, lock: proofs.append(proved(ready, made, lock, tools, keep=keep)), tools)
     _judge(made, state, tools)
     proof = (*proofs, None)[0]
     return Installed(environment=made, proof=proof, detected=_still_true(state, tools, proof))

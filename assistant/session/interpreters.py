@@ -21,7 +21,7 @@ from assistant.parsers.decode import tidied
 from assistant.session.doctor import judged
 from assistant.session.environments import judged_site, unanswered
 from assistant.session.pasted import WHOLE
-from assistant.session.state import Detected, Page, Pasted, State
+from assistant.session.state import Detected, Installed, Page, Pasted, Planned, State
 
 
 def beginning_at(printed: str, python: str) -> State:
@@ -37,11 +37,13 @@ def beginning_at(printed: str, python: str) -> State:
     above = (path.parent, path.parent.parent)  # conda on Windows keeps python.exe in the environment's own folder
     folder = next(filter(is_environment, above), None)
     if folder is None:
-        return replace(begins, environment=Environment(path=str(path.parent.parent), python=str(path)))
-    if marker := read_marker(folder):
-        planning = Planning(choice=marker.plan, plans=(marker.plan,))
-        return replace(begins, environment=marker.environment, planning=planning)
-    return replace(begins, environment=Environment(path=str(folder), python=str(interpreter(folder))))
+        environment = Environment(path=str(path.parent.parent), python=str(path))
+    elif marker := read_marker(folder):
+        planned = Planned(planning=Planning(choice=marker.plan, plans=(marker.plan,)))
+        return replace(begins, installed=Installed(environment=marker.environment), planned=planned)
+    else:
+        environment = Environment(path=str(folder), python=str(interpreter(folder)))
+    return replace(begins, installed=Installed(environment=environment))
 
 
 def as_kernel_has_it(found: Detection, kernel: Environment, tools: Tools) -> Detection:
@@ -61,7 +63,7 @@ def detected(state: State, tools: Tools) -> Detected:
     """Detect and judge a machine; find its interpreters too, where it is the one at hand."""
     if not state.machine:
         tools.sources.warm_up()
-    found = detect(ReplayHost(load(state.machine)) if state.machine else tools.host, overrides=state.overrides)
+    found = detect(ReplayHost(load(state.machine)) if state.machine else tools.host, overrides=state.choices.overrides)
     if state.failed_cell and state.environment:
         found = as_kernel_has_it(found, state.environment, tools)
     found = replace(found, findings=tuple(each for each in judged(found) if each.severity is not Severity.OK))
@@ -84,4 +86,4 @@ def interpreters(host: Host) -> dict[str, str]:
 
 def kernel_is_ours(state: State) -> bool:
     """Return whether this kernel runs in the assistant's own environment, which is no place for anything else."""
-    return bool(state.pythons.get("ours"))
+    return state.detected is not None and bool(state.detected.pythons.get("ours"))

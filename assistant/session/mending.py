@@ -162,8 +162,9 @@ _GROUND = re.compile(r"torch(vision|audio)?$|numpy$|onnxruntime")
 
 def compared(state: State, tools: Tools) -> Surveyed:
     """Work out the change that mends the environment that the user chose, and what it leaves; nothing is changed."""
-    machine, before = machine_here(state, tools.host), state.survey or Survey()
-    environment, site = looked_into(state.picked, tools.host, machine, before.of(state.picked))
+    machine, before = machine_here(state, tools.host), state.environments.survey or Survey()
+    picked = state.environments.picked
+    environment, site = looked_into(picked, tools.host, machine, before.of(picked))
     now = before.with_known(environment)
     if environment.own:
         raise BadInput(
@@ -191,8 +192,8 @@ def compared(state: State, tools: Tools) -> Surveyed:
 
 def repaired(state: State, tools: Tools) -> Surveyed:
     """Carry out the change that was shown; it counts only once all packages import and what it mends is gone."""
-    repair, machine = known(state.repair), machine_here(state, tools.host)
-    before = state.survey or Survey()
+    repair, machine = known(state.environments.repair), machine_here(state, tools.host)
+    before = state.environments.survey or Survey()
 
     def prove(made: Environment, lock: Lock) -> None:
         _prove(repair, made, machine, lock, tools)
@@ -204,26 +205,27 @@ def repaired(state: State, tools: Tools) -> Surveyed:
 
 def undone(state: State, tools: Tools) -> Surveyed:
     """Put back what the environment held before its last change."""
-    before = state.survey or Survey()
+    before = state.environments.survey or Survey()
     tools.sink(Progress(step=Step.INSTALL, text=_("Putting the packages back as they were")))
-    kept = undo(Path(state.picked), tools.host, tools.cancel)
-    after, _site = looked_into(state.picked, tools.host, machine_here(state, tools.host), before.of(state.picked))
+    picked = state.environments.picked
+    kept = undo(Path(picked), tools.host, tools.cancel)
+    after, _site = looked_into(picked, tools.host, machine_here(state, tools.host), before.of(picked))
     return Surveyed(survey=replace(before.with_known(after), notes=tuple(map(set_aside, kept))))
 
 
 def forgotten(state: State, _tools: Tools) -> Surveyed:
     """Delete what is kept for undoing the last change of an environment: the change is for good."""
-    before = state.survey or Survey()
-    environment = before.of(state.picked)
-    forget(Path(state.picked))
+    before = state.environments.survey or Survey()
+    environment = before.of(state.environments.picked)
+    forget(Path(state.environments.picked))
     return Surveyed(survey=before.with_known(replace(environment, undo=None)) if environment else before)
 
 
 def removed(state: State, tools: Tools) -> Surveyed:
     """Remove an environment that the assistant made."""
-    tools.sink(Progress(step=Step.INSTALL, text=_("Removing {path}", path=state.picked)))
-    remove_environment(state.picked)
-    return Surveyed(survey=(state.survey or Survey()).without(state.picked))
+    tools.sink(Progress(step=Step.INSTALL, text=_("Removing {path}", path=state.environments.picked)))
+    remove_environment(state.environments.picked)
+    return Surveyed(survey=(state.environments.survey or Survey()).without(state.environments.picked))
 
 
 def _identity(finding: Finding) -> tuple[str, str]:

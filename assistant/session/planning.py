@@ -35,7 +35,7 @@ def planned(state: State, tools: Tools) -> Planned:
 
     Raises `NothingFits` where no plan does, and `BadInput` for a project that cannot be read.
     """
-    request, project = state.request, None
+    request, project = state.choices.request, None
     if request.project:
         reader = project_reader()
         project = reader.read_project(request.project, trusted=tools.sources.trusted)

@@ -70,26 +70,30 @@ def blockers(state: State, task: Task) -> tuple[Message, ...]:
 
 def _blockers(state: State, task: Task) -> list[Message]:
     """List what a task of the setup's own still lacks."""
-    reasons = []
-    if task is not Task.DETECT and state.detection is None:
-        reasons.append(_("The hardware has not been detected yet."))
-    if task in {Task.PLAN, *_NEED_PLAN} and state.status(Step.DETECT).phase is Phase.STALE:
-        reasons.append(_("A fact has changed, so the hardware has to be looked at again."))
-    elif task in _NEED_PLAN and state.status(Step.PLAN).phase is Phase.STALE:
-        reasons.append(_("An earlier answer has changed, so the plan has to be made again."))
-    if task in _NEED_PLAN and state.plan is None:
-        reasons.append(_("There is no plan for this machine yet."))
-    if task in _WRITE and state.machine:
-        reasons.append(_("This is a simulation of another machine, so nothing can be installed."))
-    if task is Task.INSTALL and state.preview is None:
-        reasons.append(_("The packages have not been resolved yet."))
-    if task in {Task.VERIFY, Task.EXPORT, Task.ADD} and state.environment is None:
-        reasons.append(_("There is no installed environment yet."))
-    if task is Task.EXPORT and state.report is None:
-        reasons.append(_("The environment has not been verified yet."))
-    if task is Task.ADD and not (state.adding and state.adding.requirements):
-        reasons.append(_("No packages were named."))
-    return reasons
+    fact_changed = state.status(Step.DETECT).phase is Phase.STALE
+    answer_changed = state.status(Step.PLAN).phase is Phase.STALE and not fact_changed
+    lacks = (
+        (task is not Task.DETECT and state.detection is None, _("The hardware has not been detected yet.")),
+        (
+            task in {Task.PLAN, *_NEED_PLAN} and fact_changed,
+            _("A fact has changed, so the hardware has to be looked at again."),
+        ),
+        (task in _NEED_PLAN and answer_changed, _("An earlier answer has changed, so the plan has to be made again.")),
+        (task in _NEED_PLAN and state.plan is None, _("There is no plan for this machine yet.")),
+        (
+            task in _WRITE and bool(state.machine),
+            _("This is a simulation of another machine, so nothing can be installed."),
+        ),
+        (task is Task.INSTALL and state.preview is None, _("The packages have not been resolved yet.")),
+        (
+            task in {Task.VERIFY, Task.EXPORT, Task.ADD} and state.environment is None,
+            _("There is no installed environment yet."),
+        ),
+        (task is Task.EXPORT and state.report is None, _("The environment has not been verified yet.")),
+        (task is Task.ADD and not (state.adding and state.adding.requirements), _("No packages were named.")),
+        (task is Task.ADDON and state.addon not in state.extras, _("There is nothing to work on yet.")),
+    )
+    return [reason for lacking, reason in lacks if lacking]
 
 
 def following(state: State) -> Task | None:
@@ -99,7 +103,7 @@ def following(state: State) -> Task | None:
     for task in (Task.DETECT, Task.PLAN):
         phase = state.status(task.step).phase
         if task is Task.PLAN and state.page is Page.ENVIRONMENTS and phase is not Phase.RUNNING:
-            looks = state.survey is None and state.errand.phase is not Phase.FAILED
+            looks = state.environments.survey is None and state.environments.status.phase is not Phase.FAILED
             return Task.SURVEY if looks else _proof(state)  # the plan waits until somebody wants to see it
         if task is Task.PLAN and state.page is Page.WRONG and phase is Phase.READY and state.failed_cell:
             return Task.DIAGNOSE if state.status(Step.DIAGNOSE).phase is Phase.READY else None
@@ -134,7 +138,9 @@ def reduce(state: State, action: Action) -> State:
 
 def _chosen(state: State, index: int) -> State:
     known = state.planning is not None and 0 <= index < len(state.planning.plans)
-    return _stale(replace(state, chosen=index, preview=None), Step.PLAN) if known and index != state.chosen else state
+    if not known or index == state.choices.plan:
+        return state
+    return _stale(replace(state.with_choices(plan=index), preview=None), Step.PLAN)
 
 
 def _other_machine(state: State, machine: str) -> State:
@@ -144,7 +150,7 @@ def _other_machine(state: State, machine: str) -> State:
 
 
 def _aimed(state: State, aim: Aim) -> State:
-    return replace(state, target=aim.target, preview=None)
+    return replace(state.with_choices(target=aim.target), preview=None)
 
 
 def _elsewhere(state: State) -> State:
@@ -154,8 +160,9 @@ def _elsewhere(state: State) -> State:
 
 def _with_fact(state: State, answer: SetFact) -> State:
     """Set a fact of the machine by hand, or take the setting back."""
-    kept = {fact: value for fact, value in state.overrides.items() if fact != answer.fact}
-    return replace(state, overrides=kept | ({answer.fact: answer.value} if answer.value else {}), preview=None)
+    kept = {fact: value for fact, value in state.choices.overrides.items() if fact != answer.fact}
+    overrides = kept | ({answer.fact: answer.value} if answer.value else {})
+    return replace(state.with_choices(overrides=overrides), preview=None)
 
 
 def _begun(state: State, task: Task) -> State:
@@ -218,12 +225,11 @@ def _finished(state: State, end: Finished) -> State:
 
 
 def _filled_in(state: State, fill: Fill) -> State:
-    new = replace(
-        state,
-        level=fill.level or state.level,
-        folder=state.folder if fill.folder is None else fill.folder,
-        formats=state.formats if fill.formats is None else fill.formats,
-        purpose=state.purpose if fill.purpose is None else fill.purpose,
+    new = state.with_choices(
+        level=fill.level or state.choices.level,
+        folder=state.choices.folder if fill.folder is None else fill.folder,
+        formats=state.choices.formats if fill.formats is None else fill.formats,
+        purpose=state.choices.purpose if fill.purpose is None else fill.purpose,
     )
     return _stale(new, Step.VERIFY if fill.level else Step.EXPORT, itself=True)
 
@@ -232,41 +238,31 @@ def _filled(state: State, result: StepResult) -> State:  # noqa: C901, PLR0911 -
     """Keep a task's result, and drop what rested on an earlier one."""
     match result:
         case Detected():
-            found = result.detection
-            findings = _both(found.findings, state.raised)
-            return replace(state, detection=found, findings=findings, pythons=result.pythons, preview=None)
+            findings = _both(result.detection.findings, state.raised)
+            return replace(state, detected=result, findings=findings, preview=None)
         case Planned():
-            return replace(state, planning=result.planning, project=result.project, chosen=0, preview=None)
+            return replace(state.with_choices(plan=0), planned=result, preview=None)
         case Prepared():
             return replace(state, preview=result)
         case Installed():
-            made = {"environment": result.environment, "proof": result.proof, "failed_cell": False}
-            new = replace(state, **made, report=None, exported=())
+            made = replace(result, detected=None)
+            new = replace(state, installed=made, verified=None, exported=Exported(), failed_cell=False)
             return _seen_again(new, result.detected)
         case Verified():
-            return _seen_again(replace(state, report=result.report, proof=None), result.detected)
+            new = replace(state, installed=_without_proof(state), verified=replace(result, detected=None))
+            return _seen_again(new, result.detected)
         case Diagnosed():
-            return replace(
-                state,
-                findings=result.findings,
-                diagnoses=result.diagnoses,
-                places=result.places,
-                explained=result.explained,
-                source=result.source,
-                mended={},
-                unexplained=result.unexplained,
-                markdown=result.markdown,
-            )
+            return replace(state, diagnosed=result, findings=result.findings, mended={})
         case Mended():
             new = _seen_again(replace(state, mended={**state.mended, result.way: result}), result.detected)
-            if result.known and new.survey:
-                new = replace(new, survey=new.survey.with_known(result.known))
+            if result.known and new.environments.survey:
+                new = new.with_environments(survey=new.environments.survey.with_known(result.known))
             if result.raised is None:
                 return new
             known = new.detection.findings if new.detection else ()
             return replace(new, raised=result.raised, findings=_both(known, result.raised))
         case Exported():
-            return replace(state, exported=result.files, overwrite=False)
+            return replace(state.with_choices(overwrite=False), exported=result)
         case Extra():
             return _with_extra(state, result)
         case Adding():
@@ -278,25 +274,33 @@ def _with_extra(state: State, extra: Extra) -> State:
     return replace(state, extras={**state.extras, state.addon: extra})
 
 
+def _without_proof(state: State) -> Installed | None:
+    """Return what was installed, without what its installation verified, once it is verified by itself."""
+    return replace(state.installed, proof=None) if state.installed else None
+
+
 def _seen_again(state: State, found: tuple[Finding, ...] | None) -> State:
     """Keep what is still true of what detection had found, and say no more what is not."""
-    if found is None or state.detection is None:
+    if found is None or state.detected is None or state.detection is None:
         return state
     stays = {str(one.text) for one in (*found, *state.raised)}
     gone = {str(one.text) for one in state.detection.findings} - stays
     findings = tuple(one for one in state.findings if str(one.text) not in gone)
-    return replace(state, detection=replace(state.detection, findings=found), findings=findings)
+    detected = replace(state.detected, detection=replace(state.detection, findings=found))
+    return replace(state, detected=detected, findings=findings)
 
 
 def _with_added(state: State, adding: Adding) -> State:
     """Keep what adding came to; once it is done, the plan asks for the packages too, and its lock holds them."""
     new, done = replace(state, adding=adding), adding.prepared
-    if not adding.changed or done is None or state.planning is None:
+    made = adding.environment
+    if not (adding.changed and made and done and state.planned):
         return new
-    plans = tuple(done.plan if place == state.chosen else plan for place, plan in enumerate(state.planning.plans))
-    planning = replace(state.planning, plans=plans, choice=plans[0])
-    made, proof = adding.environment, adding.proof
-    return replace(new, planning=planning, preview=done, environment=made, proof=proof, report=None, exported=())
+    planning, chosen = state.planned.planning, state.choices.plan
+    plans = (*planning.plans[:chosen], done.plan, *planning.plans[chosen + 1 :])
+    planned = replace(state.planned, planning=replace(planning, plans=plans, choice=plans[0]))
+    installed = Installed(environment=made, proof=adding.proof)
+    return replace(new, planned=planned, preview=done, installed=installed, verified=None, exported=Exported())
 
 
 def _failed(state: State, failure: JobFailed) -> State:
@@ -321,7 +325,7 @@ def _abandoned(state: State) -> State:
     if state.running is None:
         return state
     if state.running.is_errand:
-        return replace(state, running=None, stopping=False, question="", errand=StepStatus())
+        return replace(state, running=None, stopping=False, question="").with_environments(status=StepStatus())
     return replace(
         _with(state, state.running.step, StepStatus(phase=Phase.READY)), running=None, stopping=False, question=""
     )
@@ -362,7 +366,7 @@ _EVENTS: dict[type[Action], Change] = {
 # What the user may answer while nothing runs; what rested on the old answer turns stale.
 _WISHES: dict[type[Action], Change] = {
     LookIn: errands.looked_in,
-    Pick: errands.picked,
+    Pick: errands.pick_other,
     Mend: lambda state, mend: replace(state, way=mend.way),
     Add: lambda state, wish: replace(state, adding=Adding(requirements=wish.requirements)),
     Supply: lambda state, wish: _with_extra(replace(state, addon=wish.addon), Extra(value=wish.value)),
@@ -370,7 +374,7 @@ _WISHES: dict[type[Action], Change] = {
     Simulate: lambda state, wish: state if wish.machine == state.machine else _other_machine(state, wish.machine),
     SetFact: lambda state, fact: _stale(_with_fact(state, fact), Step.DETECT, itself=True),
     Wish: lambda state, wish: _stale(
-        replace(state, request=wish.request, chosen=0, preview=None), Step.PLAN, itself=True
+        replace(state.with_choices(request=wish.request, plan=0), preview=None), Step.PLAN, itself=True
     ),
     Aim: lambda state, aim: _stale(_elsewhere(_aimed(state, aim)), Step.PLAN),
     Choose: lambda state, choice: _chosen(state, choice.index),

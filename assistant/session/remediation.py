@@ -46,7 +46,7 @@ _SHELL = frozenset("();<>|&")  # a word of nothing but these was not quoted
 
 def named(state: State) -> dict[str, Remedy]:
     """Return every remedy by its cause's key and its number among the cause's remedies, as in "oom#1"."""
-    causes: list[Diagnosis | Finding] = [*state.diagnoses, *state.findings]
+    causes: list[Diagnosis | Finding] = [*state.diagnosed.diagnoses, *state.findings]
     return {f"{cause.key}#{number}": remedy for cause in causes for number, remedy in enumerate(cause.remedies, 1)}
 
 
@@ -71,14 +71,14 @@ def environment_of(state: State, way: str) -> Environment | None:
     What helps against findings is for this setup's in any case, and what helps a cell is for its kernel's, whatever
     paths the cell printed. Returns None where there is none here.
     """
-    if way.partition("#")[0] not in {cause.key for cause in state.diagnoses}:
+    if way.partition("#")[0] not in {cause.key for cause in state.diagnosed.diagnoses}:
         return state.environment
-    if state.source.elsewhere:
+    if state.diagnosed.source.elsewhere:
         return None
     if state.failed_cell:
         return state.environment
-    python = Path(state.source.interpreter.path)
-    if not state.source.interpreter.path or (state.environment and python == Path(state.environment.python)):
+    python = Path(state.diagnosed.source.interpreter.path)
+    if not state.diagnosed.source.interpreter.path or (state.environment and python == Path(state.environment.python)):
         return state.environment
     folder = python.parent.parent
     return Environment(path=str(folder), python=str(python)) if python.is_file() and is_environment(folder) else None
@@ -102,13 +102,13 @@ def mended(state: State, tools: Tools) -> Mended:
     Raises `BadInput` where the remedy cannot be applied here.
     """
     remedy, environment = ways(state).get(state.way), environment_of(state, state.way)
-    if environment is None and state.source.elsewhere:
+    if environment is None and state.diagnosed.source.elsewhere:
         raise BadInput(_("This log comes from another system."), hint=_("Copy the commands and run them there."))
     if remedy is None or environment is None:
         raise BadInput(_("This fix can't be applied here."), hint=_("Copy its commands into a terminal."))
     outcome = _apply(remedy, environment, tools)
     raised = _anew(state, environment, tools) if environment == state.environment else None
-    found, before = known(state.detection), state.survey and state.survey.of(environment.path)
+    found, before = known(state.detection), state.environments.survey and state.environments.survey.of(environment.path)
     listed = looked_into(environment.path, tools.host, found.machine, before)[0] if before else None
     still = still_true(found, tools.host)
     return Mended(way=state.way, outcome=outcome, text=remedy.text, raised=raised, detected=still, known=listed)

@@ -15,7 +15,7 @@ from assistant.model.finding import Diagnosis, Finding, Remedy
 from assistant.model.machine import Detection
 from assistant.model.plan import Backend, Plan, Planning, Request
 from assistant.model.project import Project
-from assistant.model.record import Record
+from assistant.model.record import Record, replace
 from assistant.model.report import Environment, Report, Status
 from assistant.session.survey import Known, Repair, Survey
 
@@ -267,26 +267,53 @@ StepResult = Detected | Planned | Prepared | Installed | Verified | Diagnosed | 
 Result = StepResult | Surveyed
 
 
-class State(Record, frozen=True):
-    """Everything that a setup knows; `machine` names a replayed recording ("" is the machine at hand).
+class Choices(Record, frozen=True):
+    """What the user has set for each step; "" leaves a folder or a device to the plan.
 
-    `overrides` are facts that the user set; `target`, `device` and `folder` are the user's own choices, "" where the
-    plan decides. `pasted` is a log that the user gave to be diagnosed, `edited` says that the page holds another
-    one that was not sent yet, and `explained` is the one that the `diagnoses` are of (empty: what failed here), each
-    shown at one of `places`. `keep` lets an installation stand whose verification failed; `question` waits for the
-    user's answer; `proof` is what the installation itself verified. `aside` is the real setup while a recorded machine
-    is looked at; `stopping` is set from a request to stop until the task has taken back what it began. `pythons` names
-    the interpreters of this kernel and of the server that shows it; `source` is what the log comes from; `unexplained`
-    is what can be said where its cause is not known.
-    `issues` are reports to paste, the likeliest first. `way` names the remedy that was chosen, by the cause's key and
-    its number as in "oom#1"; `mended` says how applying those that were chosen ended, by their names.
-    `raised` are those of the `findings` that the tasks told about the setup's environment.
-    `log_file` keeps every line of the log. `overwrite` lets the next export replace files that somebody else wrote.
-    `extras` are what add-ons keep here, each by its own name, and `addon` is the one whose task runs or ran last; no
-    step rests on them. `adding` are packages that the user wants beside those of the plan. `survey` holds the
-    environments that stand on this machine, `picked` the path of the one that is looked into, `repair` the change that
-    is offered for it; `errand` is how far the task about them is, or how it ended. `failed_cell` is set where the user
-    asks about a notebook's cell: `pasted` is then what it printed, `environment` that of its kernel.
+    `overrides` are facts of the machine set by hand, and `plan` is the place of the plan that was chosen. `keep` lets
+    an installation stand whose verification failed, and `overwrite` lets the next export replace others' files.
+    """
+
+    overrides: dict[str, str] = {}
+    request: Request = Request()
+    plan: int = 0
+    target: str = ""
+    keep: bool = False
+    device: str = ""
+    level: Level = "quick"
+    folder: str = ""
+    formats: tuple[str, ...] = ()
+    purpose: str = ""
+    overwrite: bool = False
+
+
+class Environments(Record, frozen=True):
+    """The environments that are on this machine, and how far the task about them is, or how it ended.
+
+    `picked` is the path of the one that is looked into, `repair` the change that is offered for it.
+    """
+
+    survey: Survey | None = None
+    picked: str = ""
+    repair: Repair | None = None
+    status: StepStatus = StepStatus()
+
+
+class State(Record, frozen=True):
+    """Everything that a setup knows: what was chosen, what each step has found, and what is going on.
+
+    `machine` names a recorded machine that is looked at ("" is the machine at hand), and `aside` is the real setup
+    meanwhile. `stopping` is set from a request to stop until the task has taken back what it began; `question` waits
+    for the user's answer. `log_file` keeps every line of the `log`. `raised` are those of the `findings` that the tasks
+    reported about the setup's environment.
+
+    `pasted` is a log that the user gave to be diagnosed, and `edited` says that the page holds another one that was not
+    sent yet. `way` names the remedy that was chosen, by the cause's key and its number as in "oom#1"; `mended` says how
+    applying those that were chosen ended, by their names. `failed_cell` is set where the user asks about a notebook's
+    cell: `pasted` is then what it printed, and the environment that of its kernel.
+
+    `adding` are packages that the user wants beside those of the plan. `extras` are what add-ons keep here, each by its
+    own name, and `addon` is the one whose task runs or ran last; no step rests on them.
     """
 
     schema: Literal[1] = 1
@@ -294,58 +321,64 @@ class State(Record, frozen=True):
     statuses: dict[Step, StepStatus] = {}
     running: Task | None = None
     stopping: bool = False
+    question: Text = ""
+    log: tuple[Text, ...] = ()
+    log_file: str = ""
     machine: str = ""
     aside: State | None = None
-    pythons: dict[str, str] = {}
-    overrides: dict[str, str] = {}
-    request: Request = Request()
-    target: str = ""
-    device: str = ""
-    level: Level = "quick"
-    keep: bool = False
-    folder: str = ""
-    formats: tuple[str, ...] = ()
-    purpose: str = ""
-    overwrite: bool = False
-    chosen: int = 0
-    detection: Detection | None = None
-    planning: Planning | None = None
-    project: Project | None = None
+    choices: Choices = Choices()
+    detected: Detected | None = None
+    planned: Planned | None = None
     preview: Prepared | None = None
-    environment: Environment | None = None
-    question: Text = ""
-    proof: Report | None = None
-    report: Report | None = None
+    installed: Installed | None = None
+    verified: Verified | None = None
+    diagnosed: Diagnosed = Diagnosed()
+    exported: Exported = Exported()
     findings: tuple[Finding, ...] = ()
     raised: tuple[Finding, ...] = ()
     pasted: Pasted = Pasted()
     edited: bool = False
-    explained: Pasted = Pasted()
-    source: Source = Source()
-    unexplained: Unexplained = Unexplained()
-    markdown: str = ""
-    diagnoses: tuple[Diagnosis, ...] = ()
-    places: tuple[Place | None, ...] = ()
     way: str = ""
     mended: dict[str, Mended] = {}
-    exported: tuple[str, ...] = ()
-    log: tuple[Text, ...] = ()
-    log_file: str = ""
-    extras: dict[str, Extra] = {}
-    addon: str = ""
-    adding: Adding | None = None
-    survey: Survey | None = None
-    picked: str = ""
-    repair: Repair | None = None
-    errand: StepStatus = StepStatus()
     failed_cell: bool = False
+    adding: Adding | None = None
+    environments: Environments = Environments()
+    addon: str = ""
+    extras: dict[str, Extra] = {}
+
+    @property
+    def detection(self) -> Detection | None:
+        """What was found of the machine."""
+        return self.detected.detection if self.detected else None
+
+    @property
+    def planning(self) -> Planning | None:
+        """The plans for the machine."""
+        return self.planned.planning if self.planned else None
+
+    @property
+    def environment(self) -> Environment | None:
+        """The environment that was made."""
+        return self.installed.environment if self.installed else None
+
+    @property
+    def report(self) -> Report | None:
+        """What the checks of the environment found."""
+        return self.verified.report if self.verified else None
+
+    def with_choices(self, **changed: Any) -> State:  # noqa: ANN401 - fields of `Choices`
+        """Return the state with other choices of the user's."""
+        return replace(self, choices=replace(self.choices, **changed))
+
+    def with_environments(self, **changed: Any) -> State:  # noqa: ANN401 - fields of `Environments`
+        """Return the state with something else known of the environments on this machine."""
+        return replace(self, environments=replace(self.environments, **changed))
 
     @property
     def doing(self) -> StepStatus:
         """How far the running task is, or how the last step ended."""
-        return (
-            self.errand if self.running and self.running.is_errand else self.status((self.running or Task.DETECT).step)
-        )
+        task = self.running or Task.DETECT
+        return self.environments.status if task.is_errand else self.status(task.step)
 
     def status(self, step: Step) -> StepStatus:
         """Give a step's status; the first is ready from the start, any other that was never reached is locked."""
@@ -355,7 +388,7 @@ class State(Record, frozen=True):
     def plan(self) -> Plan | None:
         """The plan that the user chose, the first one unless said otherwise."""
         plans = self.planning.plans if self.planning else ()
-        return plans[self.chosen] if 0 <= self.chosen < len(plans) else None
+        return plans[self.choices.plan] if 0 <= self.choices.plan < len(plans) else None
 
     @property
     def held(self) -> bool:

@@ -25,7 +25,7 @@ from assistant.model.plan import Planning
 from assistant.model.record import Record, from_json, replace, to_json
 from assistant.model.report import Environment
 from assistant.privacy import Lines, redact
-from assistant.session.state import Phase, State, StepStatus, Task
+from assistant.session.state import Detected, Environments, Installed, Phase, Planned, State, StepStatus, Task
 
 _PIDS = 1 << 31  # no system has a greater one; a damaged file may hold anything
 LOGS = 10  # logs of earlier setups that are kept
@@ -37,7 +37,7 @@ class Saved(Record, frozen=True):
     `state` is None for a file that this version cannot read; `at` is the local time of writing.
     """
 
-    schema: Literal[2] = 2
+    schema: Literal[3] = 3
     version: str = ""
     process: int = 0
     running: Task | None = None
@@ -72,7 +72,7 @@ class Store:
         if state.machine or state.failed_cell:
             return ""
         kept = replace(state, log=(), running=None, stopping=False, question="", extras={}, adding=None, edited=False)
-        kept = replace(kept, survey=None, picked="", repair=None, errand=StepStatus())  # they are looked for anew
+        kept = replace(kept, environments=Environments())  # they are looked for anew
         saved = Saved(version=__version__, process=os.getpid(), running=state.running, state=kept)
         try:
             sweep(private_folder(self.folder))
@@ -204,12 +204,17 @@ def setup_of(target: Path, host: Host) -> State:
         return last
     if marker:
         planning = Planning(choice=marker.plan, plans=(marker.plan,))
-        return State(detection=detect(host), planning=planning, environment=marker.environment)
+        return State(
+            detected=Detected(detection=detect(host)),
+            planned=Planned(planning=planning),
+            installed=Installed(environment=marker.environment),
+        )
     python = python_of(target)
     if not python.exists():
         raise not_an_environment(target)
     environment = Environment(path=str(python.parent.parent), python=str(python))
-    return State(detection=Detection(machine=Machine()), environment=environment)
+    detected = Detected(detection=Detection(machine=Machine()))
+    return State(detected=detected, installed=Installed(environment=environment))
 
 
 def _identity(then: Machine, now: Machine) -> list[tuple[Message, object, object]]:

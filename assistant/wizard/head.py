@@ -82,7 +82,7 @@ def draw_head(head: Head, state: State) -> None:
     head.language, head.page = language(), state.page.value
     head.held = state.held
     head.view = f"{state.page.value} {stage(state).value}" if state.page is Page.SETUP else state.page.value
-    if state.page is Page.ENVIRONMENTS and state.repair:
+    if state.page is Page.ENVIRONMENTS and state.environments.repair:
         head.view += " difference"
     head.status = _status(state)
 
@@ -94,10 +94,11 @@ def _status(state: State) -> str:
         text = visible(render(progress.text)) if progress else ""
         stopping = say("Stopping; changes made so far are being rolled back.") if state.stopping else ""
         if state.running.is_errand:
-            return stopping or text or word(state.errand)
+            return stopping or text or word(state.environments.status)
         return about(state.running.step, stopping or text or word(state.status(state.running.step)))
     if state.page is Page.ENVIRONMENTS:
-        return say("My environments: {text}", text=word(state.errand)) if state.errand.phase is not Phase.LOCKED else ""
+        status = state.environments.status
+        return say("My environments: {text}", text=word(status)) if status.phase is not Phase.LOCKED else ""
     if unresolved(state):
         return visible(render(state.status(Step.INSTALL).message))
     reached = [step for step in Step if state.status(step).phase not in {Phase.LOCKED, Phase.READY}]

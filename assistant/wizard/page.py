@@ -64,16 +64,16 @@ def _result(state: State, step: Step) -> Markup:  # noqa: PLR0911 - one for each
         case Step.DIAGNOSE:
             return draw_causes(state) + html.details(say("Log"), log_view(state.log))
         case Step.EXPORT:
-            return html.bullets(state.exported)
+            return html.bullets(state.exported.files)
         case _:
             return html.NOTHING
 
 
 def file_of(state: State, key: str) -> tuple[str, bytes] | None:
     """Return name and content of the file that a link of the export panel stands for; None for any other key."""
-    if key == PAGE and state.exported:
+    if key == PAGE and state.exported.files:
         return PAGE, page(state).encode()
-    if key == PACK and state.exported:
-        return PACK, packed(state.exported)
-    wanted = [path for number, path in enumerate(state.exported) if str(number) == key]
+    if key == PACK and state.exported.files:
+        return PACK, packed(state.exported.files)
+    wanted = [path for number, path in enumerate(state.exported.files) if str(number) == key]
     return next(((file.name, file.content) for file in downloads(wanted) if not file.fault), None)

@@ -106,7 +106,8 @@ def install(
         raise BadInput(_("The bundle is not finished."), hint=_("Run `assistant bundle make` again."))
     sources = Sources(LiveHost(), find_links=(str(folder / WHEELS),), offline=True)
     asks = not (yes or as_json) and sys.stdin.isatty()
-    journey = Journey(State(target="" if target == "new" else target), sources, quiet=as_json, asks=asks)
+    state = State().with_choices(target="" if target == "new" else target)
+    journey = Journey(state, sources, quiet=as_json, asks=asks)
     machine = known(journey.run(Task.DETECT).detection).machine
     kind = choose(bundle, machine, backend=Backend(backend) if backend else None, key=key)
     _prepare(journey, folder, kind, sources)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import ModelProto
 
-from assistant.api import Message, _, confine, decoder, read_plain, render, sentences
+from assistant.api import Message, _, decoder, read_plain, render, sentences
 from assistant_addons.onnx.answers import TRY_SECONDS, Agreement, Attempt, Provider, Run
 from assistant_addons.onnx.defects import cause
 from assistant_addons.onnx.inputs import Feeds
@@ -23,6 +23,7 @@ from assistant_addons.onnx.load import load_model
 from assistant_addons.onnx.operators import foreign_domains, remedy, unknown
 from assistant_addons.onnx.program import program
 from assistant_addons.onnx.runtime import distance
+from assistant_addons.onnx.sandbox import confine
 
 TOLERANCE = 1e-2  # of the largest number, as the rounding of FP16 makes it in deep networks (chosen)
 FEW_CHANGED = 0.01  # of integers and truths

@@ -23,7 +23,6 @@ from assistant.api import (
     Text,
     WorkFailed,
     _,
-    confine,
     open_plain,
     to_json,
     unwritable,
@@ -38,6 +37,7 @@ from assistant_addons.onnx.isolated import kept_aside, limits
 from assistant_addons.onnx.load import load_model, result_path, save_model
 from assistant_addons.onnx.lowering import CannotLower, best_opsets, lower, rewrite
 from assistant_addons.onnx.program import Program, program
+from assistant_addons.onnx.sandbox import confine
 
 # Of those that ONNX Runtime guarantees to run: https://onnxruntime.ai/docs/reference/compatibility.html
 FIRST_OPSET = 7

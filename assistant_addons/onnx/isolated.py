@@ -13,11 +13,8 @@ from tempfile import TemporaryDirectory
 from assistant.api import (
     BadInput,
     CancelToken,
-    Limits,
-    Outcome,
     WorkFailed,
     _,
-    confine,
     discard,
     from_json,
     put_in_place,
@@ -25,11 +22,11 @@ from assistant.api import (
     replace,
     require,
     settle,
-    share_of_memory,
     to_json,
     unwritable,
 )
 from assistant_addons.onnx.answers import Attempt, Checked, Conversion, default_output
+from assistant_addons.onnx.sandbox import Limits, Outcome, confine, share_of_memory
 from assistant_addons.onnx.worker import ANSWER_FILE, Answer, Request
 
 # What a model may use: so much of the machine's memory, and at least so many bytes; the rest is everybody else's.

@@ -31,7 +31,7 @@ class PurposePart(AddonPart):
         self._written: tuple[Machine | None, str] = (None, "")
 
     def _wish(self, **changed: str) -> Wish:
-        return Wish(request=replace(self.session.state.request, **changed))
+        return Wish(request=replace(self.session.state.choices.request, **changed))
 
     def follow(self, state: State) -> None:
         """Show what there is on this machine, and what is chosen."""
@@ -39,8 +39,8 @@ class PurposePart(AddonPart):
         if self._written != written:
             self._written = written
             self.chips.options = bundle_options(written[0])
-        self.chips.value = bundle_of(state.request.bundle).key
-        self.project.value = state.request.project
+        self.chips.value = bundle_of(state.choices.request.bundle).key
+        self.project.value = state.choices.request.project
 
 
 def bundle_options(machine: Machine | None) -> list[dict[str, str]]:

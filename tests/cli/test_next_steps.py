@@ -7,9 +7,13 @@ from export.setups import ENVIRONMENT, PLAN, REPORT
 
 from assistant.cli.draw import draw_next
 from assistant.model.plan import Planning
-from assistant.session.state import State
+from assistant.session.state import Installed, Planned, State, Verified
 
-DONE = State(planning=Planning(choice=PLAN, plans=(PLAN,)), environment=ENVIRONMENT, report=REPORT)
+DONE = State(
+    planned=Planned(planning=Planning(choice=PLAN, plans=(PLAN,))),
+    installed=Installed(environment=ENVIRONMENT),
+    verified=Verified(report=REPORT),
+)
 
 
 @pytest.mark.parametrize("offline", [False, True])

@@ -28,7 +28,7 @@ from assistant.session.adding import requirements_of
 from assistant.session.reducer import blockers, following
 from assistant.session.runner import InlineRunner
 from assistant.session.session import Session
-from assistant.session.state import Adding, Phase, State, Task
+from assistant.session.state import Adding, Detected, Installed, Phase, Planned, State, Task
 
 
 @each(
@@ -50,12 +50,12 @@ def test_what_is_typed_is_read_as_it_is_meant(typed: str, meant: tuple[str, ...]
 
 def test_nothing_is_added_without_names_or_an_environment() -> None:
     """Each reason is a sentence."""
-    state = State(detection=Detection(machine=Machine()))
+    state = State(detected=Detected(detection=Detection(machine=Machine())))
     assert [str(reason) for reason in blockers(state, Task.ADD)] == [
         "There is no installed environment yet.",
         "No packages were named.",
     ]
-    made = replace(state, environment=Environment(path="/e", python="/e/bin/python"))
+    made = replace(state, installed=Installed(environment=Environment(path="/e", python="/e/bin/python")))
     assert blockers(replace(made, adding=Adding(requirements=("x",))), Task.ADD) == ()
 
 
@@ -128,7 +128,7 @@ def test_what_would_change_is_shown_and_then_done(standing: Session) -> None:
         before.environment.kernel,
         before.environment.display_name,
     )
-    assert following(replace(state, planning=state.planning)) is not Task.PREPARE
+    assert following(replace(state, planned=Planned(planning=state.planning))) is not Task.PREPARE
     assert state.status(Step.VERIFY).phase is Phase.READY  # what is wrong with it is looked for anew
     assert state.plan.asked == ("seaborn",)
     report = grounds.run(standing, Task.VERIFY).report
@@ -206,9 +206,9 @@ def test_a_package_is_added_beside_real_torch(tmp_path: Path) -> None:
     made = from_plain(json.loads(done.stdout), Environment, "the environment")
     plan = read_marker(tmp_path / "env").plan
     state = State(
-        detection=Detection(machine=Machine(os="linux")),
-        planning=Planning(choice=plan, plans=(plan,)),
-        environment=made,
+        detected=Detected(detection=Detection(machine=Machine(os="linux"))),
+        planned=Planned(planning=Planning(choice=plan, plans=(plan,))),
+        installed=Installed(environment=made),
     )
     session = Session(LiveHost(), InlineRunner(), None, state, sources=Sources(LiveHost()))
     assert add(session, "tabulate").message == ""

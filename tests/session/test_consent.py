@@ -27,7 +27,7 @@ from assistant.plan import make_plans
 from assistant.session.actions import Answer
 from assistant.session.apply import unknown_requirements
 from assistant.session.session import Session
-from assistant.session.state import Phase, State, StepStatus, Task
+from assistant.session.state import Phase, Planned, State, StepStatus, Task
 
 pytestmark = pytest.mark.process
 
@@ -68,7 +68,7 @@ def given(make: grounds.Make) -> Given:
         session = make(**options)
         plan = session.state.plan
         plan = replace(plan, requirements=(*plan.requirements, *needs), indexes=indexes)
-        session.state = replace(session.state, planning=Planning(choice=plan, plans=(plan,)))
+        session.state = replace(session.state, planned=Planned(planning=Planning(choice=plan, plans=(plan,))))
         session._sources.consent = consent or Consent()
         return session
 

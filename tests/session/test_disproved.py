@@ -13,7 +13,7 @@ from assistant.machines import load
 from assistant.model.plan import Backend, Plan, Planning
 from assistant.model.report import Check, Environment, Report, Status
 from assistant.session.installing import verified
-from assistant.session.state import State
+from assistant.session.state import Detected, Installed, Planned, State
 
 PLAN = Plan(backend=Backend.CPU, variant="cpu", torch="2.13.0", python="3.11")
 TORCH = Package(name="torch", version="2.13.0", url="file:///torch.whl", size=1)
@@ -25,11 +25,13 @@ def test_torch_that_was_imported_has_its_runtime(status):
     found = detect(ReplayHost(load("windows10-32bit-python-no-vcruntime")))
     assert "vc-runtime-missing" in {finding.key for finding in found.findings}
     state = State(
-        detection=found,
-        planning=Planning(choice=PLAN, plans=(PLAN,)),
         preview=Prepared(plan=PLAN, target="/env", resolution=Resolution(lock="", packages=(TORCH,))),
-        environment=Environment(path="/env", python="/env/bin/python"),
-        proof=Report(device="cpu", checks=(Check(key="import", status=status),)),
+        detected=Detected(detection=found),
+        planned=Planned(planning=Planning(choice=PLAN, plans=(PLAN,))),
+        installed=Installed(
+            environment=Environment(path="/env", python="/env/bin/python"),
+            proof=Report(device="cpu", checks=(Check(key="import", status=status),)),
+        ),
     )
     host = LiveHost()
     told = verified(state, Tools(host, Sources(host, offline=True), lambda _event: None, CancelToken()))

@@ -25,7 +25,7 @@ from assistant.session.environments import survey
 from assistant.session.mending import mendable
 from assistant.session.runner import InlineRunner
 from assistant.session.session import Session
-from assistant.session.state import Page, Phase, State, Task
+from assistant.session.state import Detected, Page, Phase, State, Task
 from assistant.session.survey import Known, Light
 
 pytestmark = pytest.mark.full
@@ -155,16 +155,16 @@ def test_a_folder_of_the_users_choice_is_searched_as_well(home: Path) -> None:
 def test_a_folder_that_is_none_is_named_and_forgotten(home: Path) -> None:
     """A slip of the pen, or a path that starts nowhere: a sentence, and the next search is as before."""
     pretend(home / "project" / "env")
-    session = Session(LiveHost(), InlineRunner(), None, State(detection=Detection(machine=HERE)))
+    session = Session(LiveHost(), InlineRunner(), None, State(detected=Detected(detection=Detection(machine=HERE))))
     for folder in (str(home / "nowhere"), "some/where", "~nobody-of-this-name/envs"):
         session.dispatch(LookIn(folder=folder))
         session.begin(Task.SURVEY)
-        survey = session.state.survey
+        survey = session.state.environments.survey
         assert [folder in str(note.text) for note in survey.notes] == [True]
         assert survey.folders == ()
         assert len(survey.environments) >= 1
     session.begin(Task.SURVEY)
-    assert session.state.survey.notes == ()
+    assert session.state.environments.survey.notes == ()
 
 
 @pytest.mark.parametrize(
@@ -256,20 +256,20 @@ class Broken(BrokenEnvironment):
         super().__init__(index, target)
         self.host = Watched()
         sources = Sources(self.host, index_url=index.url)
-        state = State(detection=Detection(machine=HERE))
+        state = State(detected=Detected(detection=Detection(machine=HERE)))
         self.session = Session(self.host, InlineRunner(), None, state, sources=sources)
 
     def run(self, *tasks: Task) -> State:
         """Run tasks in order, each of which must end well."""
         for task in tasks:
             self.session.begin(task)
-            assert self.session.state.errand.phase is Phase.DONE, self.session.state.errand
+            assert self.session.state.environments.status.phase is Phase.DONE, self.session.state.environments.status
         return self.session.state
 
     @property
     def known(self) -> Known:
         """What the list says of it now."""
-        return self.session.state.survey.of(str(self.target))
+        return self.session.state.environments.survey.of(str(self.target))
 
 
 @pytest.fixture
@@ -289,15 +289,15 @@ def test_a_broken_environment_is_mended_and_undone(broken: Broken) -> None:
     assert broken.host.started == []
     broken.session.dispatch(Pick(path=str(broken.target)))
     state = broken.run(Task.COMPARE)
-    assert {move.name: (move.before, move.after) for move in state.repair.difference.moves} == {
+    assert {move.name: (move.before, move.after) for move in state.environments.repair.difference.moves} == {
         "numpy": ("2.1.0", "1.26.4"),
         "onnxruntime": ("1.20", "1.20"),
         "onnxruntime-gpu": ("1.20", ""),
         "torch": (broken.known.torch, "2.2.2"),
         "typing-extensions": ("4.5.0", "4.16.0"),
     }
-    assert sorted(one.key for one in state.repair.mends) == KEYS
-    assert state.repair.remains == ()
+    assert sorted(one.key for one in state.environments.repair.mends) == KEYS
+    assert state.environments.repair.remains == ()
     assert broken.picture() == before
     broken.run(Task.REPAIR)
     assert (broken.known.light, broken.known.findings) == (Light.GOOD, ())
@@ -335,7 +335,7 @@ def test_what_does_not_import_does_not_count(broken: Broken, loopback_index: Loo
     broken.run(Task.SURVEY, Task.COMPARE)
     before = broken.picture()
     broken.session.begin(Task.REPAIR)
-    status = broken.session.state.errand
+    status = broken.session.state.environments.status
     assert status.phase is Phase.FAILED
     assert "numpy cannot be imported: ImportError: no BLAS here" in str(status.message)
     assert broken.picture() == before
@@ -366,8 +366,8 @@ def not_undone(broken: Broken, why: str) -> None:
     """Check that undoing is refused for this reason and changes nothing."""
     before = broken.picture()
     broken.session.begin(Task.UNDO)
-    assert broken.session.state.errand.phase is Phase.FAILED
-    assert why in str(broken.session.state.errand.message)
+    assert broken.session.state.environments.status.phase is Phase.FAILED
+    assert why in str(broken.session.state.environments.status.message)
     assert broken.picture() == before
 
 
@@ -378,15 +378,15 @@ def test_the_assistants_own_environment_is_left_alone(home: Path) -> None:
     subprocess.run(
         [sys.executable, "-m", "uv", "venv", "-q", "--no-project", "--python", sys.executable, own], check=True
     )
-    session = Session(LiveHost(), InlineRunner(), None, State(detection=Detection(machine=HERE)))
+    session = Session(LiveHost(), InlineRunner(), None, State(detected=Detected(detection=Detection(machine=HERE))))
     session.dispatch(LookIn(folder=str(own.parent)))
     session.dispatch(Pick(path=str(own)))
     session.begin(Task.SURVEY)
-    known = session.state.survey.of(str(own))
+    known = session.state.environments.survey.of(str(own))
     assert (known.own, known.light, mendable(known)) == (True, Light.GOOD, False)
     session.begin(Task.COMPARE)
-    assert session.state.errand.phase is Phase.FAILED
-    assert "own environment" in str(session.state.errand.message)
+    assert session.state.environments.status.phase is Phase.FAILED
+    assert "own environment" in str(session.state.environments.status.message)
 
 
 @pytest.mark.process
@@ -395,9 +395,9 @@ def test_the_page_looks_by_itself_and_never_over_a_setup(home: Path) -> None:
     pretend(home / "project" / "env", "numpy==2.1.0")
     session = Session(LiveHost(), InlineRunner(), None, State(), guided=True, sources=Sources(LiveHost(), offline=True))
     session.dispatch(Show(page=Page.ENVIRONMENTS))
-    assert [one.name for one in session.state.survey.environments if str(home) in one.path] == ["project"]
+    assert [one.name for one in session.state.environments.survey.environments if str(home) in one.path] == ["project"]
     assert session.state.page is Page.ENVIRONMENTS
-    assert session.state.errand.phase is Phase.DONE
+    assert session.state.environments.status.phase is Phase.DONE
 
 
 @pytest.mark.process

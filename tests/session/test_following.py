@@ -139,7 +139,7 @@ def test_a_wish_gives_up_what_only_reads_and_counts_at_once() -> None:
     assert session.state.running is Task.PLAN
     session.dispatch(Wish(request=Request(backend=Backend.CPU)))
     assert session.state.running is Task.PLAN
-    assert session.state.request.backend is Backend.CPU
+    assert session.state.choices.request.backend is Backend.CPU
     runner.let_go(1)
     assert session.state.planning is None
     runner.let_go(2)
@@ -182,5 +182,5 @@ def test_a_wish_waits_for_nothing_that_writes() -> None:
     state = replace(ended(State(), Task.DETECT, FOUND), running=Task.INSTALL)
     session = Session(ReplayHost(load(MACHINE)), Held(), state=state, guided=True)
     session.dispatch(Wish(request=Request(backend=Backend.CPU)))
-    assert session.state.request.backend is None
+    assert session.state.choices.request.backend is None
     assert session.state.running is Task.INSTALL

@@ -29,7 +29,7 @@ from assistant.model.record import replace
 from assistant.session.actions import Answer, Resume
 from assistant.session.runner import InlineRunner, ThreadRunner
 from assistant.session.session import Session
-from assistant.session.state import Phase, State, Task
+from assistant.session.state import Choices, Detected, Phase, Planned, State, Task
 
 pytestmark = pytest.mark.process
 
@@ -69,8 +69,12 @@ def maker(index: LoopbackIndex, folder: Path, monkeypatch: pytest.MonkeyPatch) -
         )
         found = Detection(machine=Machine(os="linux"))
         asks = bool(answers.pop("asks", False))
-        given = {"target": str(folder / "it's made" / "环境"), **answers}
-        state = State(detection=found, planning=Planning(choice=plan, plans=(plan,)), **given)
+        choices = Choices(target=str(folder / "it's made" / "环境"), **answers)
+        state = State(
+            choices=choices,
+            detected=Detected(detection=found),
+            planned=Planned(planning=Planning(choice=plan, plans=(plan,))),
+        )
         host = LiveHost()
         return Session(host, runner or InlineRunner(), None, state, sources=Sources(host), asks=asks)
 
@@ -99,12 +103,12 @@ def test_an_installation_ends_verified(make: Make) -> None:
     assert {Path(command[0]).stem for command in state.preview.commands[:2]} == {"uv"}
     units = [event.unit for event in told if isinstance(event, Progress)]
     assert list(dict.fromkeys(unit for unit in units if unit)) == ["bytes", "packages", "checks"]
-    assert state.proof.usable
+    assert state.installed.proof.usable
     begun = len(told)
     state = run(session, Task.VERIFY)
     assert state.report.facts["torch"] == "2.9.9+fake"
     assert not [event for event in told[begun:] if isinstance(event, Progress) and event.unit == "checks"]
-    assert state.proof is None
+    assert state.installed.proof is None
 
 
 def test_what_was_asked_for_and_cannot_be_imported_is_not_kept(make: Make, loopback_index: LoopbackIndex) -> None:
@@ -115,7 +119,7 @@ def test_what_was_asked_for_and_cannot_be_imported_is_not_kept(make: Make, loopb
     elsewhere = 'elsewhere; sys_platform == "nowhere"'
     lines = (*plan.requirements, "codec", elsewhere)
     plan = replace(plan, requirements=lines, asked=("codec", "borrowed", "elsewhere"))
-    session.state = replace(session.state, planning=Planning(choice=plan, plans=(plan,)))
+    session.state = replace(session.state, planned=Planned(planning=Planning(choice=plan, plans=(plan,))))
     told: list[Event] = []
     session.listen(told.append)
     state = run(session, Task.PREPARE, Task.INSTALL)
@@ -128,7 +132,7 @@ def test_what_was_asked_for_and_cannot_be_imported_is_not_kept(make: Make, loopb
         "codec needs the library libnvrtc.so.13, which cannot be found or loaded."
     )
     assert "another version or build" in str(status.hint)
-    assert not Path(state.target).exists()
+    assert not Path(state.choices.target).exists()
 
 
 def test_a_recipes_verification_call_decides(
@@ -144,7 +148,7 @@ def test_a_recipes_verification_call_decides(
     session = make()
     plan = session.state.plan
     plan = replace(plan, requirements=(*plan.requirements, "invokeai"), asked=("invokeai",), recipe="invokeai")
-    session.state = replace(session.state, planning=Planning(choice=plan, plans=(plan,)))
+    session.state = replace(session.state, planned=Planned(planning=Planning(choice=plan, plans=(plan,))))
     state = run(session, Task.PREPARE, Task.INSTALL)
     status = state.status(Step.INSTALL)
     assert status.phase is Phase.FAILED
@@ -152,7 +156,7 @@ def test_a_recipes_verification_call_decides(
         "invokeai cannot be used, so the installation was rolled back: "
         "`import invokeai.app.run_app, torch; print(torch.__version__)` fails: ValueError: no model"
     )
-    assert not Path(state.target).exists()
+    assert not Path(state.choices.target).exists()
 
 
 @pytest.mark.parametrize("kind", ["new", "existing"])
@@ -161,7 +165,7 @@ def test_a_failed_verification_leaves_everything_as_it_was(
 ) -> None:
     """Nobody is there to ask: the sentence names the check, and not a byte differs."""
     session = make()
-    place = Path(session.state.target).parent
+    place = Path(session.state.choices.target).parent
     if kind == "existing":
         session.state = make_standing(make)
         for cache in place.rglob("__pycache__"):
@@ -181,7 +185,7 @@ def make_standing(make: Make) -> State:
     """Make an environment whose torch then turns into another one; give the state to go on from."""
     session = make()
     run(session, Task.PREPARE, Task.INSTALL)
-    info = next(Path(session.state.target).glob("lib/*/site-packages/torch-9.0.dist-info/METADATA"))
+    info = next(Path(session.state.choices.target).glob("lib/*/site-packages/torch-9.0.dist-info/METADATA"))
     text = info.read_text().replace("9.0", "8.0")
     info.unlink()  # one file with that in uv's cache
     info.write_text(text)
@@ -192,7 +196,7 @@ def test_a_conflict_is_told_until_it_is_gone(make: Make) -> None:
     """What does not go together is told before the installation, after it, and by Diagnose; once mended no more."""
     session = make()
     session.state = make_standing(make)
-    packages = next(Path(session.state.target).glob("lib/*/site-packages"))
+    packages = next(Path(session.state.choices.target).glob("lib/*/site-packages"))
     for name in ("onnxruntime", "onnxruntime-gpu"):
         info = packages / f"{name.replace('-', '_')}-1.20.dist-info"
         info.mkdir()
@@ -218,11 +222,11 @@ def test_a_kernel_that_the_installation_mends_is_no_problem_any_more(make: Make,
     shutil.copytree(kernels / "torch-cpu-9.0", kernels / "gone")
     spec = kernels / "gone" / "kernel.json"
     spec.write_text(spec.read_text(encoding="utf-8").replace("/bin/python", "/bin/gone"), encoding="utf-8")
-    shutil.rmtree(session.state.target)
+    shutil.rmtree(session.state.choices.target)
     again = make()
     run(again, Task.DETECT)
     assert [finding.key for finding in again.state.findings].count("kernel-broken") == 2
-    again.dispatch(Resume(state=replace(again.state, planning=session.state.planning)))
+    again.dispatch(Resume(state=replace(again.state, planned=Planned(planning=session.state.planning))))
     for task in (Task.PREPARE, Task.INSTALL, Task.VERIFY, Task.DIAGNOSE):
         run(again, task)
         left = [str(finding.text) for finding in again.state.findings if finding.key == "kernel-broken"]
@@ -270,7 +274,7 @@ def test_a_stop_while_the_question_waits_takes_everything_back(make: Make, monke
         session.begin(task)
         assert over.wait(120)
     assert session.state.status(Step.INSTALL).exit_code == 130
-    assert not Path(session.state.target).parent.exists()
+    assert not Path(session.state.choices.target).parent.exists()
 
 
 def test_a_preview_tells_files_and_bytes_and_writes_nothing(make: Make, tmp_path: Path) -> None:
@@ -311,9 +315,11 @@ def test_a_python_that_is_nowhere_is_named(make: Make) -> None:
     """A plan for a Python that is nowhere says so in a sentence."""
     session = make()
     session.state = State(
-        detection=session.state.detection,
-        planning=Planning(plans=(Plan(backend=Backend.CPU, variant="cpu", torch="9.0", python="2.1"),)),
-        target=session.state.target,
+        detected=Detected(detection=session.state.detection),
+        planned=Planned(
+            planning=Planning(plans=(Plan(backend=Backend.CPU, variant="cpu", torch="9.0", python="2.1"),))
+        ),
+        choices=Choices(target=session.state.choices.target),
     )
     status = run(session, Task.PREPARE).status(Step.INSTALL)
     assert status.phase is Phase.FAILED

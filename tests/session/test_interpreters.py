@@ -6,9 +6,10 @@ import sys
 from pathlib import Path
 
 from assistant.host.live import LiveHost
+from assistant.model.machine import Detection, Machine
 from assistant.session.exporting import downloads
 from assistant.session.interpreters import interpreters, kernel_is_ours
-from assistant.session.state import State
+from assistant.session.state import Detected, State
 
 
 def test_this_python_is_named_and_a_server_that_is_not_there_is_not() -> None:
@@ -31,7 +32,10 @@ def test_the_assistants_own_environment_is_known_for_what_it_is() -> None:
     for prefix, ours in (("/p/.assistant/python3.12-1-2-lab", True), ("/home/ada/.venv", False), ("", False)):
         host = Elsewhere()
         host.prefix = prefix
-        assert kernel_is_ours(State(pythons=interpreters(host))) is ours
+        assert (
+            kernel_is_ours(State(detected=Detected(detection=Detection(machine=Machine()), pythons=interpreters(host))))
+            is ours
+        )
     assert not kernel_is_ours(State())
 
 

@@ -54,7 +54,7 @@ def test_what_was_half_made_is_taken_back_before_it_is_looked_at(
     if kind == "standing":
         session.state = make_standing(make)
     elif kind == "empty folder":
-        Path(session.state.target).mkdir(parents=True)
+        Path(session.state.choices.target).mkdir(parents=True)
     run(session, Task.PREPARE)
     saved = tmp_path / "state.json"
     saved.write_text(to_json(session.state), encoding="utf-8")
@@ -67,4 +67,4 @@ def test_what_was_half_made_is_taken_back_before_it_is_looked_at(
         status = resumed.state.status(Step.INSTALL)
         assert status.phase is not Phase.FAILED, (task, str(status.message))
     assert resumed.state.environment, resumed.state.status(Step.INSTALL)
-    assert resumed.state.proof.usable, resumed.state.proof
+    assert resumed.state.installed.proof.usable, resumed.state.installed.proof

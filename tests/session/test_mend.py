@@ -26,13 +26,15 @@ from assistant.session.actions import Mend, Pick
 from assistant.session.remediation import commands_for, environment_of, wanted_by, ways
 from assistant.session.runner import InlineRunner, Runner, ThreadRunner
 from assistant.session.session import Session
-from assistant.session.state import Outcome, Phase, Source, State, Task
+from assistant.session.state import Detected, Diagnosed, Environments, Installed, Outcome, Phase, Source, State, Task
 from assistant.session.survey import Known, Survey
 
 pytestmark = pytest.mark.process
 
 ENVIRONMENT = Environment(path="/env", python="/env/bin/python", kernel="torch")
 GONE = """python -c 'import importlib.util as u, sys; sys.exit(u.find_spec("six") is not None)'"""
+NOWHERE = Source()
+LINUX = Detection(machine=Machine(os="linux"))
 
 
 @pytest.fixture(scope="module")
@@ -46,11 +48,21 @@ def real(large_folder: Callable[[str], Path]) -> Environment:
     return Environment(path=str(folder), python=str(python))
 
 
-def state_with(remedy: Remedy, environment: Environment | None = ENVIRONMENT, **fields: object) -> State:
+def state_with(
+    remedy: Remedy,
+    environment: Environment | None = ENVIRONMENT,
+    source: Source = NOWHERE,
+    found: Detection = LINUX,
+    **fields: object,
+) -> State:
     """Return a setup whose diagnosis has one remedy."""
     cause = Diagnosis(key="cause", title="A cause", cause="It is so.", remedies=(remedy,))
-    known = {"detection": Detection(machine=Machine(os="linux")), "diagnoses": (cause,), "environment": environment}
-    return State(**{**known, **fields})
+    return State(
+        detected=Detected(detection=found),
+        diagnosed=Diagnosed(diagnoses=(cause,), source=source),
+        installed=Installed(environment=environment) if environment else None,
+        **fields,
+    )
 
 
 def mended(remedy: Remedy, environment: Environment, runner: Runner | None = None) -> Session:
@@ -218,7 +230,7 @@ def at(broken: BrokenEnvironment, index: LoopbackIndex, *commands: str) -> Sessi
     """Apply commands to that environment, which the list of environments holds already."""
     environment = Environment(path=str(broken.target), python=str(broken.target / "bin" / "python"))
     survey = Survey(environments=(Known(path=environment.path, name="broken"),))
-    state = state_with(Remedy(text="x", commands=commands), environment, survey=survey)
+    state = state_with(Remedy(text="x", commands=commands), environment, environments=Environments(survey=survey))
     host = LiveHost()
     session = Session(host, InlineRunner(), state=state, sources=Sources(host, index_url=index.url))
     session.dispatch(Mend(way="cause#1"))
@@ -234,14 +246,14 @@ def test_a_fix_can_be_undone_in_my_environments(broken: BrokenEnvironment, loopb
     before = broken.picture()
     session = at(broken, loopback_index, *ONE_RUNTIME)
     assert session.state.status(Step.DIAGNOSE).phase is Phase.DONE, session.state.status(Step.DIAGNOSE)
-    undo = session.state.survey.of(str(broken.target)).undo
+    undo = session.state.environments.survey.of(str(broken.target)).undo
     assert {move.name: (move.before, move.after) for move in undo.moves} == {
         "onnxruntime": ("1.20", "1.20"),
         "onnxruntime-gpu": ("1.20", ""),
     }
     session.dispatch(Pick(path=str(broken.target)))
     session.begin(Task.UNDO)
-    assert session.state.errand.phase is Phase.DONE, session.state.errand
+    assert session.state.environments.status.phase is Phase.DONE, session.state.environments.status
     assert broken.picture() == before
 
 
@@ -265,7 +277,7 @@ def test_a_fix_that_needs_another_torch_still_brings_it(
     assert session.state.status(Step.DIAGNOSE).phase is Phase.DONE, session.state.status(Step.DIAGNOSE)
     assert any("cannot be undone later" in str(line) for line in session.state.log)
     assert list(broken.target.glob("lib/*/site-packages/torch_directml-0.2.5.dist-info"))
-    assert session.state.survey.of(str(broken.target)).undo is None
+    assert session.state.environments.survey.of(str(broken.target)).undo is None
 
 
 def test_after_a_fix_the_environment_is_judged_anew(real: Environment) -> None:
@@ -274,7 +286,7 @@ def test_after_a_fix_the_environment_is_judged_anew(real: Environment) -> None:
     of_packages = Finding(key="onnxruntime-packages-conflict", severity=Severity.ERROR, text="Two of them.")
     of_kernel = Finding(key="kernel-broken", severity=Severity.WARNING, text="A kernel that can start by now.")
     found = Detection(machine=Machine(os="linux"), findings=(of_machine, of_kernel))
-    state = state_with(Remedy(text="x", commands=("python -c pass",)), real, detection=found)
+    state = state_with(Remedy(text="x", commands=("python -c pass",)), real, found=found)
     session = Session(LiveHost(), InlineRunner(), state=replace(state, findings=(of_machine, of_kernel, of_packages)))
     session.dispatch(Mend(way="cause#1"))
     session.begin(Task.MEND)

@@ -73,10 +73,10 @@ def test_after_a_restart_what_is_seen_is_what_is_diagnosed(tmp_path: Path) -> No
     assert (tmp_path / "session.json").stat().st_size < 10 * SHOWN
 
     state = Store(tmp_path).load() or State()
-    assert state.pasted == first.state.pasted == state.explained
+    assert state.pasted == first.state.pasted == state.diagnosed.explained
     again = Session(host, InlineRunner(), state=state)
     again.begin(Task.DIAGNOSE)
-    assert again.state.diagnoses[0].key == "directml-on-native-linux"
+    assert again.state.diagnosed.diagnoses[0].key == "directml-on-native-linux"
     place = again.state.places[0]
     assert place
     assert dict(place.lines)[place.line] == ERROR

@@ -18,7 +18,7 @@ from assistant.cli.inputs import write_file
 from assistant.host.files import STATE_LIMIT
 from assistant.model.errors import WorkFailed
 from assistant.model.record import to_json
-from assistant.session.state import State, Task
+from assistant.session.state import Choices, State, Task
 from assistant.session.store import Saved, Store
 
 pytestmark = pytest.mark.process
@@ -45,7 +45,7 @@ def open_mask():
 def test_others_can_read_nothing(tmp_path: Path):
     """State, log and what broke, in folders that others cannot enter."""
     store = Store(tmp_path / "state")
-    store.save(State(target="/x"))
+    store.save(State(choices=Choices(target="/x")))
     store.write_log("line")
     fault = store.keep_fault("Traceback")
     assert {mode(path) for path in (store.path, store.log, fault)} == {0o600}
@@ -61,7 +61,7 @@ def test_what_earlier_versions_left_open_is_closed(tmp_path: Path):
     old.parent.mkdir(parents=True)
     for path in (old, store.path, store.folder / "fault.log"):
         path.write_text("old")
-    store.save(State(target="/x"))
+    store.save(State(choices=Choices(target="/x")))
     store.write_log("line")
     store.keep_fault("Traceback")
     assert {mode(path) for path in (store.path, store.log, old, store.folder / "fault.log")} == {0o600}
@@ -75,11 +75,18 @@ def test_drafts_of_killed_processes_are_swept(tmp_path: Path):
     gone.wait()
     part = tmp_path / f".session.json.{gone.pid}-0123abcd.part"
     part.write_text("half")
-    Store(tmp_path).save(State(target="/x"))
+    Store(tmp_path).save(State(choices=Choices(target="/x")))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["session.json"]
 
 
-GOOD = to_json(Saved(state=State(target="/x")))
+def installed_in(path: str) -> bytes:
+    """Write a setup whose environment has a path, as JSON spells it."""
+    return b'{"schema": 3, "state": {"installed": {"environment": {"path": "%b", "python": "%b"}}}}' % (
+        (path.encode(),) * 2
+    )
+
+
+GOOD = to_json(Saved(state=State(choices=Choices(target="/x"))))
 BODIES = {
     "empty": b"",
     "a brace": b"{",
@@ -88,18 +95,18 @@ BODIES = {
     "a number": b"1e999",
     "zeros": bytes(4096),
     "UTF-16": GOOD.encode("utf-16"),
-    "bad UTF-8": b'{"schema": 2, "version": "\xff"}',
+    "bad UTF-8": b'{"schema": 3, "version": "\xff"}',
     "half": GOOD[: len(GOOD) // 2].encode(),
     "twice": (GOOD + GOOD).encode(),
     "another schema": b'{"schema": 9}',
     "schema 1": b'{"schema": 1}',
-    "unknown key": b'{"schema": 2, "surprise": true}',
-    "wrong type": b'{"schema": 2, "state": {"target": 1}}',
-    "deep": b'{"schema": 2, "state": ' + b"[" * 10**5,
-    "a great number": b'{"schema": 2, "process": 1' + b"0" * 400 + b"}",
-    "NUL in a path": b'{"schema": 2, "state": {"environment": {"path": "\\u0000", "python": "\\u0000"}}}',
-    "half a character": b'{"schema": 2, "state": {"environment": {"path": "\\ud800", "python": "\\ud800/bin"}}}',
-    "a plan far away": b'{"schema": 2, "state": {"chosen": -7, "environment": {"path": "x", "python": "x"}}}',
+    "unknown key": b'{"schema": 3, "surprise": true}',
+    "wrong type": b'{"schema": 3, "state": {"choices": {"target": 1}}}',
+    "deep": b'{"schema": 3, "state": ' + b"[" * 10**5,
+    "a great number": b'{"schema": 3, "process": 1' + b"0" * 400 + b"}",
+    "NUL in a path": installed_in("\\u0000"),
+    "half a character": installed_in("\\ud800"),
+    "a plan far away": b'{"schema": 3, "state": {"choices": {"plan": -7}}}',
 }
 
 
@@ -130,8 +137,8 @@ def test_whatever_lies_there_is_read_or_passed_over(tmp_path: Path, plant: Calla
     assert saved is not None
     assert saved.at
     assert not saved.in_use
-    store.save(State(target="/y"))
-    assert store.path.is_dir() or store.load() == State(target="/y")
+    store.save(State(choices=Choices(target="/y")))
+    assert store.path.is_dir() or store.load() == State(choices=Choices(target="/y"))
 
 
 def test_a_process_that_cannot_be_is_no_other_window():

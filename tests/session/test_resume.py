@@ -17,15 +17,15 @@ from assistant.model.record import replace
 from assistant.model.report import Environment
 from assistant.session.actions import Resume
 from assistant.session.reducer import reduce
-from assistant.session.state import Phase, State, StepStatus, Task
+from assistant.session.state import Detected, Installed, Phase, Planned, State, StepStatus, Task
 from assistant.session.store import Saved, furthest, obstacle, remarks, worth_telling
 
 MACHINE = Machine(os="linux", arch="x86_64", python="3.12.4")
 PLAN = Plan(backend=Backend.CPU, variant="cpu", torch="2.13.0", python="3.12")
 STATE = State(
-    detection=Detection(machine=MACHINE),
-    planning=Planning(choice=PLAN, plans=(PLAN,)),
     statuses={step: StepStatus(phase=Phase.DONE) for step in (Step.DETECT, Step.PLAN)},
+    detected=Detected(detection=Detection(machine=MACHINE)),
+    planned=Planned(planning=Planning(choice=PLAN, plans=(PLAN,))),
 )
 SAVED = Saved(version=__version__, state=STATE)
 
@@ -62,13 +62,17 @@ def test_another_machine_is_told_by_what_differs(changed: dict[str, object], tol
 def test_a_card_whose_facts_changed_is_another_machine() -> None:
     """The same name with another memory or target does not pass as the same."""
     cards = [replace(MACHINE, gpus=(Gpu(name="card", vram_gb=size),)) for size in (8, 16)]
-    assert obstacle(replace(SAVED, state=replace(STATE, detection=Detection(machine=cards[0]))), cards[1])
+    assert obstacle(
+        replace(SAVED, state=replace(STATE, detected=Detected(detection=Detection(machine=cards[0])))), cards[1]
+    )
 
 
 def test_a_setup_whose_environment_is_gone_is_not_offered(tmp_path: Path) -> None:
     """What was deleted since cannot be gone on with."""
     gone = Environment(path=str(tmp_path), python=str(tmp_path / "bin" / "python"))
-    assert str(tmp_path) in str(obstacle(replace(SAVED, state=replace(STATE, environment=gone)), MACHINE))
+    assert str(tmp_path) in str(
+        obstacle(replace(SAVED, state=replace(STATE, installed=Installed(environment=gone))), MACHINE)
+    )
 
 
 def test_another_version_is_told() -> None:
@@ -92,5 +96,5 @@ def test_work_of_another_window_is_waited_for_and_a_crash_is_gone_on_after() -> 
 def test_a_look_or_a_simulation_is_nothing_to_go_on_with() -> None:
     """Neither a mere detection nor a recorded machine is offered."""
     assert not worth_telling(None)
-    assert not worth_telling(replace(STATE, planning=None))
+    assert not worth_telling(replace(STATE, planned=None))
     assert not worth_telling(replace(STATE, machine="some-machine"))

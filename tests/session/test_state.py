@@ -131,7 +131,7 @@ def test_other_answers_make_their_own_step_stale(answer: dict[str, object], step
     """How thoroughly to verify and where to write do not touch what came before."""
     state = after(*INSTALLED, *done(Task.VERIFY, VERIFIED), *done(Task.EXPORT, Exported()))
     state = after(Fill(**answer), state=state)
-    assert {name: getattr(state, name) for name in answer} == answer
+    assert {name: getattr(state.choices, name) for name in answer} == answer
     assert state.status(step).phase is Phase.STALE
     assert state.status(Step.INSTALL).phase is Phase.DONE
 
@@ -195,15 +195,15 @@ def test_each_result_fills_its_fields() -> None:
         PLANNING,
         PREVIEW,
     )
-    assert (state.environment, state.report, state.proof) == (MADE, VERIFIED.report, None)
-    assert (state.findings, state.source.elsewhere, state.markdown) == (
+    assert (state.environment, state.report, state.installed.proof) == (MADE, VERIFIED.report, None)
+    assert (state.findings, state.diagnosed.source.elsewhere, state.diagnosed.markdown) == (
         (found,),
         True,
         "?",
     )
     assert (state.mended, state.exported) == ({"slow#1": ends[Task.MEND]}, ("/out/report.md",))
     again = after(*done(Task.INSTALL, Installed(environment=MADE, proof=VERIFIED.report)), state=state)
-    assert (again.proof, again.report, again.exported) == (VERIFIED.report, None, ())
+    assert (again.installed.proof, again.report, again.exported.files) == (VERIFIED.report, None, ())
 
 
 def test_a_state_survives_the_trip_through_json() -> None:
@@ -244,7 +244,7 @@ def test_what_a_task_has_mended_on_the_machine_is_said_no_more(task: Task) -> No
     slow = Finding(key="slow", severity=Severity.INFO, text="It is slow.")
     state = after(*INSTALLED, *told(Task.VERIFY, CONFLICT), Finished(task=Task.VERIFY, result=VERIFIED))
     found = replace(state.detection, findings=(broken, slow))
-    state = replace(state, detection=found, findings=(broken, slow, CONFLICT))
+    state = replace(state, findings=(broken, slow, CONFLICT), detected=Detected(detection=found))
     result = {
         Task.INSTALL: Installed(environment=MADE, detected=(slow,)),
         Task.VERIFY: replace(VERIFIED, detected=(slow,)),

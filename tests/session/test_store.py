@@ -14,15 +14,15 @@ from assistant.model.event import Step
 from assistant.model.record import replace, to_json
 from assistant.session.actions import Begin
 from assistant.session.reducer import reduce
-from assistant.session.state import Phase, State, Task
+from assistant.session.state import Choices, Phase, State, Task
 from assistant.session.store import LOGS, Saved, Store
 
 
 def test_what_was_saved_comes_back(tmp_path: Path) -> None:
     """A state survives in a folder that had to be made."""
     store = Store(tmp_path / "deep" / "folder")
-    store.save(State(target="/x"))
-    assert store.load() == State(target="/x")
+    store.save(State(choices=Choices(target="/x")))
+    assert store.load() == State(choices=Choices(target="/x"))
     saved = store.read()
     assert saved is not None
     assert (saved.version, saved.process) == (__version__, os.getpid())
@@ -56,7 +56,7 @@ def test_a_task_of_a_living_process_is_in_use() -> None:
 def test_a_broken_or_newer_file_counts_as_none(tmp_path: Path) -> None:
     """Garbage, a cut-off file and another schema are no reason to fail, and it is known that something was there."""
     store = Store(tmp_path)
-    for text in ("{", '{"schema": 9}', "\x00" * 100, '{"unknown": 1}', to_json(State(target="/x"))):
+    for text in ("{", '{"schema": 9}', "\x00" * 100, '{"unknown": 1}', to_json(State(choices=Choices(target="/x")))):
         store.path.write_text(text, encoding="utf-8")
         assert store.load() is None
         saved = store.read()
@@ -67,7 +67,7 @@ def test_a_broken_or_newer_file_counts_as_none(tmp_path: Path) -> None:
 def test_what_was_dropped_is_gone(tmp_path: Path) -> None:
     """A setup that is not wanted any more is forgotten; once more is no failure."""
     store = Store(tmp_path)
-    store.save(State(target="/x"))
+    store.save(State(choices=Choices(target="/x")))
     store.drop()
     store.drop()
     assert store.read() is None
@@ -76,9 +76,9 @@ def test_what_was_dropped_is_gone(tmp_path: Path) -> None:
 def test_a_simulation_is_not_saved_over_the_real_setup(tmp_path: Path) -> None:
     """A look at a recorded machine leaves what was saved as it is."""
     store = Store(tmp_path)
-    store.save(State(target="/x"))
+    store.save(State(choices=Choices(target="/x")))
     store.save(State(machine="some-machine"))
-    assert store.load() == State(target="/x")
+    assert store.load() == State(choices=Choices(target="/x"))
 
 
 def test_the_log_is_one_file_per_process_and_old_ones_go(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_a_folder_that_cannot_be_written_is_no_failure(tmp_path: Path) -> None:
     """Saving beside a file of the folder's name gives up silently: the setup itself goes on."""
     (tmp_path / "file").write_text("", encoding="utf-8")
     store = Store(tmp_path / "file" / "below")
-    store.save(State(target="/x"))
+    store.save(State(choices=Choices(target="/x")))
     store.write_log("line")
     store.drop()
     assert store.read() is None

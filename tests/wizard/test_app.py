@@ -29,7 +29,21 @@ from assistant.model.report import Check, Environment, Report, Status
 from assistant.session.actions import Abandoned, Paste, Show, Simulate, Told
 from assistant.session.runner import InlineRunner
 from assistant.session.session import Session
-from assistant.session.state import Page, Phase, State, StepStatus, Task
+from assistant.session.state import (
+    Choices,
+    Detected,
+    Diagnosed,
+    Environments,
+    Exported,
+    Installed,
+    Page,
+    Phase,
+    Planned,
+    State,
+    StepStatus,
+    Task,
+    Verified,
+)
 from assistant.session.store import Store
 from assistant.session.survey import Known, Survey
 from assistant.wizard import open_wizard
@@ -154,13 +168,19 @@ def test_a_folder_is_named_from_the_top(wizard: SetupWizard, folder: str) -> Non
     page = changes_of(wizard)
     page.target.value = folder
     assert "full path" in page.fault.value
-    assert wizard.session.state.target == ""
+    assert wizard.session.state.choices.target == ""
 
 
 def test_the_assistants_own_environment_is_not_offered() -> None:
     """The next update would replace it with all that was installed there."""
     for ours in ("yes", ""):
-        shown = SetupWizard(Session(NoHost(), InlineRunner(), state=State(pythons={"ours": ours})))
+        shown = SetupWizard(
+            Session(
+                NoHost(),
+                InlineRunner(),
+                state=State(detected=Detected(detection=Detection(machine=Machine()), pythons={"ours": ours})),
+            )
+        )
         places = [key for _words, key in changes_of(shown).where.options]
         assert places == ([""] if ours else ["", "kernel"])
         shown.close()
@@ -222,32 +242,39 @@ def hostile_state(folder: Path) -> State:
         path=HOSTILE, name=HOSTILE, of=HOSTILE, torch=HOSTILE, python=HOSTILE, findings=(finding,), checked="x"
     )
     return State(
-        survey=Survey(environments=(known,), notes=(finding,)),
-        picked=HOSTILE,
-        errand=StepStatus(phase=Phase.DONE),
-        detection=Detection(machine=machine, findings=(finding,)),
-        overrides={HOSTILE: HOSTILE},
-        pythons={"kernel": HOSTILE, "server": HOSTILE},
         findings=(finding, replace(finding, key="y")),
-        planning=Planning(
-            choice=plan,
-            plans=(plan, replace(plan, torch=f"2 {HOSTILE}")),
-            rejected=(Rejection(backend=Backend.CUDA, variant=HOSTILE, why=HOSTILE, would_help=HOSTILE),),
-        ),
         preview=Prepared(
             plan=plan,
             target=HOSTILE,
             commands=((HOSTILE,),),
             resolution=Resolution(lock="", packages=(Package(name=HOSTILE, version=HOSTILE, url=HOSTILE),)),
         ),
-        environment=Environment(path=HOSTILE, python=HOSTILE, kernel=HOSTILE),
-        report=Report(device=HOSTILE, checks=(Check(key=HOSTILE, status=Status.WRONG, detail=HOSTILE),)),
-        exported=(str(file), HOSTILE),
-        diagnoses=(Diagnosis(key="x", title=HOSTILE, cause=HOSTILE, evidence=(HOSTILE,), remedies=ways),),
         log=(LogLine(step=Step.INSTALL, text=HOSTILE).text,),
         log_file=HOSTILE,
         question=HOSTILE,
         statuses=dict.fromkeys(Step, failed),
+        environments=Environments(
+            survey=Survey(environments=(known,), notes=(finding,)), picked=HOSTILE, status=StepStatus(phase=Phase.DONE)
+        ),
+        detected=Detected(
+            detection=Detection(machine=machine, findings=(finding,)), pythons={"kernel": HOSTILE, "server": HOSTILE}
+        ),
+        choices=Choices(overrides={HOSTILE: HOSTILE}),
+        planned=Planned(
+            planning=Planning(
+                choice=plan,
+                plans=(plan, replace(plan, torch=f"2 {HOSTILE}")),
+                rejected=(Rejection(backend=Backend.CUDA, variant=HOSTILE, why=HOSTILE, would_help=HOSTILE),),
+            )
+        ),
+        installed=Installed(environment=Environment(path=HOSTILE, python=HOSTILE, kernel=HOSTILE)),
+        verified=Verified(
+            report=Report(device=HOSTILE, checks=(Check(key=HOSTILE, status=Status.WRONG, detail=HOSTILE),))
+        ),
+        exported=Exported(files=(str(file), HOSTILE)),
+        diagnosed=Diagnosed(
+            diagnoses=(Diagnosis(key="x", title=HOSTILE, cause=HOSTILE, evidence=(HOSTILE,), remedies=ways),)
+        ),
     )
 
 
@@ -312,11 +339,15 @@ def finished() -> State:
     plan = Plan(backend=Backend.CPU, variant="cpu", torch="2.13.0", python="3.12")
     report = Report(device="cpu", checks=(Check(key="matmul", status=Status.PASSED, seconds=0.1, error=0.0),))
     return State(
-        detection=Detection(machine=Machine(os="linux")),
-        planning=Planning(choice=plan, plans=(plan,)),
-        environment=Environment(path="/somewhere/env", python="/somewhere/env/bin/python", kernel="torch-cpu-2.13.0"),
-        report=report,
         statuses={step: StepStatus(phase=Phase.DONE) for step in Step if step is not Step.EXPORT},
+        detected=Detected(detection=Detection(machine=Machine(os="linux"))),
+        planned=Planned(planning=Planning(choice=plan, plans=(plan,))),
+        installed=Installed(
+            environment=Environment(
+                path="/somewhere/env", python="/somewhere/env/bin/python", kernel="torch-cpu-2.13.0"
+            )
+        ),
+        verified=Verified(report=report),
     )
 
 
@@ -326,8 +357,8 @@ def test_exported_files_are_offered_as_downloads(tmp_path: Path) -> None:
     (tmp_path / "plot.png").write_bytes(b"PNG\0")
     state = State(
         page=Page.EXPORT,
-        exported=(str(tmp_path / "report.md"), str(tmp_path / "gone.md"), str(tmp_path / "plot.png")),
         statuses={Step.EXPORT: StepStatus(phase=Phase.DONE)},
+        exported=Exported(files=(str(tmp_path / "report.md"), str(tmp_path / "gone.md"), str(tmp_path / "plot.png"))),
     )
     shown = SetupWizard(Session(NoHost(), InlineRunner(), state=replace(state)))
     text = html_of(shown)
@@ -509,7 +540,9 @@ def test_a_finished_setup_is_where_the_next_start_begins(tmp_path: Path) -> None
     session = Session(host, InlineRunner(), sources=Sources(host, offline=True))
     session.begin(Task.DETECT)
     made = Environment(path=str(tmp_path), python=sys.executable, kernel="torch-cpu-2.13.0")
-    store.save(replace(finished(), detection=session.state.detection, environment=made))
+    store.save(
+        replace(finished(), detected=Detected(detection=session.state.detection), installed=Installed(environment=made))
+    )
     shown = SetupWizard(Session(host, InlineRunner(), store, sources=Sources(host, offline=True)))
     shown.session.begin(Task.DETECT)
     shown.session.begin(Task.PLAN)
@@ -555,7 +588,11 @@ def test_the_shells_pip_is_nobodys_trouble_here(tmp_path: Path) -> None:
     found = [Finding(key=key, severity=Severity.WARNING, text=_("Told.")) for key in ("foreign-pip", "pythonpath-leak")]
     plan = finished().planning
     for count, findings in enumerate((found[:1], found)):
-        state = State(detection=Detection(machine=Machine()), planning=plan, findings=tuple(findings))
+        state = State(
+            findings=tuple(findings),
+            detected=Detected(detection=Detection(machine=Machine())),
+            planned=Planned(planning=plan),
+        )
         shown = SetupWizard(Session(NoHost(), InlineRunner(), Store(tmp_path), state=state))
         assert html_of(shown).count("Told.") == count
         shown.close()

@@ -26,7 +26,7 @@ from assistant.session.answer import best, headline
 from assistant.session.diagnosis import diagnosed, source_of
 from assistant.session.runner import InlineRunner
 from assistant.session.session import Session
-from assistant.session.state import Outcome, Page, Pasted, Source, State, Task
+from assistant.session.state import Detected, Diagnosed, Installed, Outcome, Page, Pasted, Source, State, Task
 from assistant.wizard.panels.answer import draw_causes
 from assistant.wizard.panels.diagnose import WrongPage, footer_of
 
@@ -43,6 +43,7 @@ ABI = """Traceback (most recent call last):
 AttributeError: _ARRAY_API not found
 A module that was compiled using NumPy 1.x cannot be run in NumPy 2.1"""
 LOG = Pasted(text="a log")
+NOWHERE = Source()
 
 
 @pytest.fixture
@@ -63,11 +64,19 @@ def in_chinese() -> Iterator[None]:
     use_language("en")
 
 
-def state_of(*remedies: Remedy, **fields: object) -> State:
+def state_of(
+    *remedies: Remedy, environment: Environment | None = None, source: Source = NOWHERE, machine: str = ""
+) -> State:
     """Give a setup whose log has one cause, with its remedies."""
     cause = Diagnosis(key="cause", title="A cause", cause="It is so.", remedies=remedies)
-    known = {"detection": Detection(machine=HERE), "diagnoses": (cause,), "pasted": LOG, "explained": LOG}
-    return State(page=Page.WRONG, **{**known, **fields})
+    return State(
+        page=Page.WRONG,
+        machine=machine,
+        detected=Detected(detection=Detection(machine=HERE)),
+        installed=Installed(environment=environment) if environment else None,
+        diagnosed=Diagnosed(diagnoses=(cause,), explained=LOG, source=source),
+        pasted=LOG,
+    )
 
 
 def page_of(session: Session) -> WrongPage:
@@ -139,7 +148,7 @@ def test_the_other_ways_are_folded_and_can_be_pressed_too(environment: Environme
     assert [option["key"] for option in page.others.options] == ["cause#3"]
     assert "sudo usermod" in page.more.value
     page.others._handle_custom_msg({"press": "cause#3"}, [])
-    assert (page.session.state.page, page.session.state.request.backend) == (Page.SETUP, Backend.ROCM)
+    assert (page.session.state.page, page.session.state.choices.request.backend) == (Page.SETUP, Backend.ROCM)
 
 
 def test_a_simulated_machine_offers_plans_alone(environment: Environment) -> None:
@@ -177,20 +186,20 @@ def test_a_plan_goes_into_the_environment_that_the_log_names(environment: Enviro
 
 def test_a_log_that_nobody_knows_is_no_all_clear_and_gives_a_report_without_private_things() -> None:
     """What to find out next is asked, and the report to copy has no home folder in it."""
-    session = Session(LiveHost(), InlineRunner(), state=State(detection=Detection(machine=HERE)))
+    session = Session(LiveHost(), InlineRunner(), state=State(detected=Detected(detection=Detection(machine=HERE))))
     page = page_of(session)
     log = "File /home/jane/app.py\nRuntimeError: HIP error: something new\ntoken=hf_abcdefghijklmnop"
     session.dispatch(Paste(log=log))
     assert press(page) == "Find the cause"
-    assert session.state.diagnoses == ()
+    assert session.state.diagnosed.diagnoses == ()
     assert "Paste the whole output" in page.answer.value
     assert "That does not mean that nothing is wrong." in page.answer.value
     assert "No problem was found" not in page.answer.value
     assert "HIP error: something new" in page.answer.value
     assert "Copy the report" in page.answer.value
-    assert "something new" in session.state.markdown
-    assert "jane" not in session.state.markdown
-    assert "hf_abcdefghijklmnop" not in session.state.markdown
+    assert "something new" in session.state.diagnosed.markdown
+    assert "jane" not in session.state.diagnosed.markdown
+    assert "hf_abcdefghijklmnop" not in session.state.diagnosed.markdown
 
 
 def test_a_log_from_another_system_runs_nothing_here(environment: Environment) -> None:
@@ -199,7 +208,7 @@ def test_a_log_from_another_system_runs_nothing_here(environment: Environment) -
     page = page_of(session)
     session.dispatch(Paste(log='OSError: [WinError 126] Error loading "C:\\v\\torch\\lib\\fbgemm.dll"'))
     press(page)
-    assert session.state.source.elsewhere
+    assert session.state.diagnosed.source.elsewhere
     assert "On another computer" in page.answer.value
     assert page.footer(session.state).label == "Find the cause"
     assert not page.others.options
@@ -238,7 +247,7 @@ def test_what_failed_here_is_shown_and_explained_without_any_text() -> None:
     assert "No space left on device" in page.answer.value
     assert "No problem was found" not in page.answer.value
     assert press(page) == "Find the cause"
-    assert page.session.state.diagnoses[0].key == "disk-full"
+    assert page.session.state.diagnosed.diagnoses[0].key == "disk-full"
     assert "Found in the output of the step that failed." in page.answer.value
 
 
@@ -279,11 +288,11 @@ def test_a_better_build_for_the_card_is_named() -> None:
     """DirectML without memory on a card that ROCm supports: the answer says so, and the button plans it."""
     session = on("windows11-rx7800xt", NO_MEMORY)
     page = page_of(session)
-    assert session.state.diagnoses[0].key == "oom"
+    assert session.state.diagnosed.diagnoses[0].key == "oom"
     assert "SD.Next on your AMD Radeon RX 7800 XT: Not enough memory on the device" in page.answer.value
     assert "PyTorch for ROCm runs on the AMD Radeon RX 7800 XT and suits it better." in page.answer.value
     assert "webui.bat --debug --use-rocm" in page.answer.value
-    (fix,) = (fix for fix in session.state.diagnoses[0].remedies if fix.plan)
+    (fix,) = (fix for fix in session.state.diagnosed.diagnoses[0].remedies if fix.plan)
     assert not fix.mends
     assert footer_of(with_remedy(session.state, fix, text="In other words.")).label == "Change to ROCm"
     assert footer_of(with_remedy(session.state, fix, mends=True)).label == "Mend it"
@@ -291,9 +300,9 @@ def test_a_better_build_for_the_card_is_named() -> None:
 
 def with_remedy(state: State, fix: Remedy, **other: object) -> State:
     """Return the state with one remedy changed."""
-    cause = state.diagnoses[0]
+    cause = state.diagnosed.diagnoses[0]
     remedies = tuple(replace(one, **other) if one is fix else one for one in cause.remedies)
-    return replace(state, diagnoses=(replace(cause, remedies=remedies),))
+    return replace(state, diagnosed=replace(state.diagnosed, diagnoses=(replace(cause, remedies=remedies),)))
 
 
 def test_the_module_that_the_log_names_is_the_one_that_is_told() -> None:
@@ -370,7 +379,11 @@ def test_findings_keep_their_own_remedies_and_launches(environment: Environment)
     launch = Launch(app="SD.Next", drop=("--use-directml",), add=("--use-rocm",))
     fix = Remedy(text="Clean.", commands=("python -m pip check",), launch=(launch,))
     finding = Finding(key="mixed", severity=Severity.WARNING, text="Mixed.", remedies=(fix,))
-    state = State(detection=Detection(machine=HERE), environment=environment, findings=(finding,))
+    state = State(
+        findings=(finding,),
+        detected=Detected(detection=Detection(machine=HERE)),
+        installed=Installed(environment=environment),
+    )
     page = page_of(Session(LiveHost(), InlineRunner(), state=state))
     assert f"{environment.python} -m pip check" in page.answer.value
     assert "--use-rocm" in page.answer.value

@@ -18,7 +18,7 @@ from assistant.model.machine import Detection, Machine
 from assistant.model.record import replace
 from assistant.session.runner import InlineRunner
 from assistant.session.session import Session
-from assistant.session.state import Page, State, Task
+from assistant.session.state import Detected, Page, State, Task
 from assistant.session.survey import Known, Repair, Survey
 from assistant.wizard.app import SetupWizard
 from assistant.wizard.panels.environments import EnvironmentsPage, draw_lead, draw_repair
@@ -40,7 +40,10 @@ def wizard(loopback_index: LoopbackIndex, tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "home").mkdir()
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path / "home")
-    state = State(detection=Detection(machine=Machine(os="linux", arch="x86_64", wsl=False)), page=Page.ENVIRONMENTS)
+    state = State(
+        page=Page.ENVIRONMENTS,
+        detected=Detected(detection=Detection(machine=Machine(os="linux", arch="x86_64", wsl=False))),
+    )
     host = LiveHost()
     shown = SetupWizard(Session(host, InlineRunner(), state=state, sources=Sources(host, index_url=loopback_index.url)))
     yield shown
@@ -96,7 +99,7 @@ def test_not_now_changes_nothing(wizard: SetupWizard, loopback_index: LoopbackIn
     wizard.session.begin(Task.SURVEY)
     press(wizard, "mend", broken.target)
     wizard.press("other0")
-    assert wizard.session.state.repair is None
+    assert wizard.session.state.environments.repair is None
     assert page_of(wizard).rows in wizard.middle.children
     assert broken.picture() == before
 
@@ -107,7 +110,7 @@ MADE = Known(path="/made", name="made", made=True, kernels=("torch-cpu",), torch
 def with_survey(wizard: SetupWizard, *known: Known) -> None:
     """Let the wizard show environments that are made up."""
     old = wizard.session.state
-    wizard.session.state = replace(old, survey=Survey(environments=known))
+    wizard.session.state = replace(old, environments=replace(old.environments, survey=Survey(environments=known)))
     wizard._follow(old, wizard.session.state)
 
 
@@ -143,7 +146,7 @@ def test_hostile_texts_stay_text(wizard: SetupWizard) -> None:
     texts = dict.fromkeys(("path", "name", "torch", "python", "of", "checked"), HOSTILE)
     known = Known(**texts, findings=(finding,))
     with_survey(wizard, known)
-    state = replace(wizard.session.state, picked=HOSTILE)
+    state = replace(wizard.session.state, environments=replace(wizard.session.state.environments, picked=HOSTILE))
     assert "<img" not in draw_lead(state)
     site = Site(**dict.fromkeys(("prefix", "base_prefix", "python", "version", "purelib"), HOSTILE))
     moves = (Move(name=HOSTILE, before=HOSTILE, after=HOSTILE), Move(name=HOSTILE, after=HOSTILE))

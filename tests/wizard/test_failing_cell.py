@@ -22,7 +22,7 @@ from assistant.session.interpreters import beginning_at
 from assistant.session.remediation import environment_of
 from assistant.session.runner import InlineRunner
 from assistant.session.session import Session
-from assistant.session.state import Mended, Outcome, Page, Source, State, Task
+from assistant.session.state import Detected, Diagnosed, Mended, Outcome, Page, Source, State, Task
 from assistant.session.store import Store
 from assistant.wizard import magic
 from assistant.wizard.panels.answer import draw_causes
@@ -33,6 +33,7 @@ pytestmark = pytest.mark.process
 MACHINE = Machine(os="linux", wsl=False, arch="x86_64", glibc="2.39", python="3.12")
 FIX = Remedy(text="Remove six.", commands=("python -m pip uninstall -y six",))
 PLANNED = Remedy(text="Plan.", plan=Plan(backend=Backend.CPU, variant="cpu", torch="2.14.1", python="3.12"))
+NOWHERE = Source()
 
 
 def make_environment(folder: Path) -> Path:
@@ -45,12 +46,15 @@ def make_environment(folder: Path) -> Path:
     return python
 
 
-def answered(python: Path, **fields: object) -> State:
+def answered(python: Path, source: Source = NOWHERE) -> State:
     """Give a cell's state whose printed text has one cause, with two fixes."""
     cause = Diagnosis(key="cause", title="A cause", cause="It is so.", remedies=(FIX, PLANNED))
     begins = beginning_at("a log", str(python))
-    known = {"detection": Detection(machine=Machine(os="linux")), "diagnoses": (cause,), "explained": begins.pasted}
-    return replace(begins, **{**known, **fields})
+    return replace(
+        begins,
+        detected=Detected(detection=Detection(machine=Machine(os="linux"))),
+        diagnosed=Diagnosed(diagnoses=(cause,), explained=begins.pasted, source=source),
+    )
 
 
 def test_the_setup_begins_at_what_is_wrong_in_the_kernels_environment(tmp_path: Path) -> None:
@@ -77,7 +81,7 @@ def test_the_cause_is_looked_for_at_once(monkeypatch: pytest.MonkeyPatch, tmp_pa
     session = Session(LiveHost(), InlineRunner(), Store(tmp_path / "state"), begins, guided=True)
     session.begin(Task.DETECT)
     assert session.state.running is None
-    assert [cause.key for cause in session.state.diagnoses] == ["directml-on-native-linux"]
+    assert [cause.key for cause in session.state.diagnosed.diagnoses] == ["directml-on-native-linux"]
     assert "pytest" in session.state.detection.machine.packages
     assert session.state.planning is None
     assert Store(tmp_path / "state").read() is None
@@ -88,10 +92,10 @@ def test_a_kernel_without_torch_is_offered_the_build_that_fits(tmp_path: Path) -
     python = make_environment(tmp_path / "env")
     for module, offers in (("torch", True), ("numpy", False)):
         log = f"Cell In[1], line 1\n----> 1 import {module}\nModuleNotFoundError: No module named '{module}'"
-        begins = replace(beginning_at(log, str(python)), detection=Detection(machine=MACHINE))
+        begins = replace(beginning_at(log, str(python)), detected=Detected(detection=Detection(machine=MACHINE)))
         session = Session(LiveHost(), InlineRunner(), None, begins)
         session.begin(Task.DIAGNOSE)
-        assert session.state.diagnoses[0].key == "kernel-env-mismatch"
+        assert session.state.diagnosed.diagnoses[0].key == "kernel-env-mismatch"
         way = best(session.state)
         assert bool(way) is offers
         if way:
@@ -107,7 +111,7 @@ def test_a_kernel_that_does_not_answer_is_said(tmp_path: Path) -> None:
     session = Session(LiveHost(), InlineRunner(), None, beginning_at("nobody knows", str(python)), guided=True)
     session.begin(Task.DETECT)
     assert "python-does-not-answer" in {finding.key for finding in session.state.findings}
-    assert session.state.explained == session.state.pasted
+    assert session.state.diagnosed.explained == session.state.pasted
 
 
 def test_what_a_cell_printed_does_not_say_which_environment_is_changed(tmp_path: Path) -> None:
@@ -116,7 +120,7 @@ def test_what_a_cell_printed_does_not_say_which_environment_is_changed(tmp_path:
     state = answered(python, source=Source(interpreter=Interpreter(path=str(other))))
     assert environment_of(state, "cause#1").path == str(tmp_path / "env")
     assert goes_into("cause#2", state) == str(tmp_path / "env")
-    assert environment_of(replace(state, environment=None), "cause#1") is None
+    assert environment_of(replace(state, installed=None), "cause#1") is None
 
 
 def test_the_assistants_own_environment_is_not_changed(tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def test_an_edit_and_a_log_reach_the_state(wizard: SetupWizard) -> None:
     assert not wizard.session.state.edited
     wizard.press("main")
     assert box.shown["name"] == "x.log"
-    assert wizard.session.state.diagnoses[0].key == "directml-on-native-linux"
+    assert wizard.session.state.diagnosed.diagnoses[0].key == "directml-on-native-linux"
     wizard.close()
 
 

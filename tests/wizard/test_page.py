@@ -15,7 +15,7 @@ from assistant.model.record import replace
 from assistant.session.reducer import reduce
 from assistant.session.runner import InlineRunner
 from assistant.session.session import Session
-from assistant.session.state import Phase, State, StepStatus, Task
+from assistant.session.state import Detected, Exported, Phase, State, StepStatus, Task
 from assistant.wizard.page import page
 
 EVIL = '<img src=x onerror="alert(1)"><script>alert(2)</script>'
@@ -78,16 +78,16 @@ def test_hostile_text_is_text_in_the_page(simulated: State) -> None:
     machine = replace(simulated.detection.machine, gpus=(gpu,), os_version=EVIL)
     state = replace(
         simulated,
-        detection=replace(simulated.detection, machine=machine, findings=(finding,)),
         findings=(finding,),
-        diagnoses=(cause,),
         log=(EVIL,),
-        exported=(EVIL,),
         statuses={
             **simulated.statuses,
             Step.DIAGNOSE: StepStatus(phase=Phase.DONE),
             Step.EXPORT: StepStatus(phase=Phase.DONE),
         },
+        detected=Detected(detection=replace(simulated.detection, machine=machine, findings=(finding,))),
+        diagnosed=replace(simulated.diagnosed, diagnoses=(cause,)),
+        exported=Exported(files=(EVIL,)),
     )
     state = reduce(state, JobFailed(step=Step.INSTALL, message=verbatim(EVIL), hint=EVIL))
     read = Reader(page(state))

@@ -27,7 +27,19 @@ from assistant.session.actions import Answer, Asked, Begin, Choose, Finished, Sh
 from assistant.session.reducer import reduce
 from assistant.session.runner import InlineRunner
 from assistant.session.session import Session
-from assistant.session.state import Detected, Installed, Page, Phase, Planned, Result, State, StepStatus, Task, Verified
+from assistant.session.state import (
+    Choices,
+    Detected,
+    Installed,
+    Page,
+    Phase,
+    Planned,
+    Result,
+    State,
+    StepStatus,
+    Task,
+    Verified,
+)
 from assistant.wizard.app import SetupWizard
 from assistant.wizard.footer import OpenNotebook
 from assistant.wizard.panels.base import working
@@ -149,7 +161,10 @@ def test_an_index_that_is_down_leaves_the_plan_and_another_way(
     wheel = Wheel(filename=file.name, url=f"{loopback_index.url}/torch/{file.name}", where="configured")
     works = replace(down, variant="pypi", index_url=None, wheel=wheel)
     planned = Planned(planning=Planning(choice=down, plans=(down, works)))
-    state = replace(after((Task.DETECT, FOUND), (Task.PLAN, planned)), target=str(tmp_path / "env"))
+    state = replace(
+        after((Task.DETECT, FOUND), (Task.PLAN, planned)),
+        choices=replace(after((Task.DETECT, FOUND), (Task.PLAN, planned)).choices, target=str(tmp_path / "env")),
+    )
     shown = SetupWizard(Session(LiveHost(), InlineRunner(), state=state, guided=True))
     shown.session.begin(Task.PREPARE)
     state = shown.session.state
@@ -229,7 +244,7 @@ def test_what_was_cancelled_is_not_called_impossible(step: Step) -> None:
 def test_a_kernel_that_runs_the_old_torch_is_to_be_restarted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where its own environment was changed after it had imported torch, and nowhere else."""
     monkeypatch.setitem(sys.modules, "torch", object())
-    assert "restart it" in str(draw_restart(State(target=KERNEL)))
-    assert str(draw_restart(State(target="/env"))) == ""
+    assert "restart it" in str(draw_restart(State(choices=Choices(target=KERNEL))))
+    assert str(draw_restart(State(choices=Choices(target="/env")))) == ""
     monkeypatch.delitem(sys.modules, "torch")
-    assert str(draw_restart(State(target=KERNEL))) == ""
+    assert str(draw_restart(State(choices=Choices(target=KERNEL)))) == ""

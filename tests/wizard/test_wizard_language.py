@@ -24,7 +24,7 @@ from assistant.model.report import Check, Environment, Report, Status
 from assistant.session.actions import Paste, SetFact, Show, Told
 from assistant.session.runner import InlineRunner
 from assistant.session.session import Session
-from assistant.session.state import Page, Phase, State, StepStatus, Task
+from assistant.session.state import Exported, Installed, Page, Phase, State, StepStatus, Task, Verified
 from assistant.session.store import Store
 from assistant.wizard.app import SetupWizard
 from assistant.wizard.panels import PAGES
@@ -146,13 +146,13 @@ def whole(state: State) -> State:
     return replace(
         state,
         statuses=dict.fromkeys(Step, DONE),
-        environment=made,
         preview=preview,
-        target="/env",
-        report=Report(device="cpu", checks=checks),
-        exported=(__file__,),
         log=("line",),
         log_file="/log",
+        installed=Installed(environment=made),
+        choices=replace(state.choices, target="/env"),
+        verified=Verified(report=Report(device="cpu", checks=checks)),
+        exported=Exported(files=(__file__,)),
     )
 
 
@@ -180,7 +180,7 @@ def test_no_word_of_work_and_failure_escapes(tmp_path: Path) -> None:
     session = Session(host, InlineRunner(), store, sources=Sources(host, offline=True))
     session.begin(Task.DETECT)
     session.begin(Task.PLAN)
-    store.save(replace(whole(session.state), environment=None))
+    store.save(replace(whole(session.state), installed=None))
     running = replace(whole(session.state), running=Task.INSTALL, stopping=True)
     shown = SetupWizard(Session(host, InlineRunner(), state=running))
     told = set(said_by(shown))

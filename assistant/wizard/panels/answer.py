@@ -26,15 +26,16 @@ CAUSES = 3  # chosen, as in the terminal: how many causes of one log are shown, 
 
 def draw_causes(state: State) -> Markup:
     """Show what was mended, the cause with its first fix, what else is wrong, or what was looked at and found well."""
-    causes = state.diagnoses if stands(state) else ()
+    causes = state.diagnosed.diagnoses if stands(state) else ()
     keys = {cause.key for cause in causes}
     wrong = [finding for finding in state.findings if finding.wrong and finding.key not in keys]
     notes = joined(_draw_finding(finding, state) for finding in wrong)
     also = render(
         ngettext("Another problem on this computer ({count})", "Other problems on this computer ({count})", len(wrong))
     )
-    outdated = bool(state.edited or state.explained != state.pasted)
+    outdated = bool(state.edited or state.diagnosed.explained != state.pasted)
     failed = html.NOTHING if causes or outdated else _failures(state)
+    unknown = not causes and not outdated and state.pasted.text and state.diagnosed.markdown
     parts = [
         failure(state, Step.DIAGNOSE),
         _of_own(state),
@@ -42,7 +43,7 @@ def draw_causes(state: State) -> Markup:
         _waits(state) if outdated else html.NOTHING,
         _draw_answer(causes[0], state) if causes else html.NOTHING,
         _more_causes(causes[1:CAUSES], state),
-        _unknown(state) if not causes and not outdated and state.pasted.text and state.markdown else html.NOTHING,
+        _unknown(state) if unknown else html.NOTHING,
         failed,
         html.details(also, notes) if causes or state.pasted.text else notes,
         html.NOTHING if causes or outdated or wrong or state.pasted.text or failed else _nothing(state),
@@ -77,7 +78,7 @@ def _waits(state: State) -> Markup:
 
 def _draw_answer(cause: Diagnosis, state: State) -> Markup:
     """Write the likeliest cause: machine and program, where it shows, why it is so, and the fix to begin with."""
-    place = state.places[0] if state.places else None
+    place = state.diagnosed.places[0] if state.diagnosed.places else None
     way = first(state)
     seen = html.NOTHING
     if place and state.pasted.text:
@@ -87,12 +88,12 @@ def _draw_answer(cause: Diagnosis, state: State) -> Markup:
     fix = draw_remedy(named(state)[way], way, state) if way else html.NOTHING
     mark = "error" if cause.sure else "info"
     body = [
-        tag("h3", html.icon(mark), headline(cause, state.source), class_="ptsa-answer-title"),
+        tag("h3", html.icon(mark), headline(cause, state.diagnosed.source), class_="ptsa-answer-title"),
         seen,
         _draw_place(place) if place else html.NOTHING,
         html.paragraph(cause.cause),
         tag("h4", say("What helps")) + fix if fix else html.NOTHING,
-        *(_draw_launch(launch, state.source.arguments) for launch in launches(state)),
+        *(_draw_launch(launch, state.diagnosed.source.arguments) for launch in launches(state)),
         _how_sure(cause),
         _report(state),
     ]
@@ -124,10 +125,11 @@ def _how_sure(cause: Diagnosis) -> Markup:
 
 def _report(state: State) -> Markup:
     """Offer the report to copy, and show what it holds."""
-    if not state.markdown:
+    report = state.diagnosed.markdown
+    if not report:
         return html.NOTHING
-    held = html.details(say("What is copied: a report without private information"), html.code(state.markdown))
-    return tag("div", html.copy_button(state.markdown, say("Copy the report")), held, class_="ptsa-report")
+    held = html.details(say("What is copied: a report without private information"), html.code(report))
+    return tag("div", html.copy_button(report, say("Copy the report")), held, class_="ptsa-report")
 
 
 def _more_causes(causes: Iterable[Diagnosis], state: State) -> Markup:
@@ -149,7 +151,7 @@ def _more_causes(causes: Iterable[Diagnosis], state: State) -> Markup:
 def _unknown(state: State) -> Markup:
     """Say that no known problem matches this log, what it tells, what to find out, and a report to hand on."""
     text = say("No known problem matches this text. That does not mean that nothing is wrong.")
-    answer = state.unexplained
+    answer = state.diagnosed.unexplained
     told = (
         html.paragraph(say("What it tells:")) + html.bullets(one.text for one in answer.symptoms)
         if answer.symptoms
@@ -221,7 +223,8 @@ def draw_remedy(fix: Remedy, name: str, state: State) -> Markup:
     if fix.plan:
         words = title.format(torch=fix.plan.torch, backend=fix.plan.backend.title, python=fix.plan.python)
         plan = html.paragraph(words, "next")
-    launches = fix.launch if state.source.program or len(fix.launch) == 1 else ()  # else it would be a list of all
+    one = state.diagnosed.source.program or len(fix.launch) == 1  # else it would be a list of all
+    launches = fix.launch if one else ()
     environment = environment_of(state, name)
     run = commands_for(fix, environment) if environment and name in offered(state) else ()
     exact = html.code("\n".join(command_line(words) for words in run)) if run else html.NOTHING
@@ -229,9 +232,9 @@ def draw_remedy(fix: Remedy, name: str, state: State) -> Markup:
         [
             html.paragraph(as_typed(there.text)),
             plan,
-            *_draw_settings(fix.env, shell_of(state.source.os)),
+            *_draw_settings(fix.env, shell_of(state.diagnosed.source.os)),
             html.copyable("\n".join(typed)) if typed else html.NOTHING,
-            *(_draw_launch(launch, state.source.arguments) for launch in launches),
+            *(_draw_launch(launch, state.diagnosed.source.arguments) for launch in launches),
             html.details(say("The same in a terminal"), exact),
         ]
     )
@@ -246,9 +249,9 @@ def _draw_settings(variables: Mapping[str, str], shell: Shell) -> Iterator[Marku
 
 def _interpreter_for(name: str, state: State) -> Interpreter:
     """Return how the Python of the environment that a fix is for is typed: the log's, else this setup's."""
-    of_cause = name.partition("#")[0] in {cause.key for cause in state.diagnoses}
-    if of_cause and (state.source.elsewhere or state.source.interpreter != Interpreter()):
-        return state.source.interpreter
+    of_cause = name.partition("#")[0] in {cause.key for cause in state.diagnosed.diagnoses}
+    if of_cause and (state.diagnosed.source.elsewhere or state.diagnosed.source.interpreter != Interpreter()):
+        return state.diagnosed.source.interpreter
     path = state.environment.python if state.environment else "python"
     return Interpreter(python=quoted(path))
 

@@ -70,13 +70,14 @@ def draw_ready_to_install(state: State) -> Markup:
         return html.heading(say("Looking at this machine …"), say("This takes a few seconds and changes nothing."))
     grave = {Severity.WARNING, Severity.ERROR}
     wrong = [finding for finding in state.findings if finding.severity in grave and finding.key != FOREIGN_PIP]
+    project = state.planned.project if state.planned else None
     return joined(
         [
             draw_machine_line(found.machine),
             html.heading(headline(plan, found.machine)),
             tag("p", promise(state, plan), class_="ptsa-promise"),
             failure(state, Step.INSTALL),
-            draw_project(state.project, state.request.project) if state.project else "",
+            draw_project(project, state.choices.request.project) if project else "",
             *(html.note(Severity.WARNING, line) for line in plan.warnings),
             *(html.note(one.severity, one.text, _what_helps(one)) for one in wrong),
         ]

@@ -49,7 +49,7 @@ def applied(name: str, state: State) -> tuple[Action, ...]:
         return ()
     if fix.plan is None:
         return (Mend(way=name), Begin(task=Task.MEND))
-    wish = Wish(request=replace(state.request, backend=fix.plan.backend, python=fix.plan.python))
+    wish = Wish(request=replace(state.choices.request, backend=fix.plan.backend, python=fix.plan.python))
     folder = goes_into(name, state)
     return (*((Aim(target=folder),) if folder else ()), wish, Show(page=Page.SETUP))
 

@@ -26,21 +26,21 @@ from assistant.wizard.shared_widgets import Details, Drawing, EnvironmentRows, m
 
 def draw_lead(state: State) -> Markup:
     """Write the heading, how the last task ended, and what the last change reported."""
-    survey = state.survey
+    survey, phase = state.environments.survey, state.environments.status.phase
     waits = state.running is not None and not state.running.is_errand
     lead = say("The list comes when the work below is done.") if waits else say("Looking for environments …")
-    if state.errand.phase is Phase.FAILED:
+    if phase is Phase.FAILED:
         lead = ""
     if survey:
         lead = say(
             "Nothing in an environment is started until you press one of its buttons; "
             "before that, what you see is read from its files."
         )
-    if survey and not survey.environments and state.errand.phase is Phase.DONE:
+    if survey and not survey.environments and phase is Phase.DONE:
         lead = say("No environments were found.")
     notes = joined(map(html.finding, survey.notes)) if survey else html.NOTHING
-    known = survey.of(state.picked) if survey else None
-    told = draw_known(known) if known and known.checked and state.errand.phase is Phase.DONE else html.NOTHING
+    known = survey.of(state.environments.picked) if survey else None
+    told = draw_known(known) if known and known.checked and phase is Phase.DONE else html.NOTHING
     return html.heading(say("On this machine"), lead) + _failure(state) + notes + told
 
 
@@ -57,7 +57,7 @@ def draw_known(known: Known) -> Markup:
 def draw_repair(state: State, repair: Repair) -> Markup:
     """Show what would change, what that mends and what it leaves as it is."""
     running = state.running is Task.REPAIR
-    known = state.survey.of(repair.path) if state.survey else None
+    known = state.environments.survey.of(repair.path) if state.environments.survey else None
     name = known.name if known else Path(repair.path).name
     title = say("Mending {name} …", name=name) if running else say("What would change in {name}", name=name)
     moves = tag("ul", *(tag("li", move_words(move)) for move in repair.difference.moves), class_="ptsa-moves")
@@ -74,7 +74,7 @@ def draw_repair(state: State, repair: Repair) -> Markup:
 
 
 def _failure(state: State) -> Markup:
-    errand = state.errand
+    errand = state.environments.status
     if state.question and state.running:
         return html.note(Severity.WARNING, state.question)
     if errand.phase is not Phase.FAILED:
@@ -137,10 +137,10 @@ class EnvironmentsPage(PageView):
 
     def follow(self, state: State) -> None:
         """Show the list, or the change that is offered or under way."""
-        survey = state.survey or Survey()
-        self.parts = self._change if state.repair else self._list
+        survey, repair = state.environments.survey or Survey(), state.environments.repair
+        self.parts = self._change if repair else self._list
         self.lead.value = draw_lead(state)
-        self.difference.value = draw_repair(state, state.repair) if state.repair else html.NOTHING
+        self.difference.value = draw_repair(state, repair) if repair else html.NOTHING
         self.log.draw(lambda: log_view(state.log, state.log_file))
         with self.rows.hold_sync():
             self.rows.headings = [say("Environment"), say("State"), "PyTorch", say("What is known"), say("Actions")]
@@ -150,10 +150,10 @@ class EnvironmentsPage(PageView):
 
     def footer(self, state: State) -> Footer:
         """Offer the change that is shown, the removal that was asked for, else another setup."""
-        survey = state.survey or Survey()
-        known = survey.of(state.picked)
-        if state.repair:
-            size = megabytes(state.repair.difference.download)
+        survey = state.environments.survey or Survey()
+        known = survey.of(state.environments.picked)
+        if state.environments.repair:
+            size = megabytes(state.environments.repair.difference.download)
             load = say("{size:.1f} MB to download.", size=size) if size else say("Nothing has to be downloaded.")
             note = sentences((load, say("If anything fails, everything is restored; the change can be undone later.")))
             change, back = (Begin(task=Task.REPAIR),), Other(label=say("Not now"), actions=(Pick(path=""),))
@@ -190,7 +190,7 @@ class EnvironmentsPage(PageView):
         path, press = str(message.get("path", "")), message.get("press")
         if message.get("refused") == OPEN_NOTEBOOK:
             self._write_notebook(message.get("detail"))
-        survey = self.session.state.survey
+        survey = self.session.state.environments.survey
         known = survey.of(path) if survey else None
         if known is None:
             return
@@ -211,7 +211,7 @@ class EnvironmentsPage(PageView):
     def _write_notebook(self, detail: object) -> None:
         """Write the notebook beside this one, where nobody can open it, and say where it is."""
         path = str(detail.get("path", "")) if isinstance(detail, dict) else ""
-        known = (self.session.state.survey or Survey()).of(path)
+        known = (self.session.state.environments.survey or Survey()).of(path)
         if known is None or not known.kernels:
             return
         made, plan = kernel_of(known)

@@ -53,18 +53,18 @@ class ExportPage(PageView):
     def follow(self, state: State) -> None:
         """Show the files, and the choices."""
         self.lead.value = _lead(state)
-        self.parts = self._after if state.exported else self._before
+        self.parts = self._after if state.exported.files else self._before
         self.written.value = draw_written(state)
         self.files.draw(lambda: draw_files(state))
-        self.purpose.value = state.purpose
+        self.purpose.value = state.choices.purpose
         self.folder.placeholder = _folder(state)
-        self.folder.value, self.formats.value = state.folder, list(state.formats)
+        self.folder.value, self.formats.value = state.choices.folder, list(state.choices.formats)
 
     def footer(self, state: State) -> Footer:
         """Offer to write the files."""
         done = state.status(Step.EXPORT).phase is Phase.DONE
         reasons = blockers(state, Task.EXPORT)
-        write = (*(() if state.folder else (Fill(folder=_folder(state)),)), Begin(task=Task.EXPORT))
+        write = (*(() if state.choices.folder else (Fill(folder=_folder(state)),)), Begin(task=Task.EXPORT))
         return Footer(
             label=say("Write the files again") if done else say("Write the files"),
             actions=() if reasons else write,
@@ -92,7 +92,7 @@ def _lead(state: State) -> Markup:
 
 def _written_to(state: State) -> str:
     """Return the folder that holds all files; "" before they are written."""
-    return min((str(Path(path).parent) for path in state.exported), key=len, default="")
+    return min((str(Path(path).parent) for path in state.exported.files), key=len, default="")
 
 
 def _show_folder(state: State) -> tuple[Other, ...]:
@@ -104,7 +104,7 @@ def _show_folder(state: State) -> tuple[Other, ...]:
 
 def draw_written(state: State) -> Markup:
     """Say where the files are once they are written, and offer all of them in one to download."""
-    if not state.exported:
+    if not state.exported.files:
         return html.NOTHING
     pack = tag("p", html.fetch(PACK, PACK), " ", say("All files in one zip."))
     return html.note(Severity.OK, say("The files are in {folder}.", folder=_written_to(state)), pack)
@@ -113,7 +113,7 @@ def draw_written(state: State) -> Markup:
 def draw_files(state: State) -> Markup:
     """Show each file that was written, and the whole setup as a page."""
     folder = _written_to(state)
-    files = [_file(file, str(key), folder) for key, file in enumerate(downloads(state.exported))]
+    files = [_file(file, str(key), folder) for key, file in enumerate(downloads(state.exported.files))]
     whole = Download(name=PAGE, path=PAGE, content=b"")
     files.append(_file(whole, PAGE, "", say("the whole setup as a page to read, without scripts")))
     return tag("ul", *files, class_="ptsa-files")

@@ -60,7 +60,8 @@ def _agreement(preview: Prepared) -> Markup:
 
 def _pythons(state: State) -> list[tuple[str, str]]:
     """Name this notebook's interpreter and the Jupyter server's, where they are known."""
-    kernel, server = state.pythons.get("kernel", ""), state.pythons.get("server", "")
+    pythons = state.detected.pythons if state.detected else {}
+    kernel, server = pythons.get("kernel", ""), pythons.get("server", "")
     rows = [(say("This notebook's kernel"), kernel), (say("The Jupyter server"), server)]
     return [(name, path) for name, path in rows if path]
 
@@ -83,7 +84,8 @@ def draw_restart(state: State) -> Markup:
         "This kernel had already imported torch, so it still runs the old one: restart it (menu Kernel). "
         "If the setup does not come back by itself, run its cell again."
     )
-    return html.note(Severity.WARNING, text) if state.target == KERNEL and "torch" in sys.modules else html.NOTHING
+    in_use = state.choices.target == KERNEL and "torch" in sys.modules
+    return html.note(Severity.WARNING, text) if in_use else html.NOTHING
 
 
 def draw_adding(adding: Adding) -> Markup:
@@ -142,11 +144,11 @@ def draw_working(state: State) -> Markup:
 
 def draw_failed(state: State) -> Markup:
     """Say what failed, and the next step."""
-    step = failed_step(state) or Step.DETECT
+    step, request = failed_step(state) or Step.DETECT, state.choices.request
     titles = {
         Step.DETECT: say("The machine could not be examined"),
         Step.PLAN: say("No PyTorch was found for this machine")
-        if state.request == Request(backend=state.request.backend, nightly=state.request.nightly)
+        if request == Request(backend=request.backend, nightly=request.nightly)
         else say("There is no plan for what you ask for"),
         Step.INSTALL: say("Nothing was installed"),
         Step.VERIFY: say("The verification did not finish"),

@@ -33,7 +33,8 @@ def draw_machine(state: State) -> Markup:
     machine = state.detection.machine
     sources = html.table((item.fact, item.source, item.text) for item in machine.evidence)
     nothing = say("No GPU was found. PyTorch runs on the CPU, too; large models are slow there.")
-    by_hand = (say("{fact} = {value}: set by you.", fact=fact, value=value) for fact, value in state.overrides.items())
+    overrides = state.choices.overrides.items()
+    by_hand = (say("{fact} = {value}: set by you.", fact=fact, value=value) for fact, value in overrides)
     return joined(
         [
             "" if machine.gpus else html.note(Severity.INFO, nothing),

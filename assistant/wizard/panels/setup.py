@@ -160,7 +160,7 @@ class Offer(widgets.HBox):  # type: ignore[misc]  # the library has no types
             return
         reason = obstacle(saved, found.machine)
         finished = saved.state is not None and furthest(saved.state) is Step.EXPORT
-        untouched = not state.target and not state.overrides and state.request == Request()
+        untouched = not state.choices.target and not state.choices.overrides and state.choices.request == Request()
         self.installed = bool(finished and untouched and not reason)
         lines = [_said(saved), *([reason] if reason else remarks(saved))]
         self.text.value = html.note(Severity.WARNING if reason else Severity.INFO, sentences(lines))
@@ -181,8 +181,9 @@ class Offer(widgets.HBox):  # type: ignore[misc]  # the library has no types
         if self.saved is None or self.saved.state is None:
             return ()
         state, found = self.saved.state, self._session.state
-        known = {"pythons": found.pythons, "log_file": found.log_file, "page": Page.SETUP}
-        return (Resume(state=replace(state, **known)),)
+        pythons = found.detected.pythons if found.detected else {}
+        detected = replace(state.detected, pythons=pythons) if state.detected else None
+        return (Resume(state=replace(state, detected=detected, log_file=found.log_file, page=Page.SETUP)),)
 
     def _resume(self) -> None:
         actions, self.saved = self.actions, None
@@ -269,7 +270,7 @@ class Changes(Part):
         self.update(self.session.state)
 
     def _wish(self, **changed: Any) -> Wish:  # noqa: ANN401 - fields of the request
-        return Wish(request=replace(self.session.state.request, **changed))
+        return Wish(request=replace(self.session.state.choices.request, **changed))
 
     def _aim(self, target: str) -> None:
         """Have the environment in a folder; a path that starts nowhere is refused."""
@@ -293,7 +294,7 @@ class Changes(Part):
 
     def _on_fact(self, _widget: object, content: object, _buffers: object) -> None:
         """Take back a fact that was set by hand."""
-        if isinstance(content, dict) and content.get("press") in self.session.state.overrides:
+        if isinstance(content, dict) and content.get("press") in self.session.state.choices.overrides:
             self.session.dispatch(SetFact(fact=str(content["press"]), value=""))
 
     def _show_example(self) -> None:
@@ -310,13 +311,13 @@ class Changes(Part):
         if list(self.choice.options) != options:
             self.choice.options = options
         if options:
-            self.choice.value = state.chosen
-        request = state.request
+            self.choice.value = state.choices.plan
+        request = state.choices.request
         self.backend.value = request.backend.value if request.backend else ""
         self.builds.value, self.python.value = request.nightly, request.python or ""
         self.machine.value = state.machine
-        kernel = state.target == KERNEL
-        self.where.value, self.target.value = (KERNEL, "") if kernel else ("", state.target)
+        kernel = state.choices.target == KERNEL
+        self.where.value, self.target.value = (KERNEL, "") if kernel else ("", state.choices.target)
         self.target.disabled = kernel
         if kernel_is_ours(state):
             self.where.options = self.where.options[:1]
@@ -337,5 +338,5 @@ class Changes(Part):
         labels = {fact.name: render(fact.label) for fact in self._known_facts}
         self.facts.options = [
             {"key": name, "title": f"{labels.get(name, name)}: {value}", "lead": say("press to undo")}
-            for name, value in state.overrides.items()
+            for name, value in state.choices.overrides.items()
         ]

@@ -9,9 +9,9 @@ import nbformat
 import pytest
 from refused import refused
 
+from assistant.model.errors import BadInput
 from assistant_addons.labs import Lab, grade, labs
 from assistant_addons.labs.journal import MIME
-from assistant.model.errors import BadInput
 
 pytestmark = pytest.mark.process
 MENDS = "pip install --no-index --find-links wheels torchvision==0.27.0"

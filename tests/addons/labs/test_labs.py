@@ -14,13 +14,13 @@ import pytest
 
 from assistant.diagnose import load_rules
 from assistant.install import interpreter
+from assistant.model.errors import AssistantError, BadInput
+from assistant.model.record import replace
 from assistant_addons.labs import Lab, lab_at, labs, scene
 from assistant_addons.labs.definition import PROGRAM, Definition
 from assistant_addons.labs.lab import SYSTEMS, Play, check_system
 from assistant_addons.labs.notebook import names, notebook_of, text_of
 from assistant_addons.labs.stand_ins import add_to_index, wheel
-from assistant.model.errors import AssistantError, BadInput
-from assistant.model.record import replace
 
 ROOT = Path(__file__).parents[2]
 WITH_TORCH = {"directml-on-linux", "wrong-kernel", "missing-solve", "silent-cpu", "launch-arguments"}

@@ -13,9 +13,9 @@ from click.testing import CliRunner
 from onnx import numpy_helper
 from onnx_traps import trap
 
-from assistant_addons.onnx.command import onnx as command
 from assistant.model.errors import BadInput, WorkFailed
 from assistant_addons.onnx import program
+from assistant_addons.onnx.command import onnx as command
 from assistant_addons.onnx.conversion import Options, convert
 
 pytestmark = pytest.mark.process  # the result of each conversion is loaded in one

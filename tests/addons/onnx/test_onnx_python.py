@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from assistant.model.report import Environment
-from assistant_addons.onnx.task import python_with_onnxruntime
 from assistant.session.store import Store
+from assistant_addons.onnx.task import python_with_onnxruntime
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from assistant.model.machine import Detection, Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Planning, Request
 from assistant.plan import PlanInputs, make_plans
 from assistant.session.planning import decided, planned
-from assistant.session.state import State
+from assistant.session.state import Choices, Detected, State
 
 pytestmark = [pytest.mark.process, pytest.mark.full]
 
@@ -232,7 +232,11 @@ def test_a_projects_index_that_is_the_users_own_is_known(desk, tmp_path, monkeyp
     file.write_text(f"--extra-index-url {company.url}\ncorp-lib\n")
     host = LiveHost()
     tools = Tools(host, Sources(host), desk.events.append, desk.cancel)
-    state = State(request=Request(project=str(file)), detection=Detection(machine=PLAIN), machine="described")
+    state = State(
+        machine="described",
+        choices=Choices(request=Request(project=str(file))),
+        detected=Detected(detection=Detection(machine=PLAIN)),
+    )
     try:
         found = planned(state, tools)
     finally:

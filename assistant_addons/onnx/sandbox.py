@@ -13,15 +13,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from assistant.host.process import CancelToken, Isolation, stream
-from assistant.host.telemetry import quiet
+from assistant.api import CancelToken, Isolation, quiet, stream
 
 BOOT = """import sys
 sys.path[:] = [place for place in sys.path if place]  # what lies in the working folder is not ours
 import json, runpy
 job = json.loads(sys.argv.pop(1))
 sys.path += [place for place in job["paths"] if place not in sys.path]
-from assistant.host.confined import keep_to
+from assistant_addons.onnx.confined import keep_to
 keep_to(job["limits"])
 runpy.run_module(job["module"], run_name="__main__", alter_sys=True)
 """

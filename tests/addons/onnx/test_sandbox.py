@@ -12,8 +12,8 @@ import psutil
 import pytest
 
 from assistant.host.process import CancelToken
-from assistant.host.sandbox import Limits, Outcome, clean_environment, confine
 from assistant.model.errors import Cancelled
+from assistant_addons.onnx.sandbox import Limits, Outcome, clean_environment, confine
 
 pytestmark = [pytest.mark.process, pytest.mark.full]
 
