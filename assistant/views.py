@@ -5,24 +5,20 @@ A row holds `Text`; whoever draws it renders it in the current language.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from itertools import groupby
-from pathlib import Path
 from typing import Literal, NamedTuple
 
-from assistant.i18n import Message, Text, _, ngettext, sentences
+from assistant.i18n import Message, Text, _, sentences
 from assistant.model.checks import PACKAGE, PACKAGES, check_title, checked_package
 from assistant.model.finding import Remedy
 from assistant.model.machine import Gpu, Machine
 from assistant.model.plan import Backend, Plan, Rejection
-from assistant.model.project import Guess, Project
 from assistant.model.record import replace
 from assistant.model.report import Check, Report, Status, duration, figure, status_word
 from assistant.model.shell import HERE, Shell, settings
-from assistant.model.visible import printable
 
 Rows = list[tuple[Text, Text]]
-_FILES = 5  # of a project that are named in a line
 
 
 def machine_rows(machine: Machine, *, hide: Container[str] = ()) -> Rows:
@@ -255,38 +251,3 @@ def remedy_blocks(remedy: Remedy, shell: Shell = HERE) -> Iterator[Block]:
 
 def _kind_of_block(line: Line) -> LineKind:
     return "command" if line.kind == "set" else line.kind
-
-
-def project_summary(project: Project) -> Message:
-    """Say in one line how much was read of a project, and from which files."""
-    files = ", ".join(printable(Path(path).name) for path in project.paths[:_FILES]) or "-"
-    return ngettext(
-        "{count} requirement was read from {files}.",
-        "{count} requirements were read from {files}.",
-        len(project.requires),
-        files=files + (", …" if len(project.paths) > _FILES else ""),
-    )
-
-
-def guessed(guesses: Iterable[Guess]) -> tuple[Text, ...]:
-    """Return the packages that imports stand for, each with its import and what else it may be."""
-    return tuple(
-        _(
-            "{package} ({module}; or {others})",
-            package=one.distribution,
-            module=one.module,
-            others=", ".join(one.others),
-        )
-        if one.others
-        else f"{one.distribution} ({one.module})"
-        for one in guesses
-    )
-
-
-def project_lines(project: Project, agreed: Collection[Guess]) -> list[tuple[bool, Text]]:
-    """Say what was taken for a project's imports, and what was left out; each with whether it was taken."""
-    left = [guess for guess in project.guesses if guess not in agreed]
-    taken = _("Packages chosen for the code's imports: {packages}.", packages=guessed(agreed))
-    told = _("Left out, though the code seems to import them: {packages}.", packages=guessed(left), option="--pin")
-    both = [*([(True, taken)] if agreed else []), *([(False, told)] if left else [])]
-    return [*both, *((False, line) for line in project.left_out)]

@@ -29,7 +29,7 @@ from assistant.install.resolution import check_plan, only_source, unreachable, w
 from assistant.install.sources import Tools
 from assistant.install.work_folder import scratch
 from assistant.model.address import index_fault
-from assistant.model.project import Guess, Project, ProjectKind
+from assistant.model.plan import ProjectSummary
 from assistant.model.requirement import name_of, requirement
 from assistant.plan.availability import PlanInputs
 from assistant.plan.candidates import reject
@@ -52,12 +52,10 @@ __all__ = [
     "VERSIONS",
     "Bundle",
     "Catalog",
-    "Guess",
     "Lines",
     "Looks",
     "PlanInputs",
-    "Project",
-    "ProjectKind",
+    "ProjectSummary",
     "Refusal",
     "SystemNeed",
     "Table",

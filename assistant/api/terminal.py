@@ -15,12 +15,13 @@ from assistant.cli.options import (
     target_option,
 )
 from assistant.cli.plan import Brief, plan, plan_tools, read_brief
-from assistant.cli.terminal import Option, echo, echo_json, json_option, yes_option
+from assistant.cli.terminal import Option, ask, echo, echo_json, json_option, yes_option
 
 __all__ = [
     "Brief",
     "Journey",
     "Option",
+    "ask",
     "console",
     "draw_findings",
     "draw_preview",

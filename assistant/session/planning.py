@@ -1,8 +1,9 @@
 """Plans for a setup: what the planner allows, fitted to the user's sources, and searched where that may matter.
 
-An add-on brings what goes beyond torch's own family. The reader `project` is a module: its `read_project(*names)` reads
-files and folders, and `with_project(request, project, agreed)` asks for what was read. The task `decide` is a function
-`(planning, case, tools, looks) -> Planning`, which finds the build with which all packages go together.
+An add-on brings what goes beyond torch's own family. The reader `project` is a module: its
+`with_project_of(request, trusted)` reads the project that a request names, `read_project` and `agreed` do so for the
+terminal. The task `decide` is a function `(planning, case, tools, looks) -> Planning`, which finds the build with which
+all packages go together.
 """
 
 from __future__ import annotations
@@ -37,9 +38,7 @@ def planned(state: State, tools: Tools) -> Planned:
     """
     request, project = state.choices.request, None
     if request.project:
-        reader = project_reader()
-        project = reader.read_project(request.project, trusted=tools.sources.trusted)
-        request = reader.with_project(request, project, project.sure)
+        request, project = project_reader().with_project_of(request, tools.sources.trusted)
     case = PlanInputs(known(state.detection).machine, load_catalog(), request)
     planning = decided(case, tools, look=not state.machine)
     if planning.choice is None:

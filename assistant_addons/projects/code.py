@@ -12,9 +12,9 @@ from pathlib import Path
 from packaging.utils import canonicalize_name
 
 from assistant.api import BadInput, _
-from assistant.api.planning import Guess
 from assistant_addons.projects.gathering import Gathering
 from assistant_addons.projects.imports import OF_PYTHON, Code, Imports, is_namespace, provider
+from assistant_addons.projects.project import Guess
 from assistant_addons.projects.source import Source, file_bytes, is_file, listed, real, refused, rows, shown, table
 
 # Chosen: what is read in two seconds on a slow machine. A repository with more lists its needs in a file.

@@ -26,18 +26,9 @@ from assistant.api import (
     visible,
     without_credentials,
 )
-from assistant.api.planning import (
-    Guess,
-    Project,
-    ProjectKind,
-    carried_by_torch_index,
-    index_fault,
-    is_pypi,
-    known_index,
-    load_catalog,
-    mirrors_pypi,
-)
+from assistant.api.planning import carried_by_torch_index, index_fault, is_pypi, known_index, load_catalog, mirrors_pypi
 from assistant_addons.projects.imports import Code
+from assistant_addons.projects.project import Guess, Project, ProjectKind
 from assistant_addons.projects.source import (
     BUILT_BY_CONDA,
     LONGEST_LINE,

@@ -10,10 +10,10 @@ from typing import NamedTuple
 from packaging.specifiers import SpecifierSet
 
 from assistant.api import BadInput, Request, _, replace
-from assistant.api.planning import Guess, Project, ProjectKind
 from assistant_addons.projects.code import read_code, take_imports, take_notebook, take_script
 from assistant_addons.projects.conda import take_environment
 from assistant_addons.projects.gathering import Gathering
+from assistant_addons.projects.project import Guess, Project, ProjectKind
 from assistant_addons.projects.pyproject import take_pyproject
 from assistant_addons.projects.requirements import take_lines
 from assistant_addons.projects.source import (

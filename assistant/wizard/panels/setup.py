@@ -120,7 +120,7 @@ class SetupPage(PageView):
 
     def close(self) -> None:
         """Free every model, those that are not shown now among them."""
-        for widget in self._every_part():
+        for widget in (*self._every_part(), self.addons):
             close_all(widget)
 
     def _every_part(self) -> Iterable[widgets.Widget]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from assistant.i18n import render
-from assistant.model.project import Project
+from assistant_addons.projects.project import Project
 from assistant_addons.projects.read import read_project
 
 

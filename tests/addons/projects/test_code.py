@@ -10,8 +10,8 @@ from addons.projects.project_files import read_text, told
 
 from assistant.model.errors import BadInput
 from assistant.model.plan import Request
-from assistant.model.project import ProjectKind
 from assistant_addons.projects import code
+from assistant_addons.projects.project import ProjectKind
 from assistant_addons.projects.read import read_project, with_project
 
 

@@ -241,7 +241,7 @@ def test_a_projects_index_that_is_the_users_own_is_known(desk, tmp_path, monkeyp
         found = planned(state, tools)
     finally:
         company.close()
-    assert (found.project.indexes, found.project.left_out) == ((company.url,), ())
+    assert (found.planning.choice.indexes, found.project.lines) == ((company.url,), ())
     assert found.planning.choice.asked == ("corp-lib",)
     assert found.planning.choice.warnings == ()
 

@@ -13,9 +13,9 @@ import pytest
 from refused import refused
 from tables import each
 
-from assistant.cli.options import agree_project
 from assistant.model.plan import Request
 from assistant_addons.projects.read import read_project
+from assistant_addons.projects.reader import agreed
 
 pytestmark = pytest.mark.process
 
@@ -100,7 +100,7 @@ def test_unasked_only_what_one_package_can_mean_is_taken(
     """`install --yes` leaves out what several packages may stand for, and says so; a plan takes all of them."""
     (tmp_path / "run.py").write_text("import cv2, einops\n")
     project = read_project(str(tmp_path / "run.py"))
-    assert agree_project(Request(), project, all_taken=all_taken).pins == expected
+    assert agreed(Request(), project, all_taken=all_taken).pins == expected
     told = "Left out, though the code seems to import them: opencv-python (cv2; or opencv-python-headless"
     assert (told in capsys.readouterr().out) is not all_taken
 

@@ -12,7 +12,7 @@ import pytest
 from addons.projects.project_files import told
 
 from assistant.model.errors import BadInput
-from assistant.model.project import Project
+from assistant_addons.projects.project import Project
 from assistant_addons.projects.read import read_project
 
 Read = Callable[..., Project]

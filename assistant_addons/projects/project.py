@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from enum import Enum
+from pathlib import Path
 
-from assistant.i18n import Text
-from assistant.model.record import Record
+from assistant.api import Message, Record, Text, _, ngettext, printable
+
+_FILES = 5  # of a project that are named in a line
 
 
 class ProjectKind(Enum):
@@ -54,3 +57,38 @@ class Project(Record, frozen=True):
     def sure(self) -> tuple[Guess, ...]:
         """The guesses of imports that one package alone provides: they are taken where nobody is asked."""
         return tuple(guess for guess in self.guesses if not guess.others)
+
+
+def project_summary(project: Project) -> Message:
+    """Say in one line how much was read of a project, and from which files."""
+    files = ", ".join(printable(Path(path).name) for path in project.paths[:_FILES]) or "-"
+    return ngettext(
+        "{count} requirement was read from {files}.",
+        "{count} requirements were read from {files}.",
+        len(project.requires),
+        files=files + (", …" if len(project.paths) > _FILES else ""),
+    )
+
+
+def guessed(guesses: Iterable[Guess]) -> tuple[Text, ...]:
+    """Return the packages that imports stand for, each with its import and what else it may be."""
+    return tuple(
+        _(
+            "{package} ({module}; or {others})",
+            package=one.distribution,
+            module=one.module,
+            others=", ".join(one.others),
+        )
+        if one.others
+        else f"{one.distribution} ({one.module})"
+        for one in guesses
+    )
+
+
+def project_lines(project: Project, agreed: Collection[Guess]) -> list[tuple[bool, Text]]:
+    """Say what was taken for a project's imports, and what was left out; each with whether it was taken."""
+    left = [guess for guess in project.guesses if guess not in agreed]
+    taken = _("Packages chosen for the code's imports: {packages}.", packages=guessed(agreed))
+    told = _("Left out, though the code seems to import them: {packages}.", packages=guessed(left), option="--pin")
+    both = [*([(True, taken)] if agreed else []), *([(False, told)] if left else [])]
+    return [*both, *((False, line) for line in project.left_out)]
