@@ -44,6 +44,13 @@ def load(group: str, name: str) -> Any:  # noqa: ANN401 - what it is, the group 
         raise _failure(entry, error) from error
 
 
+def ours(group: str, name: str, *, extra: str) -> Any:  # noqa: ANN401 - what it is, the group says
+    """Import what one of our own add-ons brings; raise `WorkFailed` with the extra where it is not there."""
+    if name not in names(group):
+        raise lacking(f"assistant_addons.{extra}", extra)
+    return load(group, name)
+
+
 def moved(module: str) -> Callable[[str], Any]:
     """Return the `__getattr__` of a module of the core that is an add-on now, which brings a command of that name.
 

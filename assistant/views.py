@@ -5,29 +5,20 @@ A row holds `Text`; whoever draws it renders it in the current language.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from itertools import groupby
-from pathlib import Path
 from typing import Literal, NamedTuple
 
-from packaging.requirements import Requirement
-
-from assistant.catalog.launchers import launchers
-from assistant.catalog.needs import in_words, needs
-from assistant.catalog.recipes import ANY, Recipe
-from assistant.i18n import Message, Text, _, ngettext, sentences
+from assistant.i18n import Message, Text, _, sentences
 from assistant.model.checks import PACKAGE, PACKAGES, check_title, checked_package
 from assistant.model.finding import Remedy
 from assistant.model.machine import Gpu, Machine
 from assistant.model.plan import Backend, Plan, Rejection
-from assistant.model.project import Guess, Project
 from assistant.model.record import replace
 from assistant.model.report import Check, Report, Status, duration, figure, status_word
 from assistant.model.shell import HERE, Shell, settings
-from assistant.model.visible import printable
 
 Rows = list[tuple[Text, Text]]
-_FILES = 5  # of a project that are named in a line
 
 
 def machine_rows(machine: Machine, *, hide: Container[str] = ()) -> Rows:
@@ -112,71 +103,9 @@ def plan_rows(plan: Plan, free_gb: float | None = None, *, hide: Container[str] 
     return _shown(rows, hide)
 
 
-def recipe_rows(recipe: Recipe) -> Rows:
-    """Return all that a recipe knows, its sources with their dates at the end."""
-    app, systems = recipe.application, ", ".join(map(system_name, recipe.systems))
-    rows: list[tuple[str, Text, Text | None]] = [
-        ("lead", _("What for"), _(recipe.lead)),
-        ("systems", _("System"), f"{systems} ({', '.join(recipe.archs)})" if recipe.archs else systems),
-        ("backends", _("Works with"), ", ".join(_backend_on(*entry) for entry in recipe.backends.items())),
-        ("untested", _("Support unknown"), ", ".join(backend.title for backend in recipe.untested)),
-        *(("against", _("On {backend}", backend=one.title), _(why)) for one, why in recipe.against.items()),
-        ("capability", _("Compute capability"), recipe.capability and f">={recipe.capability}"),
-        ("python", _("Python"), recipe.pythons),
-        ("torch", _("torch"), ", ".join(_keyed(bound, key) for key, bound in recipe.torch.items())),
-        ("packages", _("Packages"), ", ".join(recipe.requirements)),
-        *(("packages", _("For {backend}", backend=one.title), ", ".join(also)) for one, also in recipe.also.items()),
-        *(("builds", _("Builds of torch"), _keyed(", ".join(tags), one.value)) for one, tags in recipe.builds.items()),
-        *(("links", _("Wheels for {build}", build=build), page) for build, page in recipe.links.items()),
-        *(
-            ("setting", _("Variable"), _keyed(f"{name}={value}", one.value))
-            for one, variables in recipe.env.items()
-            for name, value in variables.items()
-        ),
-        ("bounds", _("Version limits"), ", ".join((*recipe.constraints, *recipe.overrides))),
-        ("file", _("Taken from"), f"{app.repository}/blob/{app.commit}/{app.file} ({app.date})" if app else ""),
-        *(("needs", _("Also needs"), text) for text in _needs(recipe)),
-        *(("memory", _("Card memory"), memory_text(row.gb, _(row.use))) for row in recipe.memory),
-        *(("start", _("Start"), _keyed(line, key)) for key, line in recipe.start.items()),
-        *(("start", _("Arguments"), _keyed(" ".join(words), one.value)) for one, words in _arguments(recipe)),
-        *(("note", _("Note"), _(note)) for note in recipe.notes),
-        ("trial", _("Check"), recipe.trial.call),
-        *(("source", _("Source"), f"{row.of}: {row.url} ({row.date})") for row in recipe.sources),
-    ]
-    return _shown(rows, ())
-
-
-def _needs(recipe: Recipe) -> Iterable[Message]:
-    """Say what a recipe and its packages need on the system."""
-    packages = (need for line in recipe.requirements for need in needs(Requirement(line).name))
-    return dict.fromkeys(need.text for need in (*in_words(recipe.name, recipe.needs), *packages))
-
-
-def memory_text(gigabytes: float, use: Text) -> Message:
-    """Say how much memory of the card a use takes."""
-    return _("{gigabytes:g} GB: {use}", gigabytes=gigabytes, use=use)
-
-
 def system_name(system: str) -> str:
     """Return the name of a system as its maker spells it."""
     return {"linux": "Linux", "windows": "Windows", "macos": "macOS"}.get(system, system)
-
-
-def _backend_on(backend: Backend, systems: tuple[str, ...]) -> str:
-    return f"{backend.title} ({', '.join(map(system_name, systems))})" if systems else backend.title
-
-
-def _arguments(recipe: Recipe) -> Iterator[tuple[Backend, tuple[str, ...]]]:
-    """Yield what the application's launcher is told on each backend that the recipe works with."""
-    for launcher in launchers():
-        if launcher.key == recipe.launcher:
-            yield from ((one, words) for one, words in launcher.backends.items() if words and one in recipe.backends)
-
-
-def _keyed(text: str, key: str) -> str:
-    """Write for which backend or system a text is, in brackets, unless it is for all."""
-    titles = {backend.value: backend.title for backend in Backend}
-    return text if key == ANY else f"{text} ({titles.get(key) or system_name(key)})"
 
 
 def change_rows(coming: Mapping[str, str], installed: Mapping[str, str]) -> Rows:
@@ -322,38 +251,3 @@ def remedy_blocks(remedy: Remedy, shell: Shell = HERE) -> Iterator[Block]:
 
 def _kind_of_block(line: Line) -> LineKind:
     return "command" if line.kind == "set" else line.kind
-
-
-def project_summary(project: Project) -> Message:
-    """Say in one line how much was read of a project, and from which files."""
-    files = ", ".join(printable(Path(path).name) for path in project.paths[:_FILES]) or "-"
-    return ngettext(
-        "{count} requirement was read from {files}.",
-        "{count} requirements were read from {files}.",
-        len(project.requires),
-        files=files + (", …" if len(project.paths) > _FILES else ""),
-    )
-
-
-def guessed(guesses: Iterable[Guess]) -> tuple[Text, ...]:
-    """Return the packages that imports stand for, each with its import and what else it may be."""
-    return tuple(
-        _(
-            "{package} ({module}; or {others})",
-            package=one.distribution,
-            module=one.module,
-            others=", ".join(one.others),
-        )
-        if one.others
-        else f"{one.distribution} ({one.module})"
-        for one in guesses
-    )
-
-
-def project_lines(project: Project, agreed: Collection[Guess]) -> list[tuple[bool, Text]]:
-    """Say what was taken for a project's imports, and what was left out; each with whether it was taken."""
-    left = [guess for guess in project.guesses if guess not in agreed]
-    taken = _("Packages chosen for the code's imports: {packages}.", packages=guessed(agreed))
-    told = _("Left out, though the code seems to import them: {packages}.", packages=guessed(left), option="--pin")
-    both = [*([(True, taken)] if agreed else []), *([(False, told)] if left else [])]
-    return [*both, *((False, line) for line in project.left_out)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assistant.session.actions import Action, Begin, Supply
+from assistant.session.actions import Action, Begin, Supply, Wish
 from assistant.session.session import Session
 from assistant.session.state import Extra, Page, State, Task
 from assistant.wizard import html
@@ -21,6 +21,7 @@ __all__ = [
     "State",
     "Supply",
     "Task",
+    "Wish",
     "html",
     "make",
     "shared",

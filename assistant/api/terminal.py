@@ -14,13 +14,14 @@ from assistant.cli.options import (
     source_options,
     target_option,
 )
-from assistant.cli.plan import Brief, plan_tools, read_brief
-from assistant.cli.terminal import Option, echo, echo_json, json_option, yes_option
+from assistant.cli.plan import Brief, plan, plan_tools, read_brief
+from assistant.cli.terminal import Option, ask, echo, echo_json, json_option, yes_option
 
 __all__ = [
     "Brief",
     "Journey",
     "Option",
+    "ask",
     "console",
     "draw_findings",
     "draw_preview",
@@ -32,6 +33,7 @@ __all__ = [
     "host_of",
     "json_option",
     "only_one",
+    "plan",
     "plan_tools",
     "read_brief",
     "read_text",

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from functools import cache, cached_property, lru_cache
 from typing import NamedTuple, TypeVar
 
+from assistant.catalog.bundles import load_bundles, packages_of_recipes
 from assistant.catalog.onnxruntimes import runtime_plugins
-from assistant.catalog.recipes import load_bundles, packages_of_recipes
 from assistant.catalog.rows import (
     CORE,
     AmdRelease,

@@ -132,13 +132,6 @@ def _with_those_below(name: str) -> list[Companion]:
     return [one for one in (row, *map(companion, row.through)) if one] if row else []
 
 
-@cache
-def brought_along() -> frozenset[str]:
-    """Name the packages that `beside` may add, so that they can give way where no source has them."""
-    ways = (way for row in load_companions().companions.rows for way in row.beside_cuda.values())
-    return frozenset(canonicalize_name(Requirement(line).name) for way in ways for line in way.requires)
-
-
 def clashes(versions: Mapping[str, str]) -> tuple[Overlap, ...]:
     """Return the packages (versions by name, "" for one not known yet) that must not stand in one environment."""
     text = _("{names} share one folder and overwrite one another; keep only one of them.")

@@ -38,8 +38,6 @@ COMMANDS = {
     "lab": "lab",
     "detect": "detect",
     "plan": "plan",
-    "recipes": "recipes",
-    "fit": "fit",
     "install": "setup",
     "verify": "setup",
     "export": "export",

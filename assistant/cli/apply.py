@@ -10,8 +10,8 @@ import click
 from packaging.requirements import Requirement
 
 from assistant.catalog import load_catalog
+from assistant.catalog.bundles import installed_recipes
 from assistant.catalog.catalog import known_index
-from assistant.catalog.recipes import recipes
 from assistant.cli.draw import draw_course, draw_drifts, draw_plan
 from assistant.cli.inputs import host_of, read_text, replay_option
 from assistant.cli.journey import Journey, refuse_failed
@@ -52,7 +52,7 @@ def agree_sources(plan: Plan, sources: Sources, packages: tuple[str, ...], *, as
     indexes = tuple(dict.fromkeys(filter(None, (plan.index_url, *plan.indexes))))
     for url in indexes:
         check_index_url(url)
-    own, pages = sources.trusted, {url for recipe in recipes() for url in recipe.links.values()}
+    own, pages = sources.trusted, {url for recipe in installed_recipes() for url in recipe.links.values()}
     unknown = [url for url in (*indexes, *plan.links) if url not in pages and not known_index(url, catalog, own)]
     options = " ".join(f"--trust-index {quoted(url)}" for url in unknown)
     for url in unknown:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable
 from functools import reduce
 from pathlib import Path
@@ -11,16 +10,15 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from assistant.catalog.recipes import bundle_of
+from assistant.catalog.bundles import bundle_of
 from assistant.cli.inputs import read_file
-from assistant.cli.terminal import Option, ask, echo
+from assistant.cli.terminal import Option
 from assistant.host.live import LiveHost
-from assistant.i18n import _, as_typed
+from assistant.i18n import _
 from assistant.install import KERNEL, Sources, check_index_url, check_requirement, full_path
 from assistant.model.errors import BadInput
 from assistant.model.plan import Backend, Request
-from assistant.model.project import Project
-from assistant.views import guessed, project_lines, project_summary
+from assistant.model.record import Record
 
 
 def together(*options: Option) -> Option:
@@ -135,38 +133,20 @@ def request_of(options: dict[str, Any]) -> Request:
     return Request(backend=Backend(backend) if backend else None, **rest)
 
 
-def project_of(options: dict[str, Any], trusted: Iterable[str]) -> Project | None:
-    """Take what `project_options` have read out of a command's options, and read it; None where nothing is named."""
+def with_projects(
+    request: Request, options: dict[str, Any], trusted: Iterable[str], **how: bool
+) -> tuple[Request, Record | None]:
+    """Take what `project_options` have read out of a command's options; return the request with it, and what was read.
+
+    How the user is told and asked, the add-on's `agreed` says. Raises `WorkFailed` with the extra where it is missing.
+    """
     names, extras = options.pop("projects"), options.pop("extras")
     if not names:
-        return None
-    from assistant.project import read_project  # noqa: PLC0415 - most commands name no project
+        return request, None
+    from assistant.session.planning import project_reader  # noqa: PLC0415 - most commands name no project
 
     own = Sources(LiveHost(), index_url=options.get("index_url", ""), find_links=options.get("find_links", ())).trusted
     named = (read_file(name) if name == "-" else name for name in names)
-    return read_project(*named, extras=extras, trusted=(*trusted, *own))
-
-
-def agree_project(
-    request: Request, project: Project, *, asks: bool = False, all_taken: bool = False, quiet: bool = False
-) -> Request:
-    """Show what was read and return the request with it; packages guessed from imports are taken as the user agrees.
-
-    Where nobody can be asked, only imports that a single package provides are taken; with `all_taken` every guess, as
-    a plan changes nothing.
-    """
-    from assistant.project import with_project  # noqa: PLC0415 - likewise
-
-    if not quiet:
-        echo(project_summary(project))
-    agreed = project.guesses
-    if agreed and not all_taken:
-        if asks and not quiet and sys.stdin.isatty():
-            text = _("Install these packages, which the code seems to import: {packages}?", packages=guessed(agreed))
-            agreed = agreed if ask(text, default=True) else ()
-        else:
-            agreed = project.sure
-    if not quiet:
-        for taken, line in project_lines(project, agreed):
-            echo(f"    {'·' if taken else '!'} {as_typed(line)}")
-    return with_project(request, project, agreed)
+    reader = project_reader()
+    project = reader.read_project(*named, extras=extras, trusted=(*trusted, *own))
+    return reader.agreed(request, project, **how), project

@@ -12,13 +12,12 @@ import click
 from assistant.catalog import Catalog, load_catalog
 from assistant.cli.inputs import host_of, only_one, print_answers, read_lines, read_text, replay_option
 from assistant.cli.options import (
-    agree_project,
-    project_of,
     project_options,
     request_of,
     request_options,
     source_options,
     trust_index_option,
+    with_projects,
 )
 from assistant.cli.terminal import echo, echo_json, json_option
 from assistant.detect import detect
@@ -34,7 +33,7 @@ from assistant.model.record import from_json, replace, to_json
 from assistant.model.requirement import plain_requirement
 from assistant.plan import PlanInputs, explain, kind_of, make_plans, nothing_fits
 from assistant.session.answers import of_planning
-from assistant.session.joint import decided
+from assistant.session.planning import decided
 
 # Of a request; the rest is for the command line alone.
 _ASKABLE = frozenset({"backend", "python", "pins", "nightly", "bundle"})
@@ -141,8 +140,8 @@ def plan(
     """Choose what to install, and say why."""
     only_one(machine=machine, machines=machines, replay=replay)
     request, catalog = request_of(options), load_catalog()
-    if project := project_of(options, options.pop("trust_index")):
-        request = agree_project(request, project, all_taken=True, quiet=as_json or bool(machines))
+    how = {"all_taken": True, "quiet": as_json or bool(machines)}
+    request, project = with_projects(request, options, options.pop("trust_index"), **how)
 
     tools, named = plan_tools(options), any(options.values())
     if machines:

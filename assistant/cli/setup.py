@@ -10,10 +10,8 @@ import click
 from assistant.cli.draw import draw_preview
 from assistant.cli.journey import Journey, refuse_failed
 from assistant.cli.options import (
-    agree_project,
     dry_run_option,
     place,
-    project_of,
     project_options,
     request_of,
     request_options,
@@ -21,6 +19,7 @@ from assistant.cli.options import (
     target_option,
     together,
     trust_index_option,
+    with_projects,
 )
 from assistant.cli.terminal import echo_json, json_option, yes_option
 from assistant.host.live import LiveHost
@@ -111,9 +110,8 @@ def _prepared(
 ) -> Journey:
     """Detect, plan and resolve the packages; a dry run asks for no consent."""
     host = LiveHost()
-    request, project = request_of(options), project_of(options, options["trust_index"])
-    if project:
-        request = agree_project(request, project, asks=asks and not dry_run, all_taken=dry_run, quiet=quiet)
+    how = {"asks": asks and not dry_run, "all_taken": dry_run, "quiet": quiet}
+    request, _project = with_projects(request_of(options), options, options["trust_index"], **how)
     request = with_own_python(request, target, host)
     consent = Consent(indexes=options.pop("trust_index"))
     state = State().with_choices(target=target, folder=folder, request=request, keep=options.pop("keep"))

@@ -13,7 +13,6 @@ from typing import Literal, NamedTuple
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from assistant.catalog.recipes import recipe_trial
 from assistant.export.packages import lock_text
 from assistant.export.setup import MARKER, Setup, toml_text, without_path
 from assistant.host.telemetry import quiet
@@ -89,8 +88,8 @@ def _of_plan(plan: Plan) -> Iterator[_Fault]:
     yield from _of_version("plan.torch", plan.torch)
     yield from _of_sources(plan)
     yield from _of_lines(plan)
-    if plan.recipe and recipe_trial(plan.recipe) is None:
-        yield _Fault("plan.recipe", plan.recipe, _("it is not of the form that the assistant writes"))
+    if plan.recipe:
+        yield from _of_form(_PACKAGE, "plan.recipe", plan.recipe)
     for name, value in plan.env.items():
         if name not in VARIABLES and quiet().get(name) != value:
             yield _Fault(f"plan.env.{name}", value, _("no plan sets this variable"))

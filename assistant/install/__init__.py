@@ -57,7 +57,6 @@ from assistant.install.target import (
     read_marker,
 )
 from assistant.install.transaction import Outcome, Recovered, give_up, recover
-from assistant.install.trial import Need, Trial, try_plan
 from assistant.install.undo import Move, Undoable, forget, undo, undoable
 
 __all__ = [
@@ -69,7 +68,6 @@ __all__ = [
     "Kind",
     "Made",
     "Move",
-    "Need",
     "Outcome",
     "Package",
     "Prepared",
@@ -79,7 +77,6 @@ __all__ = [
     "Sources",
     "Spot",
     "Tools",
-    "Trial",
     "Undoable",
     "Unsolved",
     "Wanted",
@@ -125,7 +122,6 @@ __all__ = [
     "spot_at",
     "stamp_of",
     "torch_build",
-    "try_plan",
     "undo",
     "undoable",
     "undone_by_project",

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from assistant.catalog.recipes import bundle_of
+from assistant.catalog.bundles import bundle_of
 from assistant.host.base import Host
 from assistant.host.files import open_plain
 from assistant.host.live import LiveHost

@@ -12,7 +12,6 @@ from mcp.types import CallToolResult
 from pydantic import Field
 
 from assistant.catalog import load_catalog
-from assistant.catalog.recipes import recipe_of, recipes
 from assistant.detect import detect as detect_machine
 from assistant.detect import read_report
 from assistant.diagnose import read_log
@@ -37,18 +36,19 @@ from assistant.mcp.arguments import (
 from assistant.mcp.consent import Here, command, desk_of
 from assistant.mcp.work import Job, worked
 from assistant.plan import PlanInputs
-from assistant.project import read_project, with_project
 from assistant.session.actions import LookIn, Pick
 from assistant.session.answers import of_environment, of_environments, of_log, of_planning
 from assistant.session.diagnosis import diagnosed_lines, machine_of_log, placed_causes
 from assistant.session.doctor import examine
 from assistant.session.headless import run_tasks
-from assistant.session.joint import decided
+from assistant.session.planning import decided
 from assistant.session.state import State, Task
 from assistant.session.survey import Survey
 from assistant_addons.onnx import isolated
 from assistant_addons.onnx.answers import CHECK_SECONDS, Provider
 from assistant_addons.onnx.worker import Request
+from assistant_addons.projects.read import read_project, with_project
+from assistant_addons.projects.recipes import recipe_of, recipes
 
 Report = Annotated[str, Field(max_length=10**6, description="A pasted report in place of this machine: nvidia-smi, …")]
 

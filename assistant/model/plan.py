@@ -36,7 +36,9 @@ class Request(Record, frozen=True):
 
     `pins` are PEP 508 lines that are installed and must hold, those of a project included. `bundle` is the key of a
     bundle of packages, "" for none beside torch. `project` is the file or folder of a project that is read before a
-    plan is made; the rest is what a project says beside its requirements, as in `model/project.py`.
+    plan is made; the rest is what a project says beside its requirements: `constraints` bound packages that something
+    else brings, `overrides` stand in for what packages say themselves, `pythons` is a specifier of Python versions,
+    `indexes` and `links` are further package indexes and folders or pages of wheels.
     """
 
     backend: Backend | None = None
@@ -64,6 +66,13 @@ class Request(Record, frozen=True):
             pythons=str(SpecifierSet(self.pythons) & SpecifierSet(other.pythons)),
             **both,
         )
+
+
+class ProjectSummary(Record, frozen=True):
+    """What was read of a project: a line about all of it, and `lines` on what was included and what was left out."""
+
+    text: Text
+    lines: tuple[Text, ...] = ()
 
 
 class Wheel(Record, frozen=True):

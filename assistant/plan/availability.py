@@ -17,8 +17,7 @@ from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Plan, Planning, Rejection, Request, Wheel
 from assistant.model.record import Record, replace
 from assistant.plan.candidates import reject
-from assistant.plan.planner import NIGHTLY
-from assistant.plan.recipes import make_plans
+from assistant.plan.planner import NIGHTLY, make_plans
 from assistant.plan.requirements import beside_mb, bundle_mb
 from assistant.plan.target import Target, target_of
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from assistant.catalog import AMD_INDEX, Catalog, carried_by_torch_index, number
-from assistant.catalog.recipes import bundle_of
+from assistant.catalog.bundles import bundle_of, is_recipe, recipe_reader
 from assistant.i18n import Message, _, sentences
 from assistant.model.errors import BadInput, NothingFits
 from assistant.model.machine import Machine
@@ -33,6 +33,17 @@ M = TypeVar("M", bound=Machine)
 
 
 def make_plans(machine: Machine, catalog: Catalog, request: Request = _ANYTHING) -> Planning:
+    """Return what to install on a machine for a request; where that names a recipe, what the recipe can use of it.
+
+    Raises as `plans_for` does, and `WorkFailed` for a recipe whose add-on is missing.
+    """
+    if is_recipe(request.bundle):
+        planning: Planning = recipe_reader().make_plans(machine, catalog, request)
+        return planning
+    return plans_for(machine, catalog, request)
+
+
+def plans_for(machine: Machine, catalog: Catalog, request: Request = _ANYTHING) -> Planning:
     """Return what to install on a machine: plans best first with the CPU last, and why not the others.
 
     The first plan uses the machine's own Python; plans with another `python` follow where that opens more. `choice` is

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from assistant.catalog import AMD_INDEX, AMD_NIGHTLY, Catalog, number
-from assistant.catalog.companions import bounds_beside, wheel_sources
-from assistant.catalog.needs import beside, clashes, needs
-from assistant.catalog.recipes import BundlePackage, Recipe, bundle_of, load_bundles
+from assistant.catalog.bundles import BundlePackage, bundle_of, is_recipe, load_bundles
+from assistant.catalog.companions import bounds_beside
+from assistant.catalog.needs import beside, needs
 from assistant.catalog.rows import FAMILY
 from assistant.i18n import Message, _, sentences
 from assistant.model.errors import NothingFits
@@ -21,7 +20,7 @@ from assistant.model.record import replace
 from assistant.model.requirement import name_of
 from assistant.plan.candidates import Candidate, Context
 from assistant.plan.onnxruntimes import onnxruntimes
-from assistant.plan.pins import Pins, companion, companions
+from assistant.plan.pins import Pins, companion, companions, needed
 from assistant.plan.rocm import family_line, with_device_code
 from assistant.plan.target import Target, target_of
 
@@ -138,7 +137,7 @@ class BundleRequirements(NamedTuple):
 def bundle_requirements(candidate: Candidate, context: Context) -> BundleRequirements:
     """Choose the packages of the bundle that was asked for; what no index holds for this machine is left out."""
     bundle = bundle_of(context.bundle)
-    if isinstance(bundle, Recipe):  # its requirements are among the pins
+    if is_recipe(bundle.key):  # its requirements are among the pins
         return BundleRequirements(others=bundle.also.get(candidate.backend, ()), alone=True)
     pinned = {pin.name.lower() for pin in (*context.pins.family, *context.pins.others)}
     found = {name: _line(name, candidate, context) for name in bundle.requirements if name not in pinned}
@@ -207,32 +206,7 @@ def package_warnings(candidate: Candidate, context: Context) -> list[Message]:
     return [*beside(asked, candidate.version, candidate.variant, target.platform).warnings, *dict.fromkeys(system)]
 
 
-def wheel_pages(name: str, plan: Plan, machine: Machine, catalog: Catalog) -> list[Message]:
-    """Say where wheels of a package lie for a plan's torch, beside PyPI and torch's indexes."""
-    target = target_of(machine, Request(python=plan.python), catalog)
-    need = next((Requirement(line) for line in plan.requirements if name_of(line) == name), None)
-    if not isinstance(target, Target) or need is None:
-        return []
-    found = []
-    for one in wheel_sources(need, plan.torch, plan.variant, target.platform):
-        text = _("Others have wheels for torch {torch} at {url}: use them only if you trust them.")
-        if one.by == "its makers":
-            text = _("Its makers have wheels for torch {torch} at {url}.")
-        option = {"option": f"--find-links {one.url}"} if one.find == "links" else {}
-        found.append(text.format(torch=plan.torch, url=one.url, **option))
-    return found
-
-
-def without_overwritten(
-    lines: Iterable[str], versions: Mapping[str, str], asked: Collection[str]
-) -> tuple[tuple[str, ...], list[Message]]:
-    """Leave out what nobody asked for and another package of the solved set overwrites; say what clashes all the same.
-
-    faster-whisper brings plain onnxruntime, for example, into whose folder a plan's onnxruntime-gpu would write.
-    """
-    kept = list(lines)
-    ours = {name_of(line) for line in kept}.difference(asked)
-    left_out = {name for clash in clashes(versions) for name in clash.names if name in ours}
-    there = {name: version for name, version in versions.items() if name not in left_out}
-    rest = tuple(line for line in kept if name_of(line) not in left_out)
-    return rest, [clash.text for clash in clashes(there)]
+def requested(machine: Machine, catalog: Catalog, request: Request) -> list[Requirement]:
+    """Return what the user asks for on this machine, line by line: without markers, and without what they leave out."""
+    target = target_of(machine, request, catalog)
+    return needed(request.pins, target.markers) if isinstance(target, Target) else []

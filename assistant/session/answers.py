@@ -10,8 +10,7 @@ from assistant.install import Prepared
 from assistant.model.finding import Diagnosis
 from assistant.model.machine import Machine
 from assistant.model.plan import Planning
-from assistant.model.project import Project
-from assistant.model.record import replace, with_words
+from assistant.model.record import Record, replace, with_words
 from assistant.plan import explain
 from assistant.session.diagnosis import unexplained
 from assistant.session.state import Unexplained
@@ -20,7 +19,7 @@ from assistant.session.survey import Known, Repair, Survey
 Answer = dict[str, object]
 
 
-def of_planning(planning: Planning, machine: Machine, project: Project | None = None, *, why: bool = False) -> Answer:
+def of_planning(planning: Planning, machine: Machine, project: Record | None = None, *, why: bool = False) -> Answer:
     """Return the plans for a machine, and the project that they are for.
 
     With `why`, also the reasoning.

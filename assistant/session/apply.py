@@ -9,8 +9,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from assistant.catalog import Catalog
+from assistant.catalog.bundles import bundle_within
 from assistant.catalog.companions import takes_device_extra
-from assistant.catalog.recipes import bundle_within
 from assistant.export import (
     Config,
     Drift,

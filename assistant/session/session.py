@@ -25,8 +25,8 @@ from assistant.session.environments import looked, surveyed
 from assistant.session.exporting import exported
 from assistant.session.installing import installed, prepared, verified
 from assistant.session.interpreters import detected
-from assistant.session.joint import planned
 from assistant.session.mending import compared, forgotten, removed, repaired, undone
+from assistant.session.planning import planned
 from assistant.session.reducer import blockers, following, reduce
 from assistant.session.remediation import mended
 from assistant.session.runner import Runner

@@ -13,8 +13,7 @@ from assistant.model.errors import BadInput
 from assistant.model.event import Progress, Step
 from assistant.model.finding import Diagnosis, Finding, Remedy
 from assistant.model.machine import Detection
-from assistant.model.plan import Backend, Plan, Planning, Request
-from assistant.model.project import Project
+from assistant.model.plan import Backend, Plan, Planning, ProjectSummary, Request
 from assistant.model.record import Record, replace
 from assistant.model.report import Environment, Report, Status
 from assistant.session.survey import Known, Repair, Survey
@@ -165,7 +164,7 @@ class Planned(Record, frozen=True):
     """The plans, best first, and the project that they are for."""
 
     planning: Planning
-    project: Project | None = None
+    project: ProjectSummary | None = None
 
 
 class Installed(Record, frozen=True):

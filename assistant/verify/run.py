@@ -14,8 +14,8 @@ from pathlib import Path
 
 import msgspec
 
+from assistant.catalog.bundles import trial_of
 from assistant.catalog.companions import trial
-from assistant.catalog.recipes import recipe_trial
 from assistant.catalog.rows import Trial
 from assistant.host.lock import Lock
 from assistant.host.process import CancelToken, stream
@@ -235,7 +235,7 @@ def verify(  # noqa: PLR0913 - what runs it, on what, who hears it; the rest are
         )
     keys = CHECKS[level] if isinstance(level, str) else level
     asked = {package_check(name): {"name": name, **_call(trial(name) if calls else None)} for name in packages}
-    if calls and (found := recipe_trial(recipe)):
+    if calls and (found := trial_of(recipe)):
         asked[recipe_check(recipe)] = _call(found)
     results, started = Results(device, (*keys, *asked), sink), time.monotonic()
     command = [python, *(("-B",) if traceless else ()), "-I", "-X", "utf8", CHILD]

@@ -1,8 +1,8 @@
 """Real requirement sets on six machines beside the right answers: `python tests/benchmarks/joint_decision.py`.
 
 Each case is planned as `assistant plan --machine` plans it, with a real uv, against indexes on loopback with real
-names and real metadata (`tests/joint/world.py`), and compared with the answer that was found by brute force
-(`tests/joint/cases.py` says how) and looked through by a person. A plan counts when it is the expected build and uv,
+names and real metadata, and compared with the answer that was found by brute force and looked through by a person
+(`world.py` and `cases.py` in `tests/addons/projects/joint`). A plan counts when it is the expected build and uv,
 asked anew and as the installation asks it, resolves all that it names; a refusal counts when none was possible and its
 words name what the set asks for. uv's own time for the same set, by `uv pip compile` from PyPI's index, is measured
 beside ours, both with a warm cache. The limit on time is for what uv alone resolves, too: a refusal also looks for what
@@ -21,7 +21,7 @@ from pathlib import Path
 import msgspec
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from joint.judge import GOOD, Result, chosen, judge
+from addons.projects.joint.judge import GOOD, Result, chosen, judge
 
 LIMIT_RIGHT, LIMIT_TIME = 0.98, 1.2  # chosen
 

@@ -20,7 +20,7 @@ CATALOG = load_catalog()
 
 # What each data file is decoded into.
 TABLES = {
-    "bundles": "catalog.recipes:BundleTables",
+    "bundles": "catalog.bundles:BundleTables",
     "companions": "catalog.companions:CompanionTables",
     "containers": "export.launch:ContainerTables",
     "cuda": "catalog.rows:CudaTables",
@@ -31,12 +31,10 @@ TABLES = {
     "gpus_nvidia": "catalog.identity:CardTables",
     "indexes": "catalog.rows:IndexTables",
     "launchers": "catalog.launchers:LauncherTables",
-    "memory": "catalog.memory:MemoryTables",
     "names": "catalog.names:NameTables",
     "needs": "catalog.needs:NeedTables",
     "onnxruntimes": "catalog.onnxruntimes:OnnxRuntimeTables",
     "places": "catalog.places:PlaceTables",
-    "recipes": "catalog.recipes:RecipeTables",
     "rocm": "catalog.rows:RocmTables",
     "systems": "catalog.rows:SystemTables",
     "torch": "catalog.rows:TorchTables",

@@ -9,7 +9,7 @@ from packaging.requirements import Requirement
 from tables import each
 
 from assistant.catalog import load_catalog
-from assistant.catalog.recipes import bundle_of, bundle_within, bundles, load_bundles
+from assistant.catalog.bundles import bundle_of, bundle_within, bundles, load_bundles
 from assistant.model.errors import BadInput
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Planning, Request

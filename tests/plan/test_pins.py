@@ -9,7 +9,7 @@ from assistant.catalog import load_catalog
 from assistant.model.errors import BadInput
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Request
-from assistant.plan import make_plans
+from assistant.plan import make_plans, requested
 from assistant.plan.target import python_tag
 
 CATALOG = load_catalog()
@@ -20,6 +20,15 @@ RTX_3060 = Machine(
     nvidia_driver="580.95.05",
     gpus=(Gpu(vendor=Vendor.NVIDIA, compute_capability="8.6"),),
 )
+RTX_4090 = Machine(
+    os="linux",
+    arch="x86_64",
+    glibc="2.39",
+    python="3.12",
+    nvidia_driver="595.60",
+    gpus=(Gpu(vendor=Vendor.NVIDIA, name="a card", compute_capability="8.9"),),
+)
+MAC = Machine(os="macos", os_version="15.1", arch="arm64", python="3.12", gpus=(Gpu(vendor=Vendor.APPLE, name="M3"),))
 
 
 def planned(*pins, **wishes):
@@ -132,3 +141,47 @@ def test_another_python_can_be_asked_for():
 def test_python_versions_are_read_with_their_threading(version, tag):
     """A free-threaded Python keeps its t, whatever else stands in the version."""
     assert python_tag(version)[1] == tag
+
+
+def test_lines_for_another_machine_are_not_wished_for():
+    """Markers are those of the machine that is planned for, not of this one."""
+    pins = ("a; sys_platform == 'win32'", "b; platform_machine == 'arm64' and python_version < '3.13'", "c[x]>1")
+    assert [str(need) for need in requested(MAC, CATALOG, Request(pins=pins))] == ["b", "c[x]>1"]
+    windows = Machine(os="windows", arch="x86_64", python="3.12")
+    assert [str(need) for need in requested(windows, CATALOG, Request(pins=pins))] == ["a", "c[x]>1"]
+
+
+@each(
+    ("pins", "pythons", "machine", "python", "torch"),
+    [
+        (("torch==2.1.2",), "", RTX_4090, "3.11", "2.1.2"),
+        ((), ">=3.10,<3.12", RTX_4090, "3.11", "2.15.0"),
+        ((), ">=3.12", RTX_4090, "3.12", "2.15.0"),
+        ((), "==3.13.*", RTX_4090, "3.13", "2.15.0"),
+    ],
+)
+def test_a_python_that_opens_what_is_asked_for_is_planned_with_the_reason(pins, pythons, machine, python, torch):
+    """Where the user fixed no Python, the plan takes one that uv can fetch."""
+    plan = make_plans(machine, CATALOG, Request(pins=pins, pythons=pythons)).choice
+    assert (plan.python, plan.torch) == (python, torch)
+    assert (f"Python {python}" in str(plan.reasons[0])) is (python != "3.12")
+
+
+def test_a_python_that_the_user_fixed_is_never_changed():
+    """It is refused, and the reason names what would help."""
+    fixed = make_plans(RTX_4090, CATALOG, Request(pythons="<3.12", python="3.12"))
+    assert fixed.choice is None
+    assert fixed.rejected[0].key == "python-outside-project"
+    assert make_plans(RTX_4090, CATALOG, Request(pins=("torch==2.1.2",), python="3.12")).choice is None
+    with pytest.raises(BadInput, match="range of Python"):
+        make_plans(RTX_4090, CATALOG, Request(pythons="three"))
+
+
+def test_a_pin_that_closes_xpu_is_named_as_the_reason():
+    """Python 3.12 is within the range of the XPU builds: the pin is what excludes them."""
+    arc = Machine(os="linux", arch="x86_64", python="3.12", gpus=(Gpu(vendor=Vendor.INTEL, name="Intel Arc A770"),))
+    planning = make_plans(arc, CATALOG, Request(pins=("torch==2.1.2",)))
+    assert planning.choice.python == "3.11"
+    why = " ".join(f"{one.why} {one.would_help}" for one in planning.rejected if one.backend is Backend.XPU)
+    assert "Relax the pin" in why
+    assert "Python 3.9" not in why

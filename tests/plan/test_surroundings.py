@@ -5,7 +5,7 @@ from __future__ import annotations
 from assistant.catalog import load_catalog
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Request
-from assistant.plan import make_plans, without_overwritten
+from assistant.plan import make_plans
 
 CARD = Gpu(vendor=Vendor.NVIDIA, name="NVIDIA GeForce RTX 4090", compute_capability="8.9", vram_gb=24)
 PC = Machine(os="linux", arch="x86_64", glibc="2.39", python="3.12.4", gpus=(CARD,), nvidia_driver="590.44")
@@ -32,20 +32,3 @@ def test_what_the_system_has_to_bring_is_said_with_the_way_to_it():
     said = [f"{warning}" for warning in planned("torchcodec").warnings]
     assert any("FFmpeg" in text and "sudo apt install ffmpeg" in text for text in said), said
     assert not any("FFmpeg" in str(warning) for warning in planned("einops").warnings)
-
-
-def test_the_flavour_that_a_plan_adds_gives_way_to_the_one_that_the_users_packages_bring():
-    """Both would write the same folder, and the last one installed would win."""
-    lines = ("torch==2.14.1", "onnxruntime-gpu>=1.28", "faster-whisper")
-    solved = {"torch": "2.14.1", "onnxruntime-gpu": "1.31.1", "onnxruntime": "1.32.0", "faster-whisper": "1.2.1"}
-    kept, said = without_overwritten(lines, solved, {"faster-whisper"})
-    assert (kept, said) == (("torch==2.14.1", "faster-whisper"), [])
-    kept, said = without_overwritten(lines, solved, {"faster-whisper", "onnxruntime-gpu"})
-    assert kept == lines
-    assert [message.params["names"] for message in said] == ["onnxruntime, onnxruntime-gpu"]
-
-
-def test_a_set_without_a_clash_stays_as_it_is():
-    """Plug-ins with a folder of their own overwrite nothing."""
-    lines, solved = ("onnxruntime", "onnxruntime-qnn"), {"onnxruntime": "1.32.0", "onnxruntime-qnn": "2.7.0"}
-    assert without_overwritten(lines, solved, ()) == (lines, [])

@@ -9,12 +9,16 @@ import threading
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from install.faults import picture
 from loopback import LoopbackIndex, with_code
 
+from assistant.catalog import bundles
+from assistant.catalog.bundles import Bundle
+from assistant.catalog.rows import Trial
 from assistant.host.live import LiveHost
 from assistant.install import Sources
 from assistant.install.work_folder import layout
@@ -131,8 +135,13 @@ def test_what_was_asked_for_and_cannot_be_imported_is_not_kept(make: Make, loopb
     assert not Path(state.choices.target).exists()
 
 
-def test_a_recipes_verification_call_decides(make: Make, loopback_index: LoopbackIndex) -> None:
+def test_a_recipes_verification_call_decides(
+    make: Make, loopback_index: LoopbackIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What imports and yet does not do what the recipe is for is not kept, and the sentence quotes the call."""
+    trial = Trial(call="import invokeai.app.run_app, torch; print(torch.__version__)", on_cpu=True)
+    recipe = Bundle(key="invokeai", title="InvokeAI", lead="", trial=trial)
+    monkeypatch.setattr(bundles, "recipe_reader", lambda: SimpleNamespace(recipes=lambda: (recipe,)))
     wheel = loopback_index.add("invokeai", "6.14")
     with_code(wheel, "invokeai", "")
     with_code(wheel, "invokeai/app/run_app", "raise ValueError('no model')")

@@ -13,11 +13,15 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from shutil import which
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import verify.mismatches as made
 
+from assistant.catalog import bundles
+from assistant.catalog.bundles import Bundle
+from assistant.catalog.rows import Trial
 from assistant.host.process import CancelToken
 from assistant.install import find_uv
 from assistant.model.errors import Cancelled
@@ -130,8 +134,15 @@ def test_a_call_shows_what_an_import_does_not(tmp_path: Path) -> None:
     assert "onnxruntime-gpu can be imported, but fails at" in str(there.detail)
 
 
-def test_a_recipes_call_is_run_beside_the_imports(tmp_path: Path) -> None:
+def test_a_recipes_call_is_run_beside_the_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On the CPU one that needs a GPU is left out, and said so."""
+    trials = (
+        ("whisperx", Trial(call="import whisperx; print(whisperx.__file__)", on_cpu=True)),
+        ("invokeai", Trial(call="import invokeai.app.run_app, torch; print(torch.__version__)", on_cpu=True)),
+        ("vllm", Trial(call="import vllm", on_cpu=False)),
+    )
+    recipes = tuple(Bundle(key=key, title=key, lead="", trial=trial) for key, trial in trials)
+    monkeypatch.setattr(bundles, "recipe_reader", lambda: SimpleNamespace(recipes=lambda: recipes))
     ground, case = Ground(tmp_path), made.Case("whisperx", made.PASSED, made.package("whisperx", ""))
     ground.install((case,))
     for recipe, status, words in [

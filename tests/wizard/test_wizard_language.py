@@ -11,7 +11,7 @@ import pytest
 from made_up import ENGLISH_WORDS, LATIN_WORD, without_filled, write_made_up
 from tables import each
 
-from assistant.catalog.recipes import bundles
+from assistant.catalog.bundles import bundles
 from assistant.export import FORMATS
 from assistant.host.recording import ReplayHost
 from assistant.i18n import use_language

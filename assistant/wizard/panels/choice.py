@@ -8,12 +8,11 @@ from assistant.markup import Markup, joined, tag
 from assistant.model.event import Step
 from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Machine
-from assistant.model.plan import Backend, Plan, Planning
-from assistant.model.project import Project
+from assistant.model.plan import Backend, Plan, Planning, ProjectSummary
 from assistant.model.shell import quoted
 from assistant.plan import card_name
 from assistant.session.state import State
-from assistant.views import plan_rows, plan_title, project_lines, project_summary, rejected_name
+from assistant.views import plan_rows, plan_title, rejected_name
 from assistant.wizard import html
 from assistant.wizard.panels.base import failure
 from assistant.wizard.panels.machine import draw_machine, draw_machine_line
@@ -110,13 +109,13 @@ def _alternatives(planning: Planning, chosen: Plan) -> Markup:
     return joined([possible if others else "", rejected if against else ""])
 
 
-def draw_project(project: Project, name: str) -> Markup:
+def draw_project(project: ProjectSummary, name: str) -> Markup:
     """Show what was read of the project called `name`, what was left out, and the command that takes options for it."""
-    lines = [line for _taken, line in project_lines(project, project.sure)]
+    lines = project.lines
     options = (str(line.params["option"]) for line in lines if isinstance(line, Message) and "option" in line.params)
     command = f"assistant setup -r {quoted(name)}"
     more = _("To include more, run `{command}` in the terminal with {options}.", command=command)
     named = tuple(dict.fromkeys(options))
     told = html.paragraph(as_typed(more.format(options=named))) if named else html.NOTHING
     folded = html.details(say("What was included, and what was left out"), joined([html.bullets(lines), told]))
-    return html.note(Severity.INFO, project_summary(project), folded if lines else html.NOTHING)
+    return html.note(Severity.INFO, project.text, folded if lines else html.NOTHING)

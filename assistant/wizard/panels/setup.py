@@ -26,12 +26,12 @@ from assistant.session.store import Saved, furthest, obstacle, remarks, worth_te
 from assistant.views import plan_title
 from assistant.wizard import html
 from assistant.wizard.footer import Footer, Other, titles
+from assistant.wizard.panels.addons import AddonParts
 from assistant.wizard.panels.base import PageView, Part, close_all, log_view
 from assistant.wizard.panels.choice import draw_ready_to_install, draw_why
 from assistant.wizard.panels.done import Done, draw_done
 from assistant.wizard.panels.install import before, draw_commands, draw_failed, draw_working, offer_again
 from assistant.wizard.panels.machine import machine_options
-from assistant.wizard.panels.purposes import Purposes
 from assistant.wizard.shared_widgets import Chips, Details, Drawing, Fold, make, shared, show
 from assistant.wizard.stage import Stage, stage, unplanned, unresolved
 
@@ -43,19 +43,19 @@ class SetupPage(PageView):
         super().__init__(session)
         self.lead, self.offer = make(Drawing), Offer(session)
         self.changes = Changes(session)
-        self.purposes = Purposes(session)
+        self.addons = AddonParts(session, Page.SETUP)
         self.why = make(Details, title=say("Why this one, and what else would work"))
         self.commands = make(Details, title=say("The exact commands and the folder"))
         self.log = make(Details, title=say("The log"))
         changes = (self.changes.fold, self.changes.box)
         self._views = {
             Stage.LOOKING: (self.lead, *changes),
-            Stage.READY: (self.lead, self.offer, *self.purposes.parts, self.why, self.commands, *changes),
+            Stage.READY: (self.lead, self.offer, *self.addons.parts, self.why, self.commands, *changes),
             Stage.WORKING: (self.lead, self.log),
             Stage.FAILED: (self.lead, self.log, *changes),
         }
-        self._unplanned = (self.lead, *self.purposes.parts, self.log, *changes)
-        self._unresolved = (self.lead, self.offer, *self.purposes.parts, self.why, self.log, *changes)
+        self._unplanned = (self.lead, *self.addons.parts, self.log, *changes)
+        self._unresolved = (self.lead, self.offer, *self.addons.parts, self.why, self.log, *changes)
         self.parts = self._views[Stage.LOOKING]
 
     @cached_property
@@ -78,7 +78,7 @@ class SetupPage(PageView):
             self.why.draw(lambda: draw_why(state, planning, plan))
             self.commands.draw(lambda: draw_commands(state))
         self.log.draw(lambda: log_view(state.log, state.log_file))
-        self.purposes.update(state)
+        self.addons.update(state)
         self.changes.update(state)
 
     def _view(self, state: State) -> tuple[widgets.Widget, ...]:
@@ -115,11 +115,12 @@ class SetupPage(PageView):
             if stage(self.session.state) is Stage.DONE:
                 self.done.update(self.session.state)
             self.offer.saved = other.offer.saved
+            self.addons.adopt(other.addons)
         super().adopt(other)
 
     def close(self) -> None:
         """Free every model, those that are not shown now among them."""
-        for widget in self._every_part():
+        for widget in (*self._every_part(), self.addons):
             close_all(widget)
 
     def _every_part(self) -> Iterable[widgets.Widget]:

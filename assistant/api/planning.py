@@ -1,0 +1,123 @@
+"""What plans are made of, for an add-on that decides which builds and packages go together."""
+
+from __future__ import annotations
+
+from assistant.catalog import Catalog, carried_by_torch_index, load_catalog, number
+from assistant.catalog.bundles import Bundle, bundle_of, bundles, nearest
+from assistant.catalog.catalog import is_pypi, known_index, mirrors_pypi
+from assistant.catalog.companions import (
+    companion,
+    constraints_for,
+    cuda_major,
+    known_names,
+    load_companions,
+    required_by_torch,
+    torch_bounds,
+    unpaired,
+    version_ranges,
+    wheel_sources,
+)
+from assistant.catalog.launchers import launchers, written
+from assistant.catalog.needs import clashes, in_words, needs, other_cuda
+from assistant.catalog.rows import CORE, FAMILY, SystemNeed, TorchRelease, Trial
+from assistant.catalog.tables import Table
+from assistant.host.index import local_path
+from assistant.host.pip_settings import uv_arguments
+from assistant.install.elsewhere import installer_for
+from assistant.install.installer import VERSIONS, Uv, own_cache
+from assistant.install.resolution import check_plan, only_source, unreachable, without_wheel
+from assistant.install.sources import Tools
+from assistant.install.work_folder import scratch
+from assistant.model.address import index_fault
+from assistant.model.plan import ProjectSummary
+from assistant.model.requirement import name_of, requirement
+from assistant.plan.availability import PlanInputs
+from assistant.plan.candidates import reject
+from assistant.plan.gpus import called, card_name, cards_of, driven_by
+from assistant.plan.pins import companion as companion_for
+from assistant.plan.pins import read_pins
+from assistant.plan.planner import make_plans, other_pythons, plans_for, with_python_reason
+from assistant.plan.requirements import requested
+from assistant.plan.rocm import targets_of, with_device_code
+from assistant.plan.target import USUAL_PYTHON, Refusal, Target, target_of
+from assistant.privacy import Lines
+from assistant.session.planning import unchecked
+from assistant.session.sources import Looks, fitted
+from assistant.views import rejection_reason, system_name
+
+__all__ = [
+    "CORE",
+    "FAMILY",
+    "USUAL_PYTHON",
+    "VERSIONS",
+    "Bundle",
+    "Catalog",
+    "Lines",
+    "Looks",
+    "PlanInputs",
+    "ProjectSummary",
+    "Refusal",
+    "SystemNeed",
+    "Table",
+    "Target",
+    "Tools",
+    "TorchRelease",
+    "Trial",
+    "Uv",
+    "bundle_of",
+    "bundles",
+    "called",
+    "card_name",
+    "cards_of",
+    "carried_by_torch_index",
+    "check_plan",
+    "clashes",
+    "companion",
+    "companion_for",
+    "constraints_for",
+    "cuda_major",
+    "driven_by",
+    "fitted",
+    "in_words",
+    "index_fault",
+    "installer_for",
+    "is_pypi",
+    "known_index",
+    "known_names",
+    "launchers",
+    "load_catalog",
+    "load_companions",
+    "local_path",
+    "make_plans",
+    "mirrors_pypi",
+    "name_of",
+    "nearest",
+    "needs",
+    "number",
+    "only_source",
+    "other_cuda",
+    "other_pythons",
+    "own_cache",
+    "plans_for",
+    "read_pins",
+    "reject",
+    "rejection_reason",
+    "requested",
+    "required_by_torch",
+    "requirement",
+    "scratch",
+    "system_name",
+    "target_of",
+    "targets_of",
+    "torch_bounds",
+    "unchecked",
+    "unpaired",
+    "unreachable",
+    "uv_arguments",
+    "version_ranges",
+    "wheel_sources",
+    "with_device_code",
+    "with_python_reason",
+    "without_wheel",
+    "written",
+]

@@ -1,0 +1,137 @@
+"""What an environment is for: bundles of packages beside torch, and recipes, the larger ones that an add-on brings.
+
+The reader `recipes` of an add-on is a module: its `recipes()` lists bundles, `with_recipe(request)` writes what one of
+them asks for into the request that names it, and `make_plans(machine, catalog, request)` plans for such a request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from functools import cache
+from itertools import chain
+from typing import Any
+
+from assistant import addons
+from assistant.catalog.rows import Trial
+from assistant.catalog.tables import Table, read_tables
+from assistant.i18n import Message, _
+from assistant.model.errors import BadInput, WorkFailed
+from assistant.model.plan import Backend
+from assistant.model.record import Record
+from assistant.model.requirement import name_of
+
+MINIMAL = "minimal"  # the bundle without packages, which a request that names none means
+_SHORTEST = 3  # chosen: letters that say which key was meant
+
+
+class Bundle(Record, frozen=True):
+    """A purpose: its packages, a title and a sentence for people (English, translated by gettext).
+
+    `mb` is what its packages and theirs add to a download, in MB of 10**6 bytes; None is unknown. Of a recipe,
+    `requirements` are PEP 508 lines, of which `also` holds more by backend; `links` are pages of wheels by torch's
+    build, and `trial` shows that it works.
+    """
+
+    key: str
+    title: str
+    lead: str
+    requirements: tuple[str, ...] = ()
+    mb: int | None = 0
+    also: dict[Backend, tuple[str, ...]] = {}
+    links: dict[str, str] = {}
+    trial: Trial | None = None
+
+    @property
+    def name(self) -> Message:
+        """The title in the language of whoever reads it."""
+        return _(self.title)
+
+
+class BundlePackage(Record, frozen=True):
+    """A package of a bundle: the Python tags for which it and all that it needs have wheels, by platform.
+
+    `pythons["any"]` holds for platforms that are not named.
+    """
+
+    package: str
+    pythons: dict[str, tuple[str, ...]]
+
+
+class BundleTables(Record, frozen=True):
+    """The bundles, and their packages other than torch's own family."""
+
+    bundles: Table[Bundle]
+    packages: Table[BundlePackage]
+
+
+@cache
+def load_bundles() -> BundleTables:
+    """Read the tables, once."""
+    return read_tables("bundles", BundleTables)
+
+
+def bundles() -> tuple[Bundle, ...]:
+    """List the bundles, the smallest first."""
+    return load_bundles().bundles.rows
+
+
+def bundle_within(packages: Container[str]) -> str:
+    """Return the key of the largest bundle of which nothing lacks in some packages; "" for none."""
+    held = [one for one in bundles() if one.requirements and all(name in packages for name in one.requirements)]
+    return max(held, key=lambda one: len(one.requirements)).key if held else ""
+
+
+def is_recipe(key: str) -> bool:
+    """Return whether a key that is not empty is no bundle's."""
+    wanted = key.strip().lower()
+    return bool(wanted) and all(bundle.key != wanted for bundle in bundles())
+
+
+def recipe_reader() -> Any:  # noqa: ANN401 - the module that is described above
+    """Return what an add-on knows of recipes; raise `WorkFailed` with the extra that is missing."""
+    return addons.ours(addons.READERS, "recipes", extra="projects")
+
+
+def bundle_of(key: str) -> Bundle:
+    """Find a bundle or a recipe by its key, "" for the one without packages; raise `BadInput` for a name that is none.
+
+    Recipes are read only for a key that no bundle has. Raises `WorkFailed` where their add-on is missing.
+    """
+    wanted = key.strip().lower() or MINIMAL
+    found = next((bundle for bundle in bundles() if bundle.key == wanted), None)
+    return found or _recipe(wanted, key)
+
+
+def _recipe(wanted: str, key: str) -> Bundle:
+    recipes: dict[str, Bundle] = {one.key: one for one in recipe_reader().recipes()}
+    if found := recipes.get(wanted):
+        return found
+    near = nearest(wanted, [*(bundle.key for bundle in bundles()), *recipes])
+    hint = _("Choose one of: {names}.", names=", ".join(near), option="--for")
+    raise BadInput(_("There is no bundle called '{name}'.", name=key), hint=hint)
+
+
+def nearest(wanted: str, keys: list[str]) -> list[str]:
+    """Return the keys that may have been meant; all of them where none is near."""
+    from difflib import get_close_matches  # noqa: PLC0415 - every command would pay for it
+
+    within = [key for key in keys if len(wanted) >= _SHORTEST and wanted in key]
+    return within or get_close_matches(wanted, keys) or keys
+
+
+def trial_of(key: str) -> Trial | None:
+    """Return what shows that a recipe works beyond its imports; None for a key that is no recipe's."""
+    return next((one.trial for one in installed_recipes() if one.key == key), None)
+
+
+def packages_of_recipes() -> set[str]:
+    """Name the packages that recipes ask for by name."""
+    return {name_of(line) for one in installed_recipes() for line in chain(one.requirements, *one.also.values())}
+
+
+def installed_recipes() -> tuple[Bundle, ...]:
+    """List the recipes; none where their add-on is missing."""
+    try:
+        return tuple(recipe_reader().recipes())
+    except WorkFailed:
+        return ()

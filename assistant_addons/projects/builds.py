@@ -1,0 +1,316 @@
+"""The builds that the hardware allows for a request, in order: what a resolver is asked for one after the other."""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import cache, lru_cache
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from assistant.api import Backend, Machine, NothingFits, Plan, Planning, Request, _, replace
+from assistant.api.planning import (
+    FAMILY,
+    Catalog,
+    PlanInputs,
+    Target,
+    TorchRelease,
+    carried_by_torch_index,
+    constraints_for,
+    cuda_major,
+    load_catalog,
+    load_companions,
+    make_plans,
+    name_of,
+    number,
+    other_cuda,
+    read_pins,
+    requested,
+    requirement,
+    target_of,
+    targets_of,
+    version_ranges,
+    with_device_code,
+)
+from assistant.api.planning import companion_for as companion
+
+_TRUST = {Backend.DIRECTML: 1, Backend.CPU: 2}  # sorted after all other backends
+
+
+class Band:
+    """Plans that differ by their torch release alone, newest first: one question to a resolver covers them all.
+
+    Those `below` the best one are made when somebody looks there, as few are asked for. `floor` is a release that none
+    of them is older than, known without making them; "" where only they tell.
+    """
+
+    def __init__(self, best: Plan, below: Iterable[Plan] | None = None, floor: str = "") -> None:
+        self.best, self.floor = best, floor
+        self.is_one_plan = below is None
+        self._made: list[Plan] = [best]
+        self._below = iter(below or ())
+
+    def __iter__(self) -> Iterator[Plan]:
+        """Yield the plans."""
+        yield from self._made
+        for plan in self._below:
+            self._made.append(plan)
+            yield plan
+
+    @property
+    def oldest(self) -> str:
+        """The oldest release of torch that may be asked for."""
+        return self.floor or list(self)[-1].torch
+
+    def plan_for(self, torch: str) -> Plan | None:
+        """Return the plan for a release, None where the hardware does not allow it in this band."""
+        wanted = number(torch)
+        found = next((plan for plan in self if number(plan.torch) <= wanted), None)
+        return found if found and number(found.torch) == wanted else None
+
+    def narrowed(self, best: Plan | None = None) -> Band:
+        """Return this band with exactly its own releases, or with more known of its best plan."""
+        return Band(best or self.best, itertools.islice(self, 1, None), self.floor if best else "")
+
+
+class Ladder:
+    """The plans that the hardware allows, best first, made when somebody looks there.
+
+    `releases` are those of torch, newest first, `make` returns the plans for one, and `planning` is the planner's
+    own; the plans in `first` go before all.
+    """
+
+    def __init__(
+        self,
+        releases: Iterable[TorchRelease],
+        make: Callable[[str], tuple[Plan, ...]],
+        planning: Planning,
+        first: tuple[Plan, ...] = (),
+    ) -> None:
+        self._first = first
+        self._releases = tuple(releases)
+        self.planning = planning
+        self.plans_for = make
+
+    def fitting(self, fits: Callable[[str], bool]) -> Iterator[Plan]:
+        """Yield the plans for the releases that fit; what is best of all goes before the others are made."""
+        yield from (plan for plan in self._first if fits(plan.torch))
+        later: list[tuple[tuple[int, int, bool], Plan]] = []
+        for plans in (self.plans_for(row.version) for row in self._releases if fits(row.version)):
+            for place, plan in enumerate(plans):
+                if any(key := self._key(place, plan)):
+                    later.append((key, plan))
+                else:
+                    yield plan
+        yield from (plan for _key, plan in sorted(later, key=lambda one: one[0]))
+
+    def after(self, first: tuple[Plan, ...]) -> Ladder:
+        """Return this ladder with some plans above it."""
+        return Ladder(self._releases, self.plans_for, self.planning, (*first, *self._first))
+
+    def _key(self, place: int, plan: Plan) -> tuple[int, int, bool]:
+        """Return the sort key: GPU plans, then DirectML's, then the CPU's; best builds before second-best.
+
+        Releases that the planner passed over, as an older one serves the hardware better, go last.
+        """
+        trust, choice = _TRUST.get(plan.backend, 0), self.planning.choice
+        passed_over = (
+            choice is not None and plan.backend is choice.backend and number(plan.torch) > number(choice.torch)
+        )
+        return trust, 0 if trust else place, passed_over
+
+    def __iter__(self) -> Iterator[Plan]:
+        """Yield every plan."""
+        return self.fitting(lambda _torch: True)
+
+    def __bool__(self) -> bool:
+        """Return whether there is any plan."""
+        return next(iter(self), None) is not None
+
+    @property
+    def best(self) -> Plan:
+        """The best plan, where there is any."""
+        return next(iter(self))
+
+    def oldest_with(self, variant: str, fits: Callable[[str], bool]) -> str:
+        """Return the oldest release that fits and has a variant on some platform, "" for none."""
+        having = (row for row in reversed(self._releases) if any(variant in own for own in row.variants.values()))
+        return next((row.version for row in having if fits(row.version)), "")
+
+    def place(self, plan: Plan | None) -> int:
+        """Return how many plans are better than one."""
+        return sum(1 for _one in self.above(plan)) if plan else 0
+
+    def above(self, plan: Plan) -> Iterator[Plan]:
+        """Yield the plans that are better than one."""
+        return itertools.takewhile(lambda one: (one.variant, one.torch) != (plan.variant, plan.torch), self)
+
+
+def ladder(machine: Machine, catalog: Catalog, request: Request, planning: Planning | None = None) -> Ladder:
+    """Return, for each torch release that the pins allow, the plans that the planner makes for it: best first.
+
+    What drives a GPU goes before the CPU, and a newer torch before an older. All are for the request's own Python.
+    `planning` is what the planner made of the request, where that is there already. Raises `BadInput` as it does.
+    """
+    own = replace(request, python=request.python or machine.python)
+    planning = planning or make_plans(machine, catalog, own)
+    first = planning.plans[0].torch if len({(plan.torch, plan.python) for plan in planning.plans}) == 1 else ""
+
+    @cache
+    def made(torch: str) -> tuple[Plan, ...]:
+        if torch == first:
+            return planning.plans
+        return make_plans(machine, catalog, replace(own, pins=(*request.pins, f"torch=={torch}"))).plans
+
+    return Ladder(_allowed(machine, catalog, own), made, planning)
+
+
+def _allowed(machine: Machine, catalog: Catalog, request: Request) -> Iterator[TorchRelease]:
+    """Yield the releases, newest first, that are not excluded by the pins alone."""
+    target = target_of(machine, request, catalog)
+    try:
+        pins = read_pins(request.pins, catalog, target.markers if isinstance(target, Target) else {})
+    except NothingFits:
+        return iter(())
+    return (release for release in catalog.releases if pins.allow_release(release))
+
+
+def for_other_cuda(plan: Plan, machine: Machine, catalog: Catalog, request: Request) -> tuple[Plan, ...]:
+    """Return plans with torch built for the CUDA that a requested version needs, newest first, one per release.
+
+    Empty where the plan's own CUDA serves everything, or no build that serves is known. The best build of a release is
+    for the newest CUDA that the hardware allows, and what is requested may be older than that.
+    """
+    target = target_of(machine, request, catalog)
+    if not isinstance(target, Target):
+        return ()
+    own = requested(machine, catalog, request)
+    wanted = {need: other_cuda(need, plan.torch, plan.variant, target.platform) for need in own}
+    majors = frozenset[int]().union(*wanted.values())
+    if not majors:
+        return ()
+    found = (_for_cuda(release, majors, target, PlanInputs(machine, catalog, request)) for release in catalog.releases)
+    text = _(
+        "{package} is built for CUDA {cuda}, so the plan takes a build of torch for that CUDA instead of {torch} "
+        "({variant})."
+    )
+    reasons = tuple(
+        text.format(package=need, cuda=", ".join(map(str, sorted(those))), torch=plan.torch, variant=plan.variant)
+        for need, those in wanted.items()
+        if those
+    )
+    return tuple(replace(one, reasons=(*reasons, *one.reasons)) for one in found if one)
+
+
+def _for_cuda(release: TorchRelease, majors: Collection[int], target: Target, case: PlanInputs) -> Plan | None:
+    """Return the plan for a release's best build for some CUDA majors, None where the hardware allows none."""
+    tags = [tag for tag in release.variants.get(target.platform, ()) if tag.startswith("cu")]
+    for tag in sorted(tags, key=number, reverse=True):
+        if cuda_major(release.version, tag, target.platform) in majors:
+            pins = (*case.request.pins, f"torch=={release.version}+{tag}")
+            own = replace(case.request, pins=pins, python=target.python)
+            choice = make_plans(case.machine, case.catalog, own).choice
+            if choice and choice.variant == tag:
+                return choice
+    return None
+
+
+def bands(plans: Iterable[Plan], floor: Callable[[str], str] = lambda _variant: "") -> Iterator[Band]:
+    """Put the neighbours of a ladder together that come from one index and differ by their torch alone.
+
+    `floor` returns a release that none of a variant's is older than, "" where nobody knows.
+    """
+
+    def build(plan: Plan) -> tuple[object, ...]:
+        many = plan.wheel is not None and plan.wheel.where != "official"  # other builds lie beside this one
+        alone = many or plan.backend is Backend.DIRECTML  # which ties torchvision and itself to one torch
+        env = tuple(sorted(plan.env.items()))
+        return plan.backend, plan.variant, plan.index_url, env, _own_triton(plan), plan.torch if alone else ""
+
+    for (*_build, alone), group in itertools.groupby(plans, key=build):
+        below = iter(group)
+        best = next(below)
+        band = Band(best) if alone else Band(best, below, floor(best.variant))
+        yield band
+        deque(band, maxlen=0)  # those that nobody looked at are passed over
+
+
+def _own_triton(plan: Plan) -> tuple[str, ...]:
+    """Return the Triton that a build for ROCm or XPU needs, which its own index alone has and so must be asked for.
+
+    A release that the tables do not know yet is taken to need the one of the release before.
+    """
+    if plan.backend not in (Backend.ROCM, Backend.XPU):
+        return ()
+    names = [row.name for row in load_companions().companions.rows if "triton" in row.name]
+    names = [name for name in names if name != "triton" and carried_by_torch_index(name, plan.variant)]
+    for release in (row.version for row in load_catalog().releases if number(row.version) <= number(plan.torch)):
+        if found := [name for name in names if any(one.goes_with(release) for one in version_ranges(name))]:
+            return tuple(found)
+    return ()
+
+
+def question(band: Band, machine: Machine, catalog: Catalog, request: Request) -> Plan:
+    """Return the plan to ask a resolver for: torch within the band's releases, and the user's own lines first.
+
+    A resolver settles what comes first at its newest, so torch is fitted to the user's packages, not they to torch.
+    What the tables of companions alone know of the newest release goes along as constraints.
+    """
+    plan, target = band.best, target_of(machine, request, catalog)
+    if not isinstance(target, Target):
+        return plan
+    own = [need for need in requested(machine, catalog, request) if canonicalize_name(need.name) != "torch"]
+    named = {canonicalize_name(need.name) for need in own}
+    whole = band.is_one_plan
+    lines = {line: name_of(line) for line in plan.requirements}
+    first = [line for line, name in lines.items() if name in named] if whole else list(map(str, own))
+    rest = [line if whole else _loosened(line, band) for line, name in lines.items() if name not in named]
+    constraints = (
+        *plan.constraints,
+        *_known(plan.torch, plan.variant, target.platform),
+        *_no_newer_pair(plan, catalog, {*named, *lines.values()}),
+    )
+    requirements = tuple(dict.fromkeys((*first, *rest, *_own_triton(plan))))
+    return replace(plan, requirements=requirements, constraints=constraints)
+
+
+def pairs(plan: Plan, catalog: Catalog, names: Iterable[str]) -> tuple[str, ...]:
+    """Return lines that name, of some packages, those from torch's family in the version that goes with a plan's."""
+    release = catalog.release(plan.torch)
+    found = {name: companion(Requirement(name), release) for name in FAMILY if name in set(names)} if release else {}
+    targets = targets_of(plan.requirements)
+    return tuple(with_device_code(f"{name}=={version}", targets) for name, version in found.items() if version)
+
+
+def _no_newer_pair(plan: Plan, catalog: Catalog, named: Collection[str]) -> tuple[str, ...]:
+    """Bound torchvision and torchaudio, where something else brings them: newer ones name no torch that they need."""
+    return tuple(line.replace("==", "<=") for line in pairs(plan, catalog, {*FAMILY} - {*named}))
+
+
+_known = lru_cache(maxsize=256)(constraints_for)  # a search asks for the same builds over and over
+
+
+def _loosened(line: str, band: Band) -> str:
+    """Widen the line that asks for torch to the band's releases; a companion is chosen by its own metadata."""
+    need = requirement(line)
+    extras = f"[{','.join(sorted(need.extras))}]" if need.extras else ""
+    if name_of(line) in FAMILY:
+        return f"{need.name}{extras}"
+    if name_of(line) != "torch":
+        return line
+    # A local part, as in 2.14.1+cu130, sorts after the release itself, and "<=2.14.1" takes it in all the same.
+    return f"torch{extras}>={band.oldest},<={band.best.torch}"
+
+
+def satisfied(plan: Plan, versions: Mapping[str, str]) -> bool:
+    """Return whether what a resolver found for a band holds for one of its plans, constraints included."""
+    needs = [need for need in map(requirement, plan.requirements) if not need.url]  # whose version nobody is told
+    held = all(canonicalize_name(need.name) in versions for need in needs)
+    bounds = [*needs, *map(requirement, plan.constraints)]
+    return held and all(
+        need.specifier.contains(versions[name], prereleases=True)
+        for need in bounds
+        if (name := canonicalize_name(need.name)) in versions
+    )

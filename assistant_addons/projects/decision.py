@@ -1,0 +1,32 @@
+"""One decision of hardware and packages: what the planner allows, in its order, is put to the resolver as a whole."""
+
+from __future__ import annotations
+
+from assistant.api import NothingFits, Planning, WorkFailed, replace
+from assistant.api.planning import Looks, PlanInputs, Tools, unchecked, with_python_reason
+from assistant_addons.projects.builds import Band
+from assistant_addons.projects.proof import explained, refused
+from assistant_addons.projects.search import Search
+
+
+def decide(planning: Planning, case: PlanInputs, tools: Tools, looks: Looks | None) -> Planning:
+    """Search for the whole set, for the Python of the best plan; the plans stay as they are where nobody can tell."""
+    choice = planning.choice
+    assert choice  # noqa: S101 - nothing is searched for without one
+    own = replace(case.request, python=choice.python)
+    search = Search(case._replace(request=own), tools, looks, planning=planning)
+    try:
+        outcome = search.run() or search.answer(Band(choice))  # whatever the sources were found to hold
+        if outcome.plan is None and not outcome.trial.unchecked:
+            return refused(search, outcome.trial, case)
+    except NothingFits:
+        raise
+    except WorkFailed as error:  # uv knows no such platform, or may not be used
+        return unchecked(planning, error.message)
+    if outcome.plan is None:
+        return unchecked(planning, outcome.trial.unchecked)
+    found = explained(search, outcome)
+    here = case.machine.python
+    if here and not case.request.python and not here.startswith(choice.python):
+        return with_python_reason(found, here, case.request)
+    return found

@@ -1,0 +1,370 @@
+"""A decision in words: which package needs which torch, what the hardware says to that, and what would help."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from assistant.api import Backend, Machine, Message, Plan, Planning, Rejection, Request, Text, _, replace, sentences
+from assistant.api.planning import (
+    CORE,
+    Catalog,
+    PlanInputs,
+    Target,
+    card_name,
+    carried_by_torch_index,
+    clashes,
+    companion,
+    known_names,
+    name_of,
+    other_pythons,
+    required_by_torch,
+    target_of,
+    unpaired,
+    wheel_sources,
+    with_python_reason,
+    without_wheel,
+)
+from assistant_addons.projects.builds import Band, question
+from assistant_addons.projects.search import Outcome, Search
+from assistant_addons.projects.trial import Need, Trial
+
+_MOST = 3  # chosen: sentences of one kind
+
+
+def explained(search: Search, outcome: Outcome) -> Planning:
+    """Return the plan that holds with the reasons for it, other plans for the same torch, and what was passed over."""
+    case, trial = search.case, outcome.trial
+    plan = (outcome.plan and search.fit(outcome.plan)) or outcome.plan
+    assert plan  # noqa: S101 - an outcome that holds has one
+    asked = question(Band(plan), *case)
+    bounds = (line for line in search.bounds_of(asked) if name_of(line) in trial.versions)
+    lines, overwritten = without_overwritten(search.lines_of(plan), trial.versions, search.names_asked(plan))
+    # An index of torch's serves only what is asked for by name, and no other has these.
+    of_torch = (*(line for line in asked.requirements if required_by_torch(name_of(line))), *outcome.terms.named)
+    chosen = replace(
+        plan,
+        requirements=tuple(dict.fromkeys((*lines, *(of_torch if plan.backend is not Backend.CPU else ())))),
+        reasons=(*_needs(search, outcome), *plan.reasons),
+        warnings=(
+            *plan.warnings,
+            *_warnings(search, outcome, plan),
+            *_mismatched(search, outcome, asked),
+            *overwritten,
+        ),
+        constraints=tuple(dict.fromkeys((*plan.constraints, *bounds))),
+        apart=outcome.terms.apart,
+    )
+    others = search.ladder.plans_for(plan.torch) if plan.backend is not Backend.CPU else ()
+    beside = filter(None, (search.fit(one) for one in others if one.backend is not plan.backend))
+    return Planning(choice=chosen, plans=(chosen, *beside), rejected=search.ladder.planning.rejected)
+
+
+def needs_torch(need: Need) -> Message:
+    """Say what a package needs of torch."""
+    return _("{package} {version} needs torch {need}.", package=need.package, version=need.version, need=need.text)
+
+
+def on_gpu(search: Search) -> list[Plan]:
+    """Return the plans that the hardware allows for a GPU."""
+    return [plan for plan in search.ladder if plan.backend is not Backend.CPU]
+
+
+def hardware_side(search: Search) -> Message:
+    """Say for which releases of torch the machine's GPU has builds."""
+    gpu = on_gpu(search)
+    torches = sorted({plan.torch for plan in gpu}, key=Version)
+    return _(
+        "Torch {oldest} to {newest} can use {card} on this machine.",
+        card=card_name(search.case.machine, gpu[0].backend) or gpu[0].backend.title,
+        oldest=torches[0],
+        newest=torches[-1],
+    )
+
+
+def _deciding(search: Search, outcome: Outcome) -> list[Need]:
+    """Return the needs that exclude the best torch which the hardware allows."""
+    found = [need for need in outcome.needs if not need.allows(search.ladder.best.torch)]
+    return [need for need in found if need.package not in CORE] or found
+
+
+def _needs(search: Search, outcome: Outcome) -> tuple[Text, ...]:
+    return tuple(map(needs_torch, _deciding(search, outcome)[:_MOST]))
+
+
+def _warnings(search: Search, outcome: Outcome, plan: Plan) -> list[Text]:
+    found: list[Text] = []
+    deciding, versions = _deciding(search, outcome), outcome.trial.versions
+    if plan.backend is Backend.CPU and on_gpu(search):
+        found.append(hardware_side(search))
+        packages = ", ".join(dict.fromkeys(need.package for need in deciding))
+        if packages:
+            text = _(
+                "So the plan is for the CPU: other versions of {packages} may make the GPU usable.", packages=packages
+            )
+            found.append(text)
+    for need in outcome.given_up[:_MOST]:
+        text = _("{need} For this torch the plan takes {package} {older}.")
+        found.append(text.format(need=needs_torch(need), package=need.package, older=versions[need.package]))
+    if search.is_blind(plan):
+        text = _("Not checked: {source} could not be asked for this build, and PyPI's torch {torch} stood in for it.")
+        found.append(text.format(source=plan.index_url or search.blind, torch=plan.torch))
+    return found
+
+
+def _mismatched(search: Search, outcome: Outcome, asked: Plan) -> list[Text]:
+    """Say what is known to go with another torch alone, and is taken all the same as nothing else can be had."""
+    versions, torch = outcome.trial.versions, asked.torch
+    lost = unpaired((name for name in versions if name != "torch"), torch)
+    left_out = (line for line in asked.requirements if name_of(line) in outcome.terms.left_out)
+    giving_way = map(Requirement, (*search.giving_way(asked), *left_out))
+    text = _("torch {torch} works with {need}, but the plan takes {package} {version}: importing it may fail.")
+    others = (
+        text.format(torch=torch, need=need, package=need.name, version=versions[need.name])
+        for need in giving_way
+        if need.name in versions and not need.specifier.contains(versions[need.name], prereleases=True)
+        if not unpaired((need.name,), torch)
+    )
+    return [*lost, *others]
+
+
+_MOST_PYTHONS = 4  # chosen: each may take a resolver's run or two
+_MOST_CHANGES = 6  # chosen: likewise
+_LIKE = 0.75  # chosen: "torchvison" is so near to "torchvision" (0.95), and "trl" not to "tri" (0.67)
+
+
+def refused(search: Search, trial: Trial, case: PlanInputs) -> Planning:
+    """Return the planning for a set that does not hold: with another Python where one opens it, else why.
+
+    `case` is as the user gave it: a Python that is fixed there is only pointed out.
+    """
+    if unknown := _unknown(search, trial):
+        return _planning(search, "name-unknown", *unknown)
+    if _python_matters(search, trial) and (found := _with_another_python(search, trial, case)):
+        return found
+    if trial.builds:
+        return _only_source(search, trial)
+    return _planning(search, "set-does-not-fit", _quarrel(search, trial), _smallest_change(search, trial))
+
+
+def _planning(search: Search, key: str, why: Text, would_help: Text) -> Planning:
+    best = search.ladder.best
+    rejection = Rejection(backend=best.backend, variant=best.variant, why=why, would_help=would_help, key=key)
+    return Planning(rejected=(rejection,))
+
+
+def _unknown(search: Search, trial: Trial) -> tuple[Message, Text] | None:
+    """Name what no source has, and the nearest real name; None where a source could not tell."""
+    for name in trial.refusal.missing if trial.refusal else ():
+        if carried_by_torch_index(name):
+            continue
+        held = search.tools.sources.listing(name)
+        if held.wheels or any(one.status == "unreachable" for one in held.asked):
+            continue
+        asker = next((need.package for need in trial.trace.needs if need.on == name), "")
+        text = (
+            _("None of your package sources has {name}, which {asker} needs.")
+            if asker
+            else _("None of your package sources has a package named {name}.")
+        )
+        return text.format(name=name, asker=asker), _nearest(name, search)
+    return None
+
+
+def _nearest(name: str, search: Search) -> Text:
+    """Propose the real name that is nearest to one that nobody has, where a source has it."""
+    known = {*known_names(), *search.case.catalog.packages}
+    for other in difflib.get_close_matches(name, sorted(known), n=2, cutoff=_LIKE):
+        if search.tools.sources.listing(other).wheels:
+            return _("Did you mean {name}?", name=other)
+    return _("Check the name, or name the index that has it.")
+
+
+def _only_source(search: Search, trial: Trial) -> Planning:
+    """Say what a build by hand takes of all that has no wheel, and where others keep one for which torch."""
+    names = _without_wheels(search, trial)
+    backend = search.ladder.best.backend
+    texts = {name: _to_compile(name, backend) for name in names}
+    why: list[Message] = [
+        text.format(names=", ".join(name for name in names if texts[name] is text))
+        for text in dict.fromkeys(texts.values())
+    ]
+    for name in names:
+        pages = (wheel_pages(name, plan, search.case.machine, search.case.catalog) for plan in search.ladder)
+        why += next(filter(None, pages), [])
+    return _planning(search, "needs-build", sentences(why), without_wheel())
+
+
+def _without_wheels(search: Search, trial: Trial) -> list[str]:
+    """Name all that comes only as source: the resolver stops at the first, so it is asked again without those."""
+    found, plan = list(trial.builds), question(Band(search.ladder.best), *search.case)
+    while search.may_ask:
+        never = tuple(f"{name} ; sys_platform == 'never'" for name in found)
+        lines = tuple(line for line in plan.requirements if name_of(line) not in found)
+        answer = search.ask(replace(plan, requirements=lines, overrides=(*plan.overrides, *never)))
+        more = [name for name in answer.builds if name not in found]
+        if not more:
+            break
+        found += more
+    return found
+
+
+_BY_HAND = _("There is no wheel of {names} for this system and Python, only source: it would have to be built by hand.")
+_WITH_COMPILER = _(
+    "There is no wheel of {names} for this system and Python, only source: it would have to be compiled by hand, with "
+    "a C++ compiler."
+)
+_WITH_NVCC = _(
+    "There is no wheel of {names} for this system and Python, only source: it would have to be compiled by hand, with "
+    "a C++ compiler and nvcc of the CUDA version of PyTorch."
+)
+
+
+def _to_compile(name: str, backend: Backend) -> Message:
+    row = companion(name)
+    compiler = row.compiler if row else ""
+    if compiler == "nvcc" or (compiler == "nvcc-for-cuda" and backend is Backend.CUDA):
+        return _WITH_NVCC
+    return _WITH_COMPILER if compiler else _BY_HAND
+
+
+def _python_matters(search: Search, trial: Trial) -> bool:
+    """Return whether another Python may open the set: a wheel is for another one, or the torch that is wanted is."""
+    refusal = trial.refusal
+    if refusal and (refusal.pythons or refusal.wheels or trial.builds):
+        return True
+    needs = trial.trace.first_needs
+    here = {plan.torch for plan in search.ladder}
+    elsewhere = [row.version for row in search.case.catalog.releases if row.version not in here]
+    return bool(needs) and any(all(need.allows(torch) for need in needs) for torch in elsewhere)
+
+
+def _with_another_python(search: Search, trial: Trial, case: PlanInputs) -> Planning | None:
+    """Return the plans with another Python that opens the set; where the user fixed theirs, the reason and the hint."""
+    own = search.case.request.python or ""
+    free = replace(case.request, python=None)
+    held = _pythons_with_wheels(search, trial)
+    every = other_pythons(replace(case.machine, python=own), free, case.catalog)
+    others = (python for python in every if held is None or python in held)
+    for _try, python in zip(range(_MOST_PYTHONS), others, strict=False):
+        again = search.again(replace(free, python=python))
+        outcome = again.run() if again.ladder and again.may_ask else None
+        if outcome is None or outcome.plan is None:
+            if outcome and again.only_source(outcome.trial) and not trial.builds:
+                return _only_source(again, outcome.trial)
+            continue
+        if case.request.python:
+            why = _(
+                "What you ask for cannot all be installed for Python {own}; for Python {python} it can.",
+                own=own,
+                python=python,
+            )
+            help_ = _("Use Python {python}.", python=python, option=f"--python {python}")
+            return _planning(search, "no-wheel-for-python", why, help_)
+        return with_python_reason(explained(again, outcome), own, case.request)
+    return None
+
+
+def _pythons_with_wheels(search: Search, trial: Trial) -> set[str] | None:
+    """Return the Pythons for which everything that lacks a wheel here has one; None where that is not the obstacle."""
+    names = trial.builds or (trial.refusal.wheels if trial.refusal else ())
+    found = [search.pythons_with(name) for name in names]
+    return set.intersection(*found) if found else None
+
+
+def _quarrel(search: Search, trial: Trial) -> Message:
+    """Say which packages do not go together: who needs which torch and what the GPU has, else the resolver's words."""
+    needs = [need for need in trial.trace.first_needs if not need.allows(search.ladder.best.torch)]
+    names = trial.refusal.names if trial.refusal else ()
+    if needs and any(carried_by_torch_index(name) for name in names):
+        hardware = hardware_side(search) if on_gpu(search) and not _on_torch(search) else ""
+        return sentences((*map(needs_torch, needs[:3]), hardware, _words(trial)))
+    return _words(trial)
+
+
+def _words(trial: Trial) -> Message:
+    why = _("No set of packages fits this plan: {reason}", reason=trial.words)
+    if not (trial.refusal and trial.refusal.elsewhere):
+        return why
+    name, index = trial.refusal.elsewhere
+    rule = _(
+        "{index} has other versions of {name}, and uv takes a package only from the first index that has it; a later "
+        "one was not asked.",
+        index=index,
+        name=name,
+    )
+    return sentences((why, rule))
+
+
+def _smallest_change(search: Search, trial: Trial) -> Message:
+    """Find, among what quarrels, the line whose bound or whose absence makes the rest hold."""
+    if torch := _on_torch(search):
+        pins = tuple(pin for pin in search.case.request.pins if canonicalize_name(Requirement(pin).name) != "torch")
+        outcome = search.again(replace(search.case.request, pins=pins)).run()
+        if outcome and outcome.plan:
+            text = _("Ask for {name} {version} instead of {line}: everything else fits that.")
+            return text.format(name="torch", version=outcome.plan.torch, line=torch)
+    band = Band(search.ladder.best)
+    plan = question(band, *search.case)
+    for line, changed, text in list(_changes(plan, search, trial))[:_MOST_CHANGES] if search.may_ask else ():
+        lines = tuple(filter(None, (changed if one == line else one for one in plan.requirements)))
+        answer = search.ask(replace(plan, requirements=lines))
+        if answer.holds:
+            name = name_of(line)
+            return text.format(name=name, version=answer.versions.get(name, ""), line=line)
+    return _("Allow other versions of one of the packages named here, or leave it out.")
+
+
+def _on_torch(search: Search) -> str:
+    """Return the user's own bound on torch, "" for none."""
+    return ", ".join(str(need) for name, need in search.requested if name == "torch" and need.specifier)
+
+
+def _changes(plan: Plan, search: Search, trial: Trial) -> Iterator[tuple[str, str, Message]]:
+    """Yield each line that quarrels, what to put in its place, and what to tell: first other versions, then without."""
+    own = search.own_names
+    named = trial.refusal.names if trial.refusal else ()
+    needs = {line: Requirement(line) for line in plan.requirements}
+    lines = [line for line, need in needs.items() if canonicalize_name(need.name) in own.intersection(named)]
+    for line in lines:
+        if needs[line].specifier:
+            extras = f"[{','.join(sorted(needs[line].extras))}]" if needs[line].extras else ""
+            text = _("Ask for {name} {version} instead of {line}: everything else fits that.")
+            yield line, f"{needs[line].name}{extras}", text
+    for line in lines:
+        yield line, "", _("Leave out {name}: everything else fits without it.")
+
+
+def wheel_pages(name: str, plan: Plan, machine: Machine, catalog: Catalog) -> list[Message]:
+    """Say where wheels of a package lie for a plan's torch, beside PyPI and torch's indexes."""
+    target = target_of(machine, Request(python=plan.python), catalog)
+    need = next((Requirement(line) for line in plan.requirements if name_of(line) == name), None)
+    if not isinstance(target, Target) or need is None:
+        return []
+    found = []
+    for one in wheel_sources(need, plan.torch, plan.variant, target.platform):
+        text = _("Others have wheels for torch {torch} at {url}: use them only if you trust them.")
+        if one.by == "its makers":
+            text = _("Its makers have wheels for torch {torch} at {url}.")
+        option = {"option": f"--find-links {one.url}"} if one.find == "links" else {}
+        found.append(text.format(torch=plan.torch, url=one.url, **option))
+    return found
+
+
+def without_overwritten(
+    lines: Iterable[str], versions: Mapping[str, str], asked: Collection[str]
+) -> tuple[tuple[str, ...], list[Message]]:
+    """Leave out what nobody asked for and another package of the solved set overwrites; say what clashes all the same.
+
+    faster-whisper brings plain onnxruntime, for example, into whose folder a plan's onnxruntime-gpu would write.
+    """
+    kept = list(lines)
+    ours = {name_of(line) for line in kept}.difference(asked)
+    left_out = {name for clash in clashes(versions) for name in clash.names if name in ours}
+    there = {name: version for name, version in versions.items() if name not in left_out}
+    rest = tuple(line for line in kept if name_of(line) not in left_out)
+    return rest, [clash.text for clash in clashes(there)]

@@ -1,0 +1,519 @@
+"""The way from the best build that the hardware allows down to the first with which the user's whole set holds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from typing import NamedTuple
+
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name, parse_wheel_filename
+from packaging.version import Version
+
+from assistant.api import Backend, Plan, Planning, Progress, Request, Step, _, replace
+from assistant.api.planning import (
+    CORE,
+    Looks,
+    PlanInputs,
+    Tools,
+    carried_by_torch_index,
+    companion,
+    fitted,
+    load_companions,
+    name_of,
+    requested,
+    required_by_torch,
+    requirement,
+    torch_bounds,
+    version_ranges,
+)
+from assistant_addons.projects.builds import (
+    Band,
+    Ladder,
+    bands,
+    for_other_cuda,
+    ladder,
+    pairs,
+    question,
+    satisfied,
+)
+from assistant_addons.projects.trial import Need, Trial, try_plan
+
+
+class Terms(NamedTuple):
+    """What the answers taught, which each further question respects.
+
+    `apart` names what is taken from PyPI though torch's index has it; `named` what others need and torch's index serves
+    only where it is named. `left_out` are ours that stood in the way, and `untied` companions that the tables alone
+    would tie to another torch than can be had.
+    """
+
+    apart: tuple[str, ...] = ()
+    named: tuple[str, ...] = ()
+    left_out: frozenset[str] = frozenset()
+    untied: frozenset[str] = frozenset()
+
+
+class Outcome(NamedTuple):
+    """The resolver's answer, the plan that it proves, None where it refuses, and the terms on which it was asked."""
+
+    plan: Plan | None
+    trial: Trial
+    terms: Terms = Terms()
+
+    @property
+    def torch(self) -> str:
+        """The release of torch that was taken, "" for none."""
+        return self.trial.versions.get("torch", "").partition("+")[0]
+
+    @property
+    def given_up(self) -> tuple[Need, ...]:
+        """What the newest versions need of torch, where older ones were taken because of that."""
+        held, torch = self.trial.versions, self.torch
+        return tuple(
+            need
+            for need in self.trial.trace.first_needs
+            if need.package not in CORE  # whose versions are torch's own
+            if held.get(need.package) not in {None, need.version} and not need.allows(torch)
+        )
+
+    @property
+    def passed_over(self) -> tuple[Need, ...]:
+        """What newer versions need of torch, where only that kept them out; one per package.
+
+        They need not be the first choices: a newer one may have failed for another reason.
+        """
+        torch = self.torch
+        newest: dict[str, Need] = {}
+        for need in self.trial.trace.needs:
+            taken = self.trial.versions.get(need.package) if need.on == "torch" and need.package not in CORE else None
+            least = newest[need.package].version if need.package in newest else taken
+            if least and not need.allows(torch) and Version(need.version) > Version(least):
+                newest[need.package] = need
+        return tuple(newest.values())
+
+    def beats(self, other: Outcome, asked: Iterable[str], plans: Ladder) -> bool:
+        """Return whether this is the better of two that hold: on a GPU, then in versions, then in rank.
+
+        The versions are those of what is asked for, then of what another torch held back: a newer torch is no gain if
+        it makes a requested package older.
+        """
+        ours, theirs = self._on_cpu, other._on_cpu
+        held_back = {need.package for need in (*self.given_up, *other.given_up)}
+        for names in ({*asked} - CORE, held_back) if ours is theirs else ():
+            if (newer := self._is_newer(other, names)) is not other._is_newer(self, names):
+                return newer
+        return (ours, plans.place(self.plan)) < (theirs, plans.place(other.plan))
+
+    @property
+    def _on_cpu(self) -> bool:
+        return self.plan is not None and self.plan.backend is Backend.CPU
+
+    def _is_newer(self, other: Outcome, names: Iterable[str]) -> bool:
+        """Return whether some of the packages are newer than in another outcome, and none is older."""
+        mine, theirs = self.trial.versions, other.trial.versions
+        both = [(Version(mine[name]), Version(theirs[name])) for name in names if name in mine and name in theirs]
+        return any(one > another for one, another in both) and all(one >= another for one, another in both)
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        """What the versions that are taken need of torch."""
+        held = self.trial.versions
+        return tuple(
+            need for need in self.trial.trace.needs if need.on == "torch" and held.get(need.package) == need.version
+        )
+
+
+Fits = Callable[[str], bool]
+
+
+def within_all(bounds: Iterable[Need | SpecifierSet]) -> Fits:
+    """Return the question whether a release of torch is within all bounds."""
+    given = list(bounds)
+    return lambda torch: all(
+        one.allows(torch) if isinstance(one, Need) else one.contains(torch, prereleases=True) for one in given
+    )
+
+
+def within_one_of_each(bounds: Iterable[Iterable[SpecifierSet]]) -> Fits:
+    """Return the question whether a release of torch is within one of each package's alternatives."""
+    given = [tuple(one) for one in bounds]
+    return lambda torch: all(any(one.contains(torch, prereleases=True) for one in some) for some in given)
+
+
+def only_tables_know(name: str) -> bool:
+    """Return whether the tables bind some versions of a package to a torch that their metadata does not name."""
+    row = companion(name)
+    return bool(row and any(one.only_in_table for one in row.ranges))
+
+
+def computes_on(name: str, backend: Backend) -> bool:
+    """Return whether a package computes on a backend, or on the CPU beside it, as far as the tables tell."""
+    row = companion(name)
+    return row is None or not row.backends or bool({backend.value, Backend.CPU.value}.intersection(row.backends))
+
+
+def tied_by_tables(names: Iterable[str], versions: Mapping[str, str]) -> Fits:
+    """Return the question whether the tables let a release of torch go with the versions that were taken."""
+    return within_one_of_each(
+        tuple(map(SpecifierSet, row.torch))
+        for name in names
+        if name in versions
+        for row in version_ranges(canonicalize_name(name))
+        if row.only_in_table and SpecifierSet(row.versions).contains(versions[name], prereleases=True)
+    )
+
+
+@cache
+def _brought_along() -> frozenset[str]:
+    """Name the packages that plans add beside companions, so that they can give way where no source has them."""
+    ways = (way for row in load_companions().companions.rows for way in row.beside_cuda.values())
+    return frozenset(canonicalize_name(Requirement(line).name) for way in ways for line in way.requires)
+
+
+_MOST_QUESTIONS = 20  # chosen: one or two tell which torch is wanted, and a refusal must not take minutes
+_OURS = ("onnx", "numpy")  # with onnxruntime in all its flavours: what plans bring beside torch
+
+
+class Search:
+    """One search, for one Python; it learns from each refusal, and asks nothing twice.
+
+    `ladder` holds the plans that the hardware allows, best first. `looks` is None where no source is looked into
+    beforehand, and `planning` is what the planner made of the case, fitted to what they hold. `blind` names an index of
+    torch's that cannot be reached or lacks the build, so that PyPI's torch of the same release stands in for it.
+    `requested` are the user's requirements by canonical names, of which one may stand there several times. `spent`
+    counts the questions of this search and of all that come of it.
+    """
+
+    def __init__(
+        self,
+        case: PlanInputs,
+        tools: Tools,
+        looks: Looks | None,
+        *,
+        planning: Planning | None = None,
+    ) -> None:
+        self.case, self.tools, self.looks = case, tools, looks
+        self.ladder = ladder(*case, planning)
+        self.terms = Terms()
+        self.blind = ""
+        self.requested = [(str(canonicalize_name(need.name)), need) for need in requested(*case)]
+        self.spent = [0]
+        self._some_held = looks is not None and any(plan.wheel for plan in self.ladder.planning.plans)
+        self._blamed: set[str] = set()
+        self._asked: list[Band] = []
+        self._not_there: set[tuple[str, str]] = set()
+        self._torches: list[str] = []
+
+    @property
+    def own_names(self) -> set[str]:
+        """The canonical names of what the user asks for."""
+        return {name for name, _need in self.requested}
+
+    def again(self, request: Request) -> Search:
+        """Return a search for a changed request, that knows already which index cannot be reached."""
+        planning = self.ladder.planning if request == self.case.request else None
+        other = Search(self.case._replace(request=request), self.tools, self.looks, planning=planning)
+        other.blind, other._some_held, other.spent = self.blind, self._some_held, self.spent
+        return other
+
+    def run(self) -> Outcome | None:
+        """Ask for the likeliest builds, go where the answers point, and return the best outcome; None without any."""
+        band = self._start() if self.ladder else None
+        if band and (others := for_other_cuda(band.best, *self.case)):
+            self.ladder = self.ladder.after(others)
+            band = self._start()
+        best = last = None
+        while band and self.may_ask:
+            last = self.answer(band)
+            if last.trial.unchecked or (last.plan is None and (best or self.only_source(last.trial))):
+                break
+            if last.plan is None:
+                band = self._elsewhere(last.trial, band) or self._untied()
+                continue
+            self._torches.append(last.torch)
+            if best is None or last.beats(best, self.own_names, self.ladder):
+                best = last
+            band = self._better(best, best.plan or band.best)
+        if best:
+            self.terms = best.terms  # later answers that are no better taught what does not count
+            return best
+        if last and band and not (last.trial.unchecked or self.only_source(last.trial)):
+            return last._replace(trial=replace(last.trial, unchecked=_("it would take too many questions")))
+        return last
+
+    def _start(self) -> Band | None:
+        """Return the likeliest builds: with a torch that the tables pair with all that is asked for, if there is one.
+
+        What the tables alone know trades no GPU for the CPU, gives way where it asks for different torches, and where
+        the package does not compute on this machine in any case.
+        """
+        backend = self.ladder.best.backend
+        known = self._pairs()
+        self._untie(name for name in known if only_tables_know(name) and not computes_on(name, backend))
+        known = {name: bounds for name, bounds in known.items() if name not in self.terms.untied}
+        visible = [one for name, one in known.items() if not only_tables_know(name)]
+        ways = (within_all(one[0] for one in known.values()), within_one_of_each(known.values()))
+        bands_ = (band for band in map(self._band, ways) if band and self._is_best_kind(band.best))
+        band = next(bands_, None) or self._band(within_one_of_each(visible)) or self._band()
+        if band:
+            lost = (name for name, one in known.items() if not within_one_of_each([one])(band.best.torch))
+            self._untie(name for name in lost if only_tables_know(name))
+        return band
+
+    def _untie(self, names: Iterable[str]) -> None:
+        self.terms = self.terms._replace(untied=self.terms.untied.union(names))
+
+    def _is_best_kind(self, plan: Plan) -> bool:
+        """Return whether a plan uses the GPU, or none can."""
+        return plan.backend is not Backend.CPU or self.ladder.best.backend is Backend.CPU
+
+    def _untied(self) -> Band | None:
+        """Start again without the tables' bounds that refusals named; None if there are none.
+
+        The tables may know less than what is published: where they alone are in the way, the plan warns instead.
+        """
+        if self._blamed <= self.terms.untied:
+            return None
+        self._untie(self._blamed)
+        return self._anew()
+
+    def _anew(self) -> Band | None:
+        self._asked.clear()
+        return self._start()
+
+    @property
+    def may_ask(self) -> bool:
+        """Whether the resolver may be asked once more."""
+        return self.spent[0] < _MOST_QUESTIONS
+
+    def answer(self, band: Band) -> Outcome:
+        """Ask for a band; where the answer names one of its releases, prove that release's own plan."""
+        self._asked.append(band)
+        if self.looks and band.best.wheel is None:
+            self.blind = self.blind or band.best.index_url or ""
+        trial = self.ask(question(band, *self.case))
+        if trial.unchecked and band.best.index_url and not self.blind:
+            self.blind = band.best.index_url
+            trial = self.ask(question(band, *self.case))
+        while trial.refusal and self.may_ask and self._learns(trial, band.best):
+            trial = self.ask(question(band, *self.case))
+        if not trial.holds:
+            return Outcome(None, trial)
+        plan = band.plan_for(trial.versions.get("torch", "").partition("+")[0])
+        if plan is None and band.floor:  # for this release the hardware takes another build, or none
+            return self.answer(band.narrowed())
+        plan = self._with_brought(plan or band.best, trial)
+        if band.is_one_plan or satisfied(self._as_learnt(question(Band(plan), *self.case)), trial.versions):
+            return Outcome(plan, trial, self.terms)
+        return self.answer(Band(plan))
+
+    def ask(self, plan: Plan) -> Trial:
+        """Put one plan to the resolver, with all that was learnt on the way."""
+        self.spent[0] += 1
+        text = _("Checking whether everything fits torch {torch} ({variant})", torch=plan.torch, variant=plan.variant)
+        self.tools.sink(Progress(step=Step.PLAN, text=text))
+        return try_plan(self._as_learnt(plan), self.case.machine, self.tools)
+
+    def names_asked(self, plan: Plan) -> set[str]:
+        """Name what is asked for with a plan: by the user, or by a recipe for the plan's backend."""
+        return self.own_names | {*plan.asked}
+
+    def lines_of(self, plan: Plan) -> tuple[str, ...]:
+        """Return a plan's lines, those that are ours alone last, or left out where they are in the way of the user's.
+
+        A resolver settles what comes first at its newest: what we bring makes nothing older that the user asks for.
+        """
+        ours = [line for line in plan.requirements if self._is_ours(name_of(line), plan)]
+        theirs = [line for line in plan.requirements if line not in ours]
+        return (*theirs, *(line for line in ours if name_of(line) not in self.terms.left_out))
+
+    def _is_ours(self, name: str, plan: Plan) -> bool:
+        """Return whether a plan brings a package of itself, beside torch, and nobody asked for it."""
+        ours = name in _OURS or name.startswith("onnxruntime") or name in _brought_along()
+        return ours and name not in self.names_asked(plan)
+
+    def bounds_of(self, plan: Plan) -> tuple[str, ...]:
+        """Return the constraints of a question that are in force: the user's, and of the tables' those not given up."""
+        giving_way = self.giving_way(plan)
+        return tuple(line for line in plan.constraints if line not in giving_way)
+
+    def giving_way(self, plan: Plan) -> tuple[str, ...]:
+        """Return the tables' constraints of a question that give way: no pair can be had, or the user wants another."""
+        own = {name: need.specifier for name, need in self.requested}
+
+        def contradicted(name: str, line: str) -> bool:
+            bounds = own.get(name) if only_tables_know(name) else None
+            return bounds is not None and (bounds & requirement(line).specifier).is_unsatisfiable()
+
+        return tuple(
+            line
+            for line in plan.constraints
+            if line not in self.case.request.constraints and (name := name_of(line)) not in CORE
+            if name in self.terms.untied or contradicted(name, line)
+        )
+
+    def _as_learnt(self, plan: Plan) -> Plan:
+        terms = self.terms
+        lines = list(self.lines_of(plan))
+        if blind := self.is_blind(plan):
+            lines = [
+                re.sub(r"\+[^,;]*$", "", line) if name_of(line) in CORE else line
+                for line in lines
+                if name_of(line) in CORE or not required_by_torch(name_of(line))
+            ]
+        elif plan.backend is not Backend.CPU:
+            lines += terms.named
+        return replace(
+            plan,
+            index_url=None if blind else plan.index_url,
+            requirements=tuple(dict.fromkeys(lines)),
+            constraints=self.bounds_of(plan),
+            apart=terms.apart,
+        )
+
+    def pythons_with(self, name: str) -> set[str]:
+        """Return the Pythons for which a package has wheels of its own, in the versions that are asked for.
+
+        Where there are none, no Python helps against a missing wheel: those for any Python would have served here.
+        """
+        bounds = [need.specifier for own, need in self.requested if own == name]
+        wheels = (parse_wheel_filename(wheel.filename) for wheel in self.tools.sources.listing(name).wheels)
+        fitting = [tags for _name, version, _build, tags in wheels if all(one.contains(version) for one in bounds)]
+        interpreters = {tag.interpreter for tags in fitting for tag in tags}
+        return {f"3.{tag[3:]}" for tag in interpreters if tag.startswith("cp3") and tag[3:].isdigit()}
+
+    def only_source(self, trial: Trial) -> bool:
+        """Return whether a refusal names a package that has a wheel for no Python, only source."""
+        return any(not self.pythons_with(name) for name in trial.builds)
+
+    def is_blind(self, plan: Plan) -> bool:
+        """Return whether PyPI's torch stands in for a plan's, as its index cannot be reached or lacks it."""
+        return bool(self.blind and plan.index_url and plan.wheel is None)
+
+    def _learns(self, trial: Trial, plan: Plan) -> bool:
+        """Learn from a refusal what to ask for otherwise; return whether to ask for the same builds once more."""
+        before, refusal = self.terms, trial.refusal
+        own = self.names_asked(plan)
+        apart, named, left_out = dict.fromkeys(before.apart), dict.fromkeys(before.named), set(before.left_out)
+        for name in (*refusal.missing, *refusal.names) if refusal else ():
+            carried = carried_by_torch_index(name, plan.variant)
+            if name in own - CORE and carried:
+                apart[name] = None
+            elif refusal and name in refusal.missing and name not in CORE and (carried or required_by_torch(name)):
+                named[name] = None
+            elif self._is_ours(name, plan):
+                left_out |= {one for one in map(name_of, plan.requirements) if one == name or _with_onnx(one, name)}
+        self.terms = before._replace(apart=tuple(apart), named=tuple(named), left_out=frozenset(left_out))
+        return self.terms != before
+
+    def _elsewhere(self, trial: Trial, band: Band) -> Band | None:
+        """Return where to ask after a "no": another torch, if it has to do with torch at all."""
+        refusal = trial.refusal
+        asked = question(band, *self.case)
+        bound = {name_of(line) for line in self.bounds_of(asked) if line not in self.case.request.constraints} - CORE
+        named = {*refusal.names, *refusal.missing} if refusal else set()
+        tied = named & bound
+        self._blamed |= tied
+        fits = within_all(trial.trace.first_needs)
+        if any(carried_by_torch_index(name) for name in named - bound):
+            cpu = [plan for plan in self.ladder if plan.backend is Backend.CPU]
+            return self._band(fits) or self._band(among=cpu)  # which has every release: it tells what the set wants
+        if not tied:
+            return None
+        paired = within_one_of_each(filter(None, (self._pairs_of(name) for name in tied)))
+        alike = [plan for plan in self.ladder if self._is_best_kind(plan)]
+        return self._band(lambda torch: fits(torch) and paired(torch), among=alike)
+
+    def _better(self, best: Outcome, plan: Plan) -> Band | None:
+        """Return a band that may be better than what holds: with newer packages, or with a newer torch.
+
+        A version that was not taken beside a torch which it allows is kept out by something else.
+        """
+        needs = best.given_up or best.passed_over
+        if wanted := [need for need in needs if not any(map(need.allows, self._torches))]:
+            band = self._band(within_all(wanted))
+            if band and not (band.best.backend is Backend.CPU and plan.backend is not Backend.CPU):
+                return band
+        above = list(self.ladder.above(plan))
+        if not above:
+            return None
+        own = self.own_names - {*CORE, *self.terms.untied}
+        tied = tied_by_tables(own, best.trial.versions)
+        fits = within_all(need for need in best.needs if need.package not in CORE)
+        return self._band(fits, among=[one for one in above if tied(one.torch)], sure=True)
+
+    def _band(
+        self, fits: Fits = lambda _torch: True, among: Iterable[Plan] | None = None, *, sure: bool = False
+    ) -> Band | None:
+        """Return the best plans not asked for yet whose torch fits, as far as the sources hold them.
+
+        Those that a source is known to hold go first, and with `sure` alone where there are any.
+        """
+        asked = {(plan.variant, plan.torch) for band in self._asked for plan in band}
+        passed, unsure, some = asked | self._not_there, None, None if among is None else tuple(among)
+
+        def left() -> Iterator[Plan]:
+            fitting = self.ladder.fitting(fits) if some is None else (plan for plan in some if fits(plan.torch))
+            return (plan for plan in fitting if (plan.variant, plan.torch) not in passed)
+
+        def floor(variant: str) -> str:
+            return "" if passed or some is not None else self.ladder.oldest_with(variant, fits)
+
+        while band := next(bands(left(), floor), None):
+            held = self._held(band, self.looks) if self.looks else band
+            if held and (self.looks is None or held.best.wheel or not self._some_held):
+                return held
+            unsure = unsure or held
+            passed.add((band.best.variant, band.best.torch))
+            if held is None:
+                self._not_there.add((band.best.variant, band.best.torch))
+        return None if sure and self._some_held else unsure
+
+    def _held(self, band: Band, looks: Looks) -> Band | None:
+        """Fit a band to what the sources hold of its best; other builds beside it let only that one be asked for."""
+        held = self.fit(band.best)
+        if held is None or (held.wheel is None and not looks.silent(held)):
+            return None
+        if held.wheel is None:  # its index did not answer
+            return band.narrowed(held)
+        self._some_held = True
+        return Band(held) if held.wheel.where != "official" else band.narrowed(held)
+
+    def fit(self, plan: Plan) -> Plan | None:
+        """Fit a plan to what the sources hold; None where they do not hold it."""
+        if self.looks is None or plan.wheel:
+            return plan
+        request = replace(self.case.request, pins=(*self.case.request.pins, f"torch=={plan.torch}"))
+        here = fitted(Planning(choice=plan, plans=(plan,)), self.case._replace(request=request), self.looks)
+        return next((one for one in here.plans if (one.variant, one.torch) == (plan.variant, plan.torch)), None)
+
+    def _with_brought(self, plan: Plan, trial: Trial) -> Plan:
+        """Name what others bring and torch's own index has: it serves only what is named, and PyPI's differ."""
+        if plan.index_url is None:
+            return plan
+        named = {name_of(line) for line in plan.requirements}
+        brought = [name for name in trial.versions if name not in named and carried_by_torch_index(name, plan.variant)]
+        brought = [name for name in brought if not required_by_torch(name)]
+        lines = pairs(plan, self.case.catalog, brought)
+        others = tuple(
+            name for name in brought if name not in CORE and companion(name) and name not in self.terms.apart
+        )
+        return replace(plan, requirements=(*plan.requirements, *lines, *others))
+
+    def _pairs(self) -> dict[str, tuple[SpecifierSet, ...]]:
+        """Return the torches that the tables pair with what is asked for, those of the newest versions first."""
+        names = (name for name, need in self.requested if not need.url)
+        found = {name: self._pairs_of(name) for name in names if name not in {*CORE, *self.terms.untied}}
+        return {name: bounds for name, bounds in found.items() if bounds}
+
+    def _pairs_of(self, name: str) -> tuple[SpecifierSet, ...]:
+        own = (need for own, need in self.requested if own == name)
+        return torch_bounds(next(own, None) or requirement(name)) or ()
+
+
+def _with_onnx(*names: str) -> bool:
+    """Return whether packages are ONNX's, of which one is of little use without the others."""
+    return all(name.startswith("onnx") for name in names)

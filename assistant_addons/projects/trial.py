@@ -1,0 +1,282 @@
+"""Asks the resolver whether a plan holds on some machine, by metadata alone, and reads what it says about it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from assistant.api import Lock, Machine, Plan, Policy, Record, Text, _, open_temporary, stream
+from assistant.api.planning import (
+    VERSIONS,
+    Lines,
+    Tools,
+    Uv,
+    check_plan,
+    installer_for,
+    only_source,
+    own_cache,
+    scratch,
+    unreachable,
+    uv_arguments,
+)
+
+# numpy==2.4.6, and "evil @ https://…" for a file, whose version is not known
+_VERSION = re.compile(r"(?m)^([\w.-]+)==(\S+)")
+
+# uv tries three times more, with pauses: 12 s for an index that is down.
+_IN_A_HURRY = {"UV_HTTP_RETRIES": "1"}
+
+_NOTHING_FITS = 1  # uv's exit status where no solution exists, and 2 for any other failure (tried with 0.13.9)
+# The variable by which uv tells its resolver's steps, and nothing else, on its standard error output.
+TRACE = {"RUST_LOG": "uv_resolver::resolver=debug"}
+
+
+class Need(Record, frozen=True):
+    """What one version of a package asks for: `on` is a package, `range` the versions as uv writes them.
+
+    `range` is like ">=2.4.0, <2.15.0", ranges joined by " | ", "*" for any; a "+" behind a version takes in its local
+    versions, so that "<2.6.0+" reaches 2.6.0+cu124.
+    """
+
+    package: str
+    version: str
+    on: str
+    range: str
+
+    def allows(self, version: str) -> bool:
+        """Return whether a public version is in the range; a range that cannot be read excludes nothing."""
+        try:
+            return any(_within(part, Version(version)) for part in self.range.split(" | "))
+        except InvalidVersion:
+            return True
+
+    @property
+    def text(self) -> str:
+        """The range as people write it: "2.6.0" for one version, "<2.15.0" and the like, alternatives with "or"."""
+        return " or ".join(map(_written, self.range.split(" | ")))
+
+
+def _written(part: str) -> str:
+    bounds = [bound.replace("+", "").removesuffix(".dev0") for bound in part.split(", ")]
+    if len(bounds) == 2 and bounds[0] == f">={bounds[1][1:]}":  # noqa: PLR2004 - from and to
+        return bounds[1][1:]
+    return ", ".join(bounds)
+
+
+def _within(part: str, version: Version) -> bool:
+    return all(_meets(bound, version) for bound in part.split(", ") if bound != "*")
+
+
+def _meets(bound: str, version: Version) -> bool:
+    sign = re.match(r"[<>=!]+", bound)
+    text = bound[sign.end() if sign else 0 :]
+    other, locals_too = Version(text.rstrip("+")), text.endswith("+")
+    match sign[0] if sign else "==":
+        case "<":
+            return version < other or (locals_too and version == other)
+        case "<=":
+            return version <= other
+        case ">":
+            return version > other
+        case ">=":
+            return version > other or (version == other and not locals_too)
+        case "!=":
+            return version != other
+        case _:
+            return version == other
+
+
+class Trace(Record, frozen=True):
+    """The resolver's steps: the version of each package that it `chose` first, what each `needs`, all `names` in it."""
+
+    chose: dict[str, str] = {}
+    needs: tuple[Need, ...] = ()
+    names: tuple[str, ...] = ()
+
+    @property
+    def first_needs(self) -> tuple[Need, ...]:
+        """What the versions that were chosen first ask for of torch."""
+        return tuple(need for need in self.needs if need.on == "torch" and self.chose.get(need.package) == need.version)
+
+
+# DEBUG Selecting: unsloth==2026.10.9 [compatible] (unsloth-2026.10.9-py3-none-any.whl)
+# DEBUG Adding transitive dependency for unsloth==2026.10.9: torch>=2.4.0, <2.15.0
+# DEBUG Adding transitive dependency for torch==2.14.1: triton{sys_platform == 'linux'}>=3.8, <3.9.dev0
+# DEBUG Adding direct dependency: torch>=2.15.0, <2.15.0+
+_STEP = re.compile(
+    r"DEBUG (?:Selecting: (?P<name>[\w.-]+)==(?P<version>\S+)"
+    r"|Adding transitive dependency for (?P<package>[\w.-]+)(?:\[[^]]*\])?==(?P<of>[^:\s]+): (?P<what>.+)"
+    r"|Adding direct dependency: (?P<direct>.+))"
+)
+_WHAT = re.compile(r"(?P<name>[\w.-]+)(?:\[[^]]*\])?(?:\{.*\})?(?P<range>.*)")
+
+
+def is_trace(line: str) -> bool:
+    """Return whether a line is one of the resolver's steps, and no word to the user."""
+    return line.startswith(("DEBUG ", "TRACE "))
+
+
+def read_trace(lines: Iterable[str], on: str = "") -> Trace:
+    """Read the resolver's steps; lines that are none are passed over.
+
+    With `on` what is needed of that package alone, and no other `names`.
+    """
+    chose: dict[str, str] = {}
+    needs: dict[Need, None] = {}
+    names: dict[str, None] = {}
+    if on:
+        lines = (line for line in lines if "Selecting: " in line or f": {on}" in line)
+    for step in filter(None, map(_STEP.match, lines)):
+        if step["name"]:
+            chose.setdefault(canonicalize_name(step["name"]), step["version"])
+        elif what := _WHAT.match(step["what"] or step["direct"]):
+            name = canonicalize_name(what["name"])
+            names[name] = None
+            if step["package"] and on in ("", name):
+                package = canonicalize_name(step["package"])
+                needs[Need(package=package, version=step["of"], on=name, range=what["range"] or "*")] = None
+    return Trace(chose=chose, needs=tuple(needs), names=tuple(names))
+
+
+class Derivation(Record, frozen=True):
+    """Why nothing fits, from uv's own proof: the `names` that quarrel, those that no source has (`missing`).
+
+    `pythons` says that a package needs another Python, `wheels` names what has no wheel for this system or Python.
+    `elsewhere` is a package that the first index has in other versions, with that index, where a later index was not
+    asked for it.
+    """
+
+    names: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    wheels: tuple[str, ...] = ()
+    pythons: bool = False
+    elsewhere: tuple[str, str] | None = None
+
+
+# error: No solution found when resolving dependencies
+#   cause: Because all versions of xformers depend on torch==2.6.0 and environment depends on xformers==0.0.29.post3, we
+#          can conclude that environment depends on torch==2.6.0.
+#          And because environment depends on torch>=2.8, we can conclude that your requirements are unsatisfiable.
+#   cause: Because zzz was not found in the package registry and environment depends on zzz, we can conclude that …
+#   cause: Because onlypy==1 has no wheels with a matching Python ABI tag (e.g., `cp312`) and only onlypy==1 is …
+#   cause: Because winonly==1.0 has no wheels with a matching platform tag (e.g., `manylinux_2_39_x86_64`) and only …
+#   cause: Because newpy==1.0 requires Python >=3.13 and only newpy==1.0 is available, we can conclude that …
+#   cause: Because sd==1.0 has no usable wheels and only sd==1.0 is available, …
+#   cause: Because gruut[de]==2.2.3 has no usable wheels and coqui-tts==0.24.1 depends on gruut[de]==2.2.3, …
+_MISSING = re.compile(
+    r"(?<![\w.-])([\w.-]{1,200}) was not found in the (?:package registry|provided package locations)"
+)
+_NO_FITTING = re.compile(
+    r"(?<![\w.<>=!~-])([\w.-]{1,200}?)(?:\[[\w.,-]{1,200}\])?(?:[<>=!~]=?\S{1,200})?"
+    r" ha(?:s|ve) no (?:usable wheels|wheels with a matching)"
+)
+_OTHER_PYTHON = re.compile(r"requires? Python|does not satisfy Python|Python (?:ABI|implementation) tag")
+_WORD = re.compile(r"[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?")
+# hint: `torch` was found on https://mirror.example/simple, but not at the requested version (torch==2.9.1). A
+#       compatible version may be available on a subsequent index (e.g., https://h.example/simple). …
+_ON_FIRST_INDEX = re.compile(r"hint: `([\w.-]{1,200})` was found on (\S{1,2000}), but not at the requested version")
+
+
+def read_derivation(text: str, known: Iterable[str]) -> Derivation:
+    """Read uv's proof that nothing fits, and its hints; `known` are the names that may stand in it, canonical."""
+    text = " ".join(text.split())
+    proof = text.partition("hint:")[0]
+    first = _ON_FIRST_INDEX.search(text)
+    known = set(known)
+    words = dict.fromkeys(canonicalize_name(word) for word in _WORD.findall(proof))
+    return Derivation(
+        names=tuple(word for word in words if word in known),
+        missing=_names(_MISSING, proof),
+        wheels=_names(_NO_FITTING, proof),
+        pythons=_OTHER_PYTHON.search(proof) is not None,
+        elsewhere=(canonicalize_name(first[1]), first[2]) if first else None,
+    )
+
+
+def _names(form: re.Pattern[str], proof: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(canonicalize_name(name) for name in form.findall(proof)))
+
+
+class Trial(Record, frozen=True):
+    """How the resolver answered: `versions` by package where the plan holds, else `refusal` with its own words.
+
+    `unchecked` is the reason where it could not answer at all, as an index was out of reach; `builds` names what comes
+    as source alone.
+    """
+
+    versions: dict[str, str] = {}
+    trace: Trace = Trace()
+    refusal: Derivation | None = None
+    words: str = ""
+    unchecked: Text = ""
+    builds: tuple[str, ...] = ()
+
+    @property
+    def holds(self) -> bool:
+        """Whether the plan can be installed as it stands."""
+        return not (self.refusal or self.unchecked)
+
+
+def try_plan(plan: Plan, machine: Machine, tools: Tools) -> Trial:
+    """Ask uv for all that a plan names, for its machine and Python; no package is built and none is downloaded.
+
+    Raises `Cancelled` on request, `BadInput` for an index or a requirement that is none, and `WorkFailed` where uv
+    knows no such platform.
+    """
+    check_plan(plan)
+    installer = installer_for(plan, machine, tools)
+    with scratch() as (folder, lock):
+        uv = Uv(uv_arguments(installer.settings), also=(), elsewhere=installer.elsewhere)
+        argv = uv.try_out(installer.python, plan, folder)
+        failed, steps, words = _run(argv, installer.environment, folder / "said.log", lock, tools)
+        if failed not in (0, _NOTHING_FITS) and not unreachable(words):
+            # A power cut leaves empty files in uv's cache, which it then stumbles over.
+            uncached = {**installer.environment, **own_cache(folder)}
+            failed, steps, words = _run(argv, uncached, folder / "said-again.log", lock, tools)
+        if not failed:
+            found = _VERSION.findall((folder / VERSIONS).read_text(encoding="utf-8"))
+            versions: dict[str, str] = {canonicalize_name(name): version for name, version in found}
+            return Trial(versions=versions, trace=read_trace(steps, on="torch"))
+    return _refused(words, read_trace(steps)) if failed == _NOTHING_FITS else _unchecked(words)
+
+
+def _run(
+    argv: list[str], environment: Mapping[str, str], file: Path, lock: Lock, tools: Tools
+) -> tuple[int, list[str], str]:
+    """Run uv with its output into a file; return its exit status, the resolver's steps, and its words to the user."""
+    cleaned = Lines(Policy.USABLE)
+    steps: list[str] = []
+    words: list[str] = []
+    variables = {**environment, **TRACE, **_IN_A_HURRY, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(file.parent))}
+    with open_temporary(file) as log:
+        failed = stream(
+            argv,
+            lambda line: steps.append(line) if is_trace(line) else words.append(cleaned(line)),
+            cancel=tools.cancel,
+            environment=variables,
+            lock=lock,
+            log=log,
+        )
+    return failed, steps, "\n".join(words)
+
+
+def _unchecked(words: str) -> Trial:
+    reason = unreachable(words)
+    if reason:
+        return Trial(unchecked=_("the package index cannot be reached: {reason}", reason=reason))
+    return Trial(unchecked=_("uv could not resolve it: {reason}", reason=" ".join(words.split())[:400]))
+
+
+def _refused(words: str, trace: Trace) -> Trial:
+    if unreachable(words):  # offline
+        return _unchecked(words)
+    proof_and_hints = words.rpartition("cause: ")[2]
+    proof = " ".join(proof_and_hints.partition("hint:")[0].split())
+    builds = tuple(canonicalize_name(Requirement(need).name) for need in only_source(words))
+    refusal = read_derivation(proof_and_hints, {*trace.names, *trace.chose})
+    return Trial(trace=trace, refusal=refusal, words=proof[:600], builds=builds)

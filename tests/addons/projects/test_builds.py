@@ -1,0 +1,116 @@
+"""The builds that the hardware allows, in order, and what a resolver is asked for them."""
+
+from __future__ import annotations
+
+from packaging.requirements import Requirement
+from packaging.version import Version
+from tables import each
+
+from assistant.catalog import load_catalog
+from assistant.model.machine import Gpu, Machine, Vendor
+from assistant.model.plan import Backend, Request
+from assistant.plan import make_plans
+from assistant_addons.projects.builds import bands, ladder, question, satisfied
+from assistant_addons.projects.proof import without_overwritten
+
+CATALOG = load_catalog()
+
+
+def nvidia(capability: str, driver: str = "595.60") -> Machine:
+    """Describe a Linux machine with one NVIDIA card."""
+    card = Gpu(vendor=Vendor.NVIDIA, name="a card", compute_capability=capability)
+    return Machine(os="linux", arch="x86_64", glibc="2.39", python="3.12", nvidia_driver=driver, gpus=(card,))
+
+
+RADEON = Machine(
+    os="linux",
+    arch="x86_64",
+    glibc="2.39",
+    python="3.12",
+    gpus=(Gpu(vendor=Vendor.AMD, name="RX 7900 XTX", gfx="gfx1100"),),
+)
+MAC = Machine(os="macos", os_version="15.1", arch="arm64", python="3.12", gpus=(Gpu(vendor=Vendor.APPLE, name="M3"),))
+
+
+@each("machine", [nvidia("8.9"), nvidia("12.0"), nvidia("6.1"), RADEON, MAC, Machine(os="windows")])
+def test_a_ladder_begins_with_the_planners_choice_and_ends_with_the_cpu(machine):
+    """Each plan is what the planner chooses for its release; newest first, the CPU's last."""
+    plans = ladder(machine, CATALOG, Request())
+    assert plans.best
+    assert (plans.best.variant, plans.best.torch) == (
+        make_plans(machine, CATALOG).choice.variant,
+        make_plans(machine, CATALOG).choice.torch,
+    )
+    on_cpu = [plan.backend is Backend.CPU for plan in plans]
+    assert on_cpu == sorted(on_cpu)
+    assert on_cpu[-1]
+    for band in bands(plans):
+        torches = [Version(plan.torch) for plan in band]
+        assert torches == sorted(torches, reverse=True)
+        assert len({(plan.variant, plan.index_url) for plan in band}) == 1
+
+
+def test_a_ladder_holds_only_what_the_hardware_runs():
+    """A card of 2025 has no code before torch 2.7."""
+    gpu = [plan for plan in ladder(nvidia("12.0"), CATALOG, Request()) if plan.backend is Backend.CUDA]
+    assert min(Version(plan.torch) for plan in gpu) == Version("2.7.0")
+
+
+def test_a_question_bounds_torch_and_puts_the_users_lines_first():
+    """One question covers a band: the range takes in each of its releases, and those of no other band."""
+    request = Request(pins=("whisperx", "torchvision>=0.24"))
+    band = next(bands(ladder(nvidia("8.9", "580.95"), CATALOG, request)))
+    asked = question(band, nvidia("8.9", "580.95"), CATALOG, request)
+    assert asked.requirements[:2] == ("whisperx", "torchvision>=0.24")
+    torch = next(Requirement(line) for line in asked.requirements if line.startswith("torch>"))
+    assert all(torch.specifier.contains(f"{plan.torch}+{plan.variant}") for plan in band)
+    plan, found = (
+        band.plan_for("2.14.0"),
+        {"torch": "2.14.0", "numpy": "2", "onnx": "1", "onnxruntime-gpu": "1.31", "nvidia-cublas-cu12": "12.9"},
+    )
+    assert not satisfied(plan, {**found, "torchvision": "0.28.0", "whisperx": "1"})  # that of another torch
+    assert satisfied(plan, {**found, "torchvision": "0.29.0", "whisperx": "1"})
+
+
+def test_a_question_is_asked_without_planning_for_every_release():
+    """Where the oldest release of a build is known, only the plan for the newest is made before uv answers."""
+    machine = nvidia("8.9", "580.95")
+    plans = ladder(machine, CATALOG, Request())
+    made = []
+    release = plans.plans_for
+    plans.plans_for = lambda torch: made.append(torch) or release(torch)
+    band = next(bands(plans, lambda variant: plans.oldest_with(variant, lambda _torch: True)))
+    asked = question(band, machine, CATALOG, Request())
+    oldest = next(Requirement(line) for line in asked.requirements if line.startswith("torch>"))
+    assert made == [band.best.torch]
+    assert band.plan_for("2.14.0").torch == "2.14.0"
+    assert band.plan_for("1.13.1") is None
+    assert all(oldest.specifier.contains(plan.torch) for plan in band)
+    assert band.narrowed().oldest == list(band)[-1].torch
+
+
+def test_a_build_for_rocm_names_the_triton_that_its_own_index_alone_has():
+    """An index of torch's serves only what is asked for by name."""
+    for band in bands(ladder(RADEON, CATALOG, Request())):
+        names = {Requirement(line).name for line in question(band, RADEON, CATALOG, Request()).requirements}
+        if band.best.variant.startswith("rocm") and Version(band.best.torch) >= Version("2.10"):
+            assert "triton-rocm" in names
+        if band.best.backend is Backend.CPU:
+            assert not {name for name in names if "triton" in name}
+
+
+def test_the_flavour_that_a_plan_adds_gives_way_to_the_one_that_the_users_packages_bring():
+    """Both would write the same folder, and the last one installed would win."""
+    lines = ("torch==2.14.1", "onnxruntime-gpu>=1.28", "faster-whisper")
+    solved = {"torch": "2.14.1", "onnxruntime-gpu": "1.31.1", "onnxruntime": "1.32.0", "faster-whisper": "1.2.1"}
+    kept, said = without_overwritten(lines, solved, {"faster-whisper"})
+    assert (kept, said) == (("torch==2.14.1", "faster-whisper"), [])
+    kept, said = without_overwritten(lines, solved, {"faster-whisper", "onnxruntime-gpu"})
+    assert kept == lines
+    assert [message.params["names"] for message in said] == ["onnxruntime, onnxruntime-gpu"]
+
+
+def test_a_set_without_a_clash_stays_as_it_is():
+    """Plug-ins with a folder of their own overwrite nothing."""
+    lines, solved = ("onnxruntime", "onnxruntime-qnn"), {"onnxruntime": "1.32.0", "onnxruntime-qnn": "2.7.0"}
+    assert without_overwritten(lines, solved, ()) == (lines, [])
