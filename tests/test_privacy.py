@@ -15,11 +15,11 @@ from tables import each
 from written import calls_in, name_of, writers_in
 
 import assistant.start
-from assistant.cli.share import share_page
-from assistant.detect.observations import Notes
+from assistant.cli.diagnose import share_page
+from assistant.detect.common import Notes
 from assistant.diagnose import read_log
 from assistant.export import Setup, texts
-from assistant.export.setup import clean
+from assistant.export.formats import clean
 from assistant.host.base import Host
 from assistant.host.recording import RecordingHost, write_recording
 from assistant.i18n import _
@@ -234,7 +234,7 @@ EXEMPT = {
     "install/resolution.py:_solved": "names and versions of packages",
     "install/wheels.py:relocate": "the environment's own scripts",
     "install/work_folder.py:make": "a token that only the private journal knows",
-    "session/pasted.py:taken": "private: the user's own log, kept whole until it is diagnosed, and never sent",
+    "session/causes.py:taken": "private: the user's own log, kept whole until it is diagnosed, and never sent",
     "session/store.py:save": "private and obeyed: a setup goes on with the addresses that the user gave",
     "start.py:_make": "a name of a folder",
 }
@@ -327,7 +327,7 @@ def test_every_line_of_a_child_is_cleaned():
         for path, function, call in calls_in(ROOT)
         if name_of(call) == "LogLine"
     }
-    own = {"install/installer.py:log", "session/remediation.py:_changed", "session/installing.py:proved"}
+    own = {"install/installer.py:log", "session/remediation.py:_changed", "session/steps.py:proved"}
     children = {"install/installer.py:each", "session/remediation.py:tell", "verify/run.py:_hear_stray"}
     assert loggers == own | children
     for place in children:

@@ -27,8 +27,7 @@ from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Backend, Plan, Planning
 from assistant.model.record import replace
 from assistant.session.actions import Answer, Resume
-from assistant.session.runner import InlineRunner, ThreadRunner
-from assistant.session.session import Session
+from assistant.session.session import InlineRunner, Session, ThreadRunner
 from assistant.session.state import Choices, Detected, Phase, Planned, State, Task
 
 pytestmark = pytest.mark.process

@@ -13,9 +13,8 @@ from assistant.install import Sources
 from assistant.machines import load
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.session.actions import Paste
-from assistant.session.pasted import KEPT, SHOWN, WHOLE, taken, whole
-from assistant.session.runner import InlineRunner
-from assistant.session.session import Session
+from assistant.session.causes import KEPT, SHOWN, WHOLE, taken, whole
+from assistant.session.session import InlineRunner, Session
 from assistant.session.state import Phase, State, Step, Task
 from assistant.session.store import Store
 
