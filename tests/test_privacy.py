@@ -19,7 +19,7 @@ from assistant.cli.diagnose import share_page
 from assistant.detect.common import Notes
 from assistant.diagnose import read_log
 from assistant.export import Setup, texts
-from assistant.export.formats import clean
+from assistant.export.setup import clean
 from assistant.host.base import Host
 from assistant.host.recording import RecordingHost, write_recording
 from assistant.i18n import _

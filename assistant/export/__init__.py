@@ -16,8 +16,9 @@ from assistant.export.config import (
     same_hardware,
 )
 from assistant.export.editors import first_notebook, uses, write_first_notebook
-from assistant.export.formats import FORMATS, MARKER, PURPOSES, Setup, clean
+from assistant.export.formats import FORMATS, PURPOSES
 from assistant.export.report import stated_env_text
+from assistant.export.setup import MARKER, Setup, clean
 from assistant.export.write import export, texts
 
 __all__ = [

@@ -13,8 +13,8 @@ from typing import Literal, NamedTuple
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from assistant.export.formats import MARKER, Setup, toml_text, without_path
 from assistant.export.packages import lock_text
+from assistant.export.setup import MARKER, Setup, toml_text, without_path
 from assistant.host.telemetry import quiet
 from assistant.i18n import Message, Text, _, render, say
 from assistant.model.errors import BadInput

@@ -11,8 +11,8 @@ from packaging.requirements import Requirement
 
 import assistant.runtime
 from assistant.export.config import DIFFERS
-from assistant.export.formats import MARKER, Setup, filled, json_text, variables, without_path
 from assistant.export.launch import ALLOW_SCRIPTS
+from assistant.export.setup import MARKER, Setup, filled, json_text, variables, without_path
 from assistant.host.files import read_plain, write_whole
 from assistant.i18n import say
 from assistant.model.errors import unwritable

@@ -10,8 +10,8 @@ from functools import cache
 from assistant.catalog import carried_by_torch_index
 from assistant.catalog.launchers import Launcher, launchers, written
 from assistant.catalog.tables import Table, read_tables
-from assistant.export.formats import MARKER, Setup, Unsuited, filled, json_text, variables
 from assistant.export.packages import asked
+from assistant.export.setup import MARKER, Setup, Unsuited, filled, json_text, variables
 from assistant.i18n import _
 from assistant.model.plan import Backend
 from assistant.model.record import Record

@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from assistant.catalog import carried_by_torch_index, load_catalog
-from assistant.export.formats import MARKER, Setup, Unsuited, filled, toml_text, variables
+from assistant.export.setup import MARKER, Setup, Unsuited, filled, toml_text, variables
 from assistant.host.pip_settings import for_pip
 from assistant.i18n import _, say
 from assistant.model.visible import spelled

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 
 from assistant.catalog import carried_by_torch_index
-from assistant.export.formats import Setup, filled
 from assistant.export.launch import ALLOW_SCRIPTS
+from assistant.export.setup import Setup, filled
 from assistant.i18n import Message, Text, render
 from assistant.model.machine import Machine, Vendor
 from assistant.model.plan import Backend

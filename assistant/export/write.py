@@ -7,7 +7,8 @@ from contextlib import contextmanager, suppress
 from operator import methodcaller
 from pathlib import Path
 
-from assistant.export.formats import FORMATS, MARKER, NEEDS, PURPOSES, Setup, Unsuited, clean
+from assistant.export.formats import FORMATS, NEEDS, PURPOSES
+from assistant.export.setup import MARKER, Setup, Unsuited, clean
 from assistant.host.files import discard, draft, put_in_place, write_whole
 from assistant.i18n import _
 from assistant.model.errors import BadInput, WorkFailed

@@ -23,10 +23,10 @@ from tables import each
 
 from assistant.export import read_config
 from assistant.export.config import config_text
-from assistant.export.formats import clean
 from assistant.export.launch import dotenv_text, fish_text, powershell_text, workflow_text
 from assistant.export.packages import constraints_text, pyproject_text, requirements_text
 from assistant.export.report import collect_env_text
+from assistant.export.setup import clean
 from assistant.host.telemetry import quiet
 from assistant.model.errors import BadInput
 from assistant.model.plan import Backend
