@@ -22,6 +22,7 @@ from assistant.host.files import (
     write_whole,
 )
 from assistant.host.folders import user_cache
+from assistant.host.live import known_here
 from assistant.host.lock import Lock
 from assistant.host.process import CancelToken, Isolation, become, stream
 from assistant.host.sandbox import LONGEST_LINE, Limits, Outcome, confine, share_of_memory
@@ -61,13 +62,14 @@ from assistant.model.report import duration
 from assistant.model.shell import command_line
 from assistant.model.visible import cell, printable, visible
 from assistant.parsers.decode import text_pieces, without_colours
-from assistant.privacy import Policy, redact, without_credentials
+from assistant.privacy import USABLE_FIELDS, Policy, redact, without_credentials
 
 __all__ = [
     "LANGUAGES",
     "LONGEST_LINE",
     "NAME",
     "STARTED_AS",
+    "USABLE_FIELDS",
     "AssistantError",
     "Backend",
     "BadInput",
@@ -117,6 +119,7 @@ __all__ = [
     "html_language",
     "in_language",
     "joined",
+    "known_here",
     "lacking",
     "language",
     "ngettext",

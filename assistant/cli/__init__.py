@@ -49,7 +49,6 @@ COMMANDS = {
     "doctor": "doctor",
     "apply": "apply",
     "check": "apply",
-    "mcp": "mcp",
     "catalog": "catalog",
 }
 FIRST = ("plan", "setup", "doctor", "diagnose", "lab")  # what a newcomer may want to begin with
