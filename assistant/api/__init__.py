@@ -24,6 +24,7 @@ from assistant.host.files import (
     write_whole,
 )
 from assistant.host.folders import user_cache
+from assistant.host.live import known_here
 from assistant.host.lock import Lock
 from assistant.host.process import CancelToken, Isolation, become, stream
 from assistant.host.telemetry import for_child, quiet
@@ -62,7 +63,7 @@ from assistant.model.report import duration
 from assistant.model.shell import command_line
 from assistant.model.visible import cell, printable, visible
 from assistant.parsers.decode import text_pieces, without_colours
-from assistant.privacy import Policy, redact, without_credentials
+from assistant.privacy import USABLE_FIELDS, Policy, redact, without_credentials
 
 RUNTIME = Path(__file__).parents[1] / "runtime"  # files that users copy into their own code
 
@@ -71,6 +72,7 @@ __all__ = [
     "NAME",
     "RUNTIME",
     "STARTED_AS",
+    "USABLE_FIELDS",
     "AssistantError",
     "Backend",
     "BadInput",
@@ -117,6 +119,7 @@ __all__ = [
     "html_language",
     "in_language",
     "joined",
+    "known_here",
     "lacking",
     "language",
     "ngettext",

@@ -17,15 +17,18 @@ from assistant.install import (
     Sources,
     Tools,
     find_uv,
+    foreign_target,
     interpreter,
     is_environment,
     look_at,
     resolve_for,
+    spot_at,
 )
 from assistant.machines import load as recorded_machine
 from assistant.machines import shipped as recorded_machines
 from assistant.plan import USUAL_PYTHON, PlanInputs, make_plans, nothing_fits
 from assistant.session.diagnosis import diagnosed
+from assistant.session.headless import fault
 from assistant.session.planning import decided
 from assistant.session.state import State, Task, known
 from assistant.session.store import Store
@@ -53,8 +56,10 @@ __all__ = [
     "detect",
     "diagnosed",
     "download",
+    "fault",
     "file_name",
     "find_uv",
+    "foreign_target",
     "interpreter",
     "is_environment",
     "known",
@@ -70,5 +75,6 @@ __all__ = [
     "recorded_machines",
     "rejection_reason",
     "resolve_for",
+    "spot_at",
     "system_name",
 ]

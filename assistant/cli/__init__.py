@@ -47,7 +47,6 @@ COMMANDS = {
     "doctor": "diagnose",
     "apply": "apply",
     "check": "apply",
-    "mcp": "mcp",
     "catalog": "catalog",
 }
 FIRST = ("plan", "setup", "doctor", "diagnose", "lab")  # what a newcomer may want to begin with

@@ -1,4 +1,4 @@
-"""What commands answer as JSON, in one place for the terminal's `--json` and for AI agents."""
+"""What commands answer as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A setup without pages: its tasks run in order, and the first that fails is raised."""
+"""A setup without pages: what blocks a task, why one failed, and what is settled without asking."""
 
 from __future__ import annotations
 
@@ -23,16 +23,6 @@ class OnlyFinished(Store):
     def save(self, state: State) -> Text:
         """Write a state that has a plan and the environment made for it."""
         return super().save(state) if state.environment and state.plan else ""
-
-
-def run_tasks(session: Session, *tasks: Task) -> State:
-    """Run tasks in order, in the session's own runner; raise what blocks one, or its failure with its exit code."""
-    for task in tasks:
-        refuse_blocked(session, task)
-        session.begin(task)
-        if failure := failure_of(session.state, task):
-            raise failure
-    return session.state
 
 
 def refuse_blocked(session: Session, task: Task) -> None:

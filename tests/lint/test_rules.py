@@ -151,5 +151,5 @@ def test_every_package_isimported_by():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
     used = {name for path in MODULES for name in imported_by(path)}
-    declared = modules_of(project["dependencies"] + extras["onnx"] + extras["lab"] + extras["mcp"])
+    declared = modules_of(project["dependencies"] + extras["onnx"] + extras["lab"])
     assert declared - used == {"jupyterlab", "ipykernel"}

@@ -167,7 +167,7 @@ def test_each_command_gets_what_it_needs(project):
     assert project.start("plan") == (0, f"plan|{project.folder}", "")
     assert kinds() == {"onnx", "lab"}
     assert project.start("mcp", "--skill")[0] == 0  # the server for agents is in none of them
-    assert kinds() == {"onnx", "lab", "mcp"}
+    assert kinds() == {"onnx", "lab", "agents"}
 
 
 def test_tests_get_their_packages_and_a_browser(project):

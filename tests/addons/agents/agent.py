@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -15,8 +15,6 @@ from anyio.from_thread import start_blocking_portal
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.types import ElicitResult
-
-Run = Callable[[], subprocess.CompletedProcess[str]]
 
 
 @dataclass
@@ -76,17 +74,13 @@ class Agent:
         return self._portal.call(run)
 
     def trusted(self, tool: str, **arguments: object) -> dict[str, Any]:
-        """Call a tool that may run the Python of an environment; where it needs consent, ask and call again."""
+        """Call a tool that may run the Python of an environment; where it needs consent, ask and have it answer."""
         answer = self.call(tool, **arguments)
-        if self.failed and "change" in answer:
-            self.agreed(answer)
-            answer = self.call(tool, **arguments)
-        return answer
+        return self.agreed(answer) if self.failed and "change" in answer else answer
 
     def agreed(self, proposal: dict[str, Any]) -> dict[str, Any]:
-        """Ask the user about a proposal, and carry it out if they agree; else give the refusal."""
-        asked = self.call("ask_user", change=proposal["change"])
-        return asked if "consent" not in asked else self.call("carry_out", consent=asked["consent"])
+        """Have the user asked about a proposal, and it carried out if they agree."""
+        return self.call("carry_out", change=proposal["change"])
 
 
 def _until(holds: Callable[[], bool]) -> None:
@@ -97,48 +91,11 @@ def _until(holds: Callable[[], bool]) -> None:
 @contextlib.contextmanager
 def connected(env: dict[str, str], user: User | None = None, *options: str, mode: str = "auto") -> Iterator[Agent]:
     """Start the server as a client's configuration does, and connect to it; without a user nobody can be asked."""
-    server = StdioServerParameters(
-        command=sys.executable, args=["-m", "assistant", "mcp", *options], env=env, cwd=env["HOME"]
-    )
+    program = str(Path(sys.executable).with_name("assistant"))
+    server = StdioServerParameters(command=program, args=["mcp", *options], env=env, cwd=env["HOME"])
     client = Client(server, elicitation_callback=user.answer if user else None, mode=mode)
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(client):
         yield Agent(portal, client)
-
-
-def solved(agent: Agent, path: str, program: Run, fails: str = "") -> list[str]:
-    """Mend an environment as the skill says until the program runs, by nothing but what the tools answer.
-
-    `fails` is what another program printed. Return the tools that proposed what was carried out, in order.
-    """
-    done: list[str] = []
-    while (ended := program()).returncode or fails:
-        assert len(done) < 4, (done, ended.stdout)
-        log, fails = fails or ended.stdout, ""
-        tool, proposal = _proposed(agent, path, log)
-        answer = agent.agreed(proposal)
-        assert not agent.failed, answer
-        done.append(tool)
-    return done
-
-
-def _proposed(agent: Agent, path: str, log: str) -> tuple[str, dict[str, Any]]:
-    """Take the first proposal that the tools make: a mend of what is wrong, a remedy, a new environment."""
-    looked = agent.trusted("check_environment", path=path)
-    gone = agent.failed or any(one["severity"] == "error" and "python" in one["key"] for one in wrong(looked))
-    refusals = []
-    if not gone and wrong(looked):
-        mend = agent.call("propose_mend", path=path)
-        if not agent.failed:
-            return "propose_mend", mend
-        refusals.append(mend)
-    for cause in agent.call("diagnose", log=log)["diagnoses"]:
-        for number in range(1, len(cause["remedies"]) + 1):
-            where = {} if gone else {"environment": path}
-            fix = agent.call("propose_fix", log=log, fix=f"{cause['key']}#{number}", **where)
-            if not agent.failed:
-                return "propose_fix", fix
-            refusals.append(fix)
-    raise AssertionError((looked, refusals, log))
 
 
 def wrong(looked: dict[str, Any]) -> list[dict[str, Any]]:

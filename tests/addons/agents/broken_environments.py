@@ -90,5 +90,5 @@ def home(folder: Path, index_url: str) -> dict[str, str]:
     names = ("XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "JUPYTER_DATA_DIR", "UV_CACHE_DIR")
     places = {name: str(folder / name) for name in names}
     told = {"PIP_CONFIG_FILE": os.devnull, "UV_DEFAULT_INDEX": index_url, "UV_LINK_MODE": "copy", "UV_NO_CONFIG": "1"}
-    python = {"UV_PYTHON_DOWNLOADS": "never", "PYTHONPATH": str(Path(__file__).parents[2])}
+    python = {"UV_PYTHON_DOWNLOADS": "never", "PYTHONPATH": str(Path(__file__).parents[3])}
     return {**kept, **places, **told, **python, "HOME": str(folder), "LANGUAGE": "en", "PYTHONWARNINGS": "ignore"}

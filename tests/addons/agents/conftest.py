@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 
 import pytest
-from agents.agent import Agent, connected
+from addons.agents.agent import Agent, connected
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agents.agent import Agent, User
-from agents.broken_environments import home
+from addons.agents.agent import Agent, User
+from addons.agents.broken_environments import home
 from loopback import LoopbackIndex, with_code
 from torch_wheels import rewrite
 
@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.full,
 ]
 
-FAKE = Path(__file__).parents[1] / "verify" / "faketorch" / "torch" / "__init__.py"
+FAKE = Path(__file__).parents[2] / "verify" / "faketorch" / "torch" / "__init__.py"
 Connect = Callable[..., Agent]
 
 
@@ -33,9 +33,9 @@ class Shop:
         self.index, self.folder, self._connect = index, folder, connect
         self.env = home(folder, index.url)
         self.target = folder / "made" / "for an agent"
-        self.wish: dict[str, Any] = {"environment": str(self.target), "backend": "cpu", "recipe": "minimal"}
+        self.wish: dict[str, Any] = {"target": str(self.target), "backend": "cpu", "bundle": "minimal"}
         probe = connect(self.env, None, "--index-url", index.url)
-        plan = probe.call("plan", backend="cpu", recipe="minimal")["choice"]
+        plan = probe.call("plan", backend="cpu", bundle="minimal")["choice"]
         torch = index.add("torch", f"{plan['torch']}+cpu", requires=("numpy",))
         with_code(torch, "torch", FAKE.read_text("utf-8").replace("2.9.9+fake", f"{plan['torch']}+cpu"))
         borrowed = str(Path(np.__file__).parents[1]).encode()
@@ -63,9 +63,9 @@ def test_an_installation_needs_consent_and_is_followed(shop: Shop) -> None:
     proposal = silent.call("propose_install", **shop.wish)
     assert not silent.failed, proposal
     assert {one["name"] for one in proposal["resolution"]["packages"]} >= {"torch", "numpy"}
-    refused = silent.call("ask_user", change=proposal["change"])
+    refused = silent.agreed(proposal)
+    assert silent.failed
     assert refused["command"].startswith(f"assistant install --target '{shop.target}'")
-    assert silent.call("carry_out", consent=proposal["change"])["exit_code"] == 2
     assert not shop.target.exists()
     user = User()
     agent = shop.server(user)
@@ -75,16 +75,16 @@ def test_an_installation_needs_consent_and_is_followed(shop: Shop) -> None:
     made = agent.agreed(agent.call("propose_install", **shop.wish, pins=["einops"]))
     assert not agent.failed, made
     assert made["path"] == str(shop.target)
-    assert "new environment" in user.asked[0]
-    assert "einops" in user.asked[0]
+    assert f"Everything goes into {shop.target}" in user.asked[0]
+    assert "einops 0.8.1" in user.asked[0]
     numbers = [number for number, _total, _text in agent.progress]
     assert numbers == sorted(set(numbers))
     assert agent.progress
     assert all(text for _number, _total, text in agent.progress)
     listed = {one["path"]: one for one in agent.call("list_environments")["environments"]}
     assert listed[str(shop.target)]["light"] == "good"
-    removal = agent.call("propose_remove", path=str(shop.target))
-    assert removal["command"] == f"assistant envs --remove '{shop.target}'"
+    removal = agent.call("propose_remove", remove=str(shop.target))
+    assert removal["command"].startswith(f"assistant envs --remove '{shop.target}'")
     assert agent.agreed(removal) == {"removed": str(shop.target), "freed_bytes": None}
     assert not shop.target.exists()
 
@@ -93,10 +93,11 @@ def test_a_cancelled_installation_is_taken_back(shop: Shop) -> None:
     """The server goes on, nothing is left, and the same can be agreed to again; so it is when the client goes."""
     agent = shop.server(User())
     proposal = agent.call("propose_install", **shop.wish)
-    consent = agent.call("ask_user", change=proposal["change"])["consent"]
     shop.index.delay = 2.0
     shop.index.requests.clear()
-    agent.cancelled("carry_out", lambda: bool(shop.index.requests), consent=consent)
+    agent.cancelled(
+        "carry_out", lambda: any(path.endswith(".whl") for path in shop.index.requests), change=proposal["change"]
+    )
     shop.index.delay = 0.0
     assert agent.call("detect")["os"] == "linux"
     again = agent.call("propose_install", **shop.wish)

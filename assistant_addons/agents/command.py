@@ -7,23 +7,22 @@ from typing import Any
 
 import click
 
-from assistant.cli.options import source_options
-from assistant.cli.terminal import echo
-from assistant.host.extras import require
-from assistant.i18n import say
+from assistant.api import require, say
+from assistant.api.terminal import echo, source_options
 
 
 @click.command()
 @click.option("--skill", "shows_skill", is_flag=True, help="Print how an agent should work with the tools, and end.")
 @source_options
-def mcp(*, shows_skill: bool, **options: Any) -> None:  # noqa: ANN401 - those of `source_options`
+@click.pass_context
+def mcp(context: click.Context, /, *, shows_skill: bool, **options: Any) -> None:  # noqa: ANN401 - `source_options`
     """Serve AI agents on standard input and output (Model Context Protocol); their program starts this command."""
-    require("mcp")
-    from assistant.mcp.server import serve, skill  # noqa: PLC0415 - needs the extra
+    require("agents")
+    from assistant_addons.agents.server import serve, skill  # noqa: PLC0415 - needs the extra
 
     if shows_skill:
         echo(skill().rstrip("\n"))
         return
     if sys.stdin.isatty():
         echo(say("An AI agent's program starts this command and speaks to it here. Press Ctrl-C to end."), err=True)
-    serve(options)
+    serve(context.find_root(), options)
