@@ -79,9 +79,10 @@ def _failure(entry: EntryPoint, error: Exception) -> WorkFailed:
     distribution = entry.dist.name if entry.dist else ""
     if distribution == NAME and isinstance(error, ImportError):
         module = error.name or entry.module
-        package, _smallest = extra_of(module) or (module, "")
+        package, _smallest = extra_of(module) or (module.partition(".")[0], "")
         return lacking(package, entry.module.split(".")[1])  # each of our add-ons has an extra of its own name
+    reason = str(error).partition("\n")[0] or type(error).__name__
     return WorkFailed(
-        _("{name} cannot be loaded: {reason}.", name=entry.value, reason=error),
+        _("{name} cannot be loaded: {reason}.", name=entry.value, reason=reason),
         hint=_("It comes with {distribution}: install that anew, or remove it.", distribution=distribution),
     )

@@ -77,7 +77,7 @@ def test_the_guides_add_on_can_be_installed_and_run(tmp_path):
     assert "Say which backend suits this machine." in run(there, "--help").stdout
 
 
-@pytest.mark.parametrize("code", ["import no_such_module", "raise OSError('no device')", "pass"])
+@pytest.mark.parametrize("code", ["import no_such_module", "raise OSError('no device\\nat all')", "pass"])
 def test_a_broken_add_on_is_named_and_takes_nothing_along(tmp_path, code):
     """Whatever is wrong with it: its command names the distribution, and all other commands are listed."""
     info = tmp_path / "acme_tools-1.0.dist-info"

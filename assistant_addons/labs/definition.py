@@ -66,7 +66,11 @@ class LabText(Translation, frozen=True, kw_only=True):
 
 
 class Way(Record, frozen=True):
-    """One way of mending that a learner may take: lines for `Scene.do`, and what it is."""
+    """One way of mending that a learner may take, and what it is.
+
+    A line is a command, or `FILE <<< text`, which writes a file. In it `{lab}` stands for the lab's folder, and
+    `{work}` for the Python of its environment of that name.
+    """
 
     lines: tuple[str, ...]
     name: str = ""

@@ -313,14 +313,6 @@ class Scene:
         """Return whether a package is installed with exactly these files, by their places among the packages."""
         return consists_of(self.folder / name, package, files)
 
-    def do(self, line: str) -> Outcome:
-        """Do one line of a way: a command, or `FILE <<< text`, which writes a file."""
-        name, marker, text = line.partition(" <<< ")
-        if not marker:
-            return self.run(line)
-        self.write(name, text)
-        return Outcome(0, "")
-
     def run(self, command: str) -> Outcome:
         """Run a line as the learner types it: python, pip, uv or assistant first, `> FILE` last where it is wanted.
 
@@ -382,9 +374,8 @@ class Scene:
         return _replaced(text, places | {path: name for name, path in self._torch_place().items()})
 
     def filled(self, text: str) -> str:
-        """Fill in a text's placeholders, such as `{lab}` for the scene's folder, and the names that scene.py gives."""
-        places = {"{work}": str(self.python("work")), "{lab}": str(self.folder), **self._torch_place()}
-        return _replaced(text, {**places, **self.names})
+        """Fill in what `{torch}`, as `bare` writes it, and the names that scene.py gives stand for."""
+        return _replaced(text, {**self._torch_place(), **self.names})
 
     def _torch_place(self) -> dict[str, str]:
         """Return the environment with torch by its placeholder, where there is one already."""
