@@ -18,14 +18,11 @@ from assistant.api.planning import (
     Target,
     TorchRelease,
     carried_by_torch_index,
-    constraints_for,
-    cuda_major,
     load_catalog,
     load_companions,
     make_plans,
     name_of,
     number,
-    other_cuda,
     read_pins,
     requested,
     requirement,
@@ -35,6 +32,7 @@ from assistant.api.planning import (
     with_device_code,
 )
 from assistant.api.planning import companion_for as companion
+from assistant_addons.projects.companions import constraints_for, cuda_major, other_cuda, with_needs
 
 _TRUST = {Backend.DIRECTML: 1, Backend.CPU: 2}  # sorted after all other backends
 
@@ -155,16 +153,20 @@ def ladder(machine: Machine, catalog: Catalog, request: Request, planning: Plann
     `planning` is what the planner made of the request, where that is there already. Raises `BadInput` as it does.
     """
     own = replace(request, python=request.python or machine.python)
-    planning = planning or make_plans(machine, catalog, own)
+    planning = planning or _planned(machine, catalog, own)
     first = planning.plans[0].torch if len({(plan.torch, plan.python) for plan in planning.plans}) == 1 else ""
 
     @cache
     def made(torch: str) -> tuple[Plan, ...]:
         if torch == first:
             return planning.plans
-        return make_plans(machine, catalog, replace(own, pins=(*request.pins, f"torch=={torch}"))).plans
+        return _planned(machine, catalog, replace(own, pins=(*request.pins, f"torch=={torch}"))).plans
 
     return Ladder(_allowed(machine, catalog, own), made, planning)
+
+
+def _planned(machine: Machine, catalog: Catalog, request: Request) -> Planning:
+    return with_needs(make_plans(machine, catalog, request), PlanInputs(machine, catalog, request))
 
 
 def _allowed(machine: Machine, catalog: Catalog, request: Request) -> Iterator[TorchRelease]:
@@ -211,7 +213,7 @@ def _for_cuda(release: TorchRelease, majors: Collection[int], target: Target, ca
         if cuda_major(release.version, tag, target.platform) in majors:
             pins = (*case.request.pins, f"torch=={release.version}+{tag}")
             own = replace(case.request, pins=pins, python=target.python)
-            choice = make_plans(case.machine, case.catalog, own).choice
+            choice = _planned(case.machine, case.catalog, own).choice
             if choice and choice.variant == tag:
                 return choice
     return None

@@ -26,7 +26,6 @@ from assistant.api.planning import (
     requested,
     required_by_torch,
     requirement,
-    torch_bounds,
     version_ranges,
 )
 from assistant_addons.projects.builds import (
@@ -39,6 +38,7 @@ from assistant_addons.projects.builds import (
     question,
     satisfied,
 )
+from assistant_addons.projects.companions import torch_bounds
 from assistant_addons.projects.trial import Need, Trial, try_plan
 
 

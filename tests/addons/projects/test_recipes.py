@@ -13,7 +13,6 @@ from tables import each
 
 from assistant.catalog import load_catalog
 from assistant.catalog.bundles import bundle_of, bundles, trial_of
-from assistant.catalog.companions import torch_bounds
 from assistant.catalog.launchers import launchers
 from assistant.catalog.needs import in_words, needs
 from assistant.detect import detect
@@ -27,6 +26,7 @@ from assistant.plan import make_plans
 from assistant.session.apply import unknown_requirements
 from assistant.views import rejection_reason
 from assistant_addons.projects.command import recipe_rows
+from assistant_addons.projects.companions import torch_bounds
 from assistant_addons.projects.recipe_plans import with_recipe
 from assistant_addons.projects.recipes import groups, recipe_of, recipes
 
