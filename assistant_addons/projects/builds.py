@@ -73,7 +73,7 @@ class Band:
         return Band(best or self.best, itertools.islice(self, 1, None), self.floor if best else "")
 
 
-class Ladder:
+class Builds:
     """The plans that the hardware allows, best first, made when somebody looks there.
 
     `releases` are those of torch, newest first, `make` returns the plans for one, and `planning` is the planner's
@@ -104,9 +104,9 @@ class Ladder:
                     yield plan
         yield from (plan for _key, plan in sorted(later, key=lambda one: one[0]))
 
-    def after(self, first: tuple[Plan, ...]) -> Ladder:
-        """Return this ladder with some plans above it."""
-        return Ladder(self._releases, self.plans_for, self.planning, (*first, *self._first))
+    def after(self, first: tuple[Plan, ...]) -> Builds:
+        """Return these plans with some above them."""
+        return Builds(self._releases, self.plans_for, self.planning, (*first, *self._first))
 
     def _key(self, place: int, plan: Plan) -> tuple[int, int, bool]:
         """Return the sort key: GPU plans, then DirectML's, then the CPU's; best builds before second-best.
@@ -146,7 +146,7 @@ class Ladder:
         return itertools.takewhile(lambda one: (one.variant, one.torch) != (plan.variant, plan.torch), self)
 
 
-def ladder(machine: Machine, catalog: Catalog, request: Request, planning: Planning | None = None) -> Ladder:
+def builds_for(machine: Machine, catalog: Catalog, request: Request, planning: Planning | None = None) -> Builds:
     """Return, for each torch release that the pins allow, the plans that the planner makes for it: best first.
 
     What drives a GPU goes before the CPU, and a newer torch before an older. All are for the request's own Python.
@@ -162,7 +162,7 @@ def ladder(machine: Machine, catalog: Catalog, request: Request, planning: Plann
             return planning.plans
         return _planned(machine, catalog, replace(own, pins=(*request.pins, f"torch=={torch}"))).plans
 
-    return Ladder(_allowed(machine, catalog, own), made, planning)
+    return Builds(_allowed(machine, catalog, own), made, planning)
 
 
 def _planned(machine: Machine, catalog: Catalog, request: Request) -> Planning:
@@ -220,7 +220,7 @@ def _for_cuda(release: TorchRelease, majors: Collection[int], target: Target, ca
 
 
 def bands(plans: Iterable[Plan], floor: Callable[[str], str] = lambda _variant: "") -> Iterator[Band]:
-    """Put the neighbours of a ladder together that come from one index and differ by their torch alone.
+    """Put the neighbours in that order together that come from one index and differ by their torch alone.
 
     `floor` returns a release that none of a variant's is older than, "" where nobody knows.
     """

@@ -116,6 +116,9 @@ def test_keys_are_those_of_bundles_and_recipes() -> None:
         with pytest.raises(BadInput) as refused:
             bundle_of(wrong)
         assert near in str(refused.value.hint)
+    with pytest.raises(BadInput, match="no bundle called 'cooking'") as refused:
+        make_plans(PC, CATALOG, Request(bundle="cooking"))
+    assert all(bundle.key in str(refused.value.hint) for bundle in bundles())
     with pytest.raises(BadInput):
         recipe_of("course")
     assert sorted(recipe.key for _title, group in groups() for recipe in group) == sorted(KEYS)
