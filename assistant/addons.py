@@ -9,12 +9,15 @@ A command is a click command. A page is a `Part` of the wizard that stands on on
 
 from __future__ import annotations
 
+import importlib
+import warnings
+from collections.abc import Callable
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from assistant.host.extras import NAME, lacking
-from assistant.i18n import _
+from assistant.host.extras import NAME, extra_of, lacking
+from assistant.i18n import _, say
 from assistant.model.errors import WorkFailed
 
 COMMANDS = "assistant.commands"
@@ -37,8 +40,8 @@ def load(group: str, name: str) -> Any:  # noqa: ANN401 - what it is, the group 
     entry = names(group)[name]
     try:
         return entry.load()
-    except ImportError as error:
-        raise _lacking(entry, error) from error
+    except Exception as error:
+        raise _failure(entry, error) from error
 
 
 def ours(group: str, name: str, *, extra: str) -> Any:  # noqa: ANN401 - what it is, the group says
@@ -48,12 +51,36 @@ def ours(group: str, name: str, *, extra: str) -> Any:  # noqa: ANN401 - what it
     return load(group, name)
 
 
-def _lacking(entry: EntryPoint, error: ImportError) -> WorkFailed:
+def moved(module: str) -> Callable[[str], Any]:
+    """Return the `__getattr__` of a module of the core that is an add-on now, which brings a command of that name.
+
+    What is asked for comes from the add-on's package, with a warning that names the new place. Raises `WorkFailed`, as
+    the command does, where the add-on lacks something.
+    """
+
+    def find(name: str) -> Any:  # noqa: ANN401 - whatever the package holds under that name
+        entry = names(COMMANDS).get(module.rpartition(".")[2])
+        if entry is None or name.startswith("__"):  # Python itself asks for `__path__`
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        package = entry.module.rpartition(".")[0]
+        try:
+            found = getattr(importlib.import_module(package), name)
+        except ImportError as error:
+            raise _failure(entry, error) from error
+        text = say("{old} is now {new}; the old name works until the next release.", old=module, new=package)
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        return found
+
+    return find
+
+
+def _failure(entry: EntryPoint, error: Exception) -> WorkFailed:
     """Return the failure for an add-on that cannot be imported: the extra of ours that it needs, or whose it is."""
     distribution = entry.dist.name if entry.dist else ""
-    if distribution == NAME:
-        extra = entry.module.split(".")[1]  # each of our add-ons has an extra of its own name
-        return lacking(error.name or entry.module, extra)
+    if distribution == NAME and isinstance(error, ImportError):
+        module = error.name or entry.module
+        package, _smallest = extra_of(module) or (module, "")
+        return lacking(package, entry.module.split(".")[1])  # each of our add-ons has an extra of its own name
     return WorkFailed(
         _("{name} cannot be loaded: {reason}.", name=entry.value, reason=error),
         hint=_("It comes with {distribution}: install that anew, or remove it.", distribution=distribution),

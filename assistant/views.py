@@ -10,12 +10,22 @@ from itertools import groupby
 from typing import Literal, NamedTuple
 
 from assistant.i18n import Message, Text, _, sentences
-from assistant.model.checks import PACKAGE, PACKAGES, check_title, checked_package
 from assistant.model.finding import Remedy
 from assistant.model.machine import Gpu, Machine
 from assistant.model.plan import Backend, Plan, Rejection
 from assistant.model.record import replace
-from assistant.model.report import Check, Report, Status, duration, figure, status_word
+from assistant.model.report import (
+    PACKAGE,
+    PACKAGES,
+    Check,
+    Report,
+    Status,
+    check_title,
+    checked_package,
+    duration,
+    figure,
+    status_word,
+)
 from assistant.model.shell import HERE, Shell, settings
 
 Rows = list[tuple[Text, Text]]

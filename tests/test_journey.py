@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from assistant.model.checks import check_title
-from assistant.model.report import Environment
+from assistant.model.report import Environment, check_title
 
 pytestmark = pytest.mark.process
 

@@ -19,7 +19,7 @@ from tables import each
 
 from assistant.catalog import names
 from assistant.diagnose.rules import compiled, load_rules
-from assistant.host.recording_filter import TEXTS
+from assistant.host.recording import TEXTS
 from assistant.privacy.rules import RULES
 
 ROOT = Path(__file__).parents[1]
@@ -122,7 +122,7 @@ def of_privacy() -> Iterator[Used]:
 def of_recordings() -> Iterator[Used]:
     """Give what is kept of answers."""
     for _kind, question, line in TEXTS:
-        yield from (Used("host/recording_filter.py", re.compile(text), "fullmatch") for text in (question, line))
+        yield from (Used("host/recording.py", re.compile(text), "fullmatch") for text in (question, line))
 
 
 def _constant(node: ast.AST) -> str | None:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 import sys
 import time
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 
 import pytest
 from secrets_corpus import CONTEXTS, HOST, KEPT, KINDS, USER, VARIABLES, every, placed
 from tables import each
+from written import calls_in, name_of, writers_in
 
 import assistant.start
-from assistant.cli.share import share_page
-from assistant.detect.observations import Notes
+from assistant.cli.diagnose import share_page
+from assistant.detect.common import Notes
 from assistant.diagnose import read_log
 from assistant.export import Setup, texts
 from assistant.export.setup import clean
@@ -235,7 +234,7 @@ EXEMPT = {
     "install/resolution.py:_solved": "names and versions of packages",
     "install/wheels.py:relocate": "the environment's own scripts",
     "install/work_folder.py:make": "a token that only the private journal knows",
-    "session/pasted.py:taken": "private: the user's own log, kept whole until it is diagnosed, and never sent",
+    "session/causes.py:taken": "private: the user's own log, kept whole until it is diagnosed, and never sent",
     "session/store.py:save": "private and obeyed: a setup goes on with the addresses that the user gave",
     "start.py:_make": "a name of a folder",
 }
@@ -311,23 +310,7 @@ def test_the_log_of_start_py_holds_nothing(tmp_path: Path):
 
 def test_every_writer_of_a_file_is_known():
     """Somebody who writes a new file says here how it is made, or why nothing private can be in it."""
-    writers = {
-        "write_whole",
-        "write_temporary",
-        "write_named",
-        "append_private",
-        "draft",
-        "write_file",
-        "write_text",
-        "write",
-    }
-    found = {
-        f"{path.relative_to(ROOT).as_posix()}:{function}"
-        for path, function, call in _all_calls()
-        if "programs" not in path.parts
-        and _name(call) in writers
-        and (_name(call) != "write" or ast.unparse(call.func) == "nbformat.write")
-    }
+    found = writers_in(ROOT)
     outside = {  # what is handed out without a file of ours, or in lines
         "wizard/page.py:file_of",
         "export/write.py:write_all, requirements",
@@ -341,36 +324,16 @@ def test_every_line_of_a_child_is_cleaned():
     """Who logs the output of a program cleans it first; other lines of the log are the assistant's own sentences."""
     loggers = {
         f"{path.relative_to(ROOT).as_posix()}:{function}"
-        for path, function, call in _all_calls()
-        if _name(call) == "LogLine"
+        for path, function, call in calls_in(ROOT)
+        if name_of(call) == "LogLine"
     }
-    own = {"install/installer.py:log", "session/remediation.py:_changed", "session/installing.py:proved"}
+    own = {"install/installer.py:log", "session/remediation.py:_changed", "session/steps.py:proved"}
     children = {"install/installer.py:each", "session/remediation.py:tell", "verify/run.py:_hear_stray"}
     assert loggers == own | children
     for place in children:
         file, function = place.split(":")
         text = (ROOT / file).read_text("utf-8")
         assert re.search(rf"def {function}\(.*?cleaned\(", text, re.DOTALL), place
-
-
-@cache
-def _all_calls() -> list[tuple[Path, str, ast.Call]]:
-    """Give every call of the assistant with the file and the function that it stands in."""
-    paths = sorted(ROOT.rglob("*.py"))
-    return [(path, *found) for path in paths for found in _calls(ast.parse(path.read_text("utf-8")))]
-
-
-def _calls(tree: ast.AST, function: str = "") -> list[tuple[str, ast.Call]]:
-    found = []
-    for node in ast.iter_child_nodes(tree):
-        inside = node.name if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else function
-        found += [(inside, node)] if isinstance(node, ast.Call) else []
-        found += _calls(node, inside)
-    return found
-
-
-def _name(call: ast.Call) -> str:
-    return ast.unparse(call.func).rpartition(".")[2]
 
 
 @each("text", KEPT)

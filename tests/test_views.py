@@ -2,11 +2,10 @@
 
 from assistant.catalog import load_catalog
 from assistant.i18n import render, use_language
-from assistant.model.checks import check_title
 from assistant.model.finding import Launch, Remedy
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Plan
-from assistant.model.report import Check, Report, Status
+from assistant.model.report import Check, Report, Status, check_title
 from assistant.model.shell import Shell
 from assistant.plan import make_plans
 from assistant.views import (

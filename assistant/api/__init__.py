@@ -6,6 +6,8 @@ imports nothing else of the core. None of this loads a widget, torch or anything
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from assistant import __version__
 from assistant.host.extras import NAME, lacking, require
 from assistant.host.files import (
@@ -62,9 +64,12 @@ from assistant.model.visible import cell, printable, visible
 from assistant.parsers.decode import text_pieces, without_colours
 from assistant.privacy import Policy, redact, without_credentials
 
+RUNTIME = Path(__file__).parents[1] / "runtime"  # files that users copy into their own code
+
 __all__ = [
     "LANGUAGES",
     "NAME",
+    "RUNTIME",
     "STARTED_AS",
     "AssistantError",
     "Backend",

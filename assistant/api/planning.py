@@ -30,9 +30,8 @@ from assistant.install.installer import VERSIONS, Uv, own_cache
 from assistant.install.resolution import check_plan, only_source, unreachable, without_wheel
 from assistant.install.sources import Tools
 from assistant.install.work_folder import scratch
-from assistant.model.address import index_fault
 from assistant.model.plan import ProjectSummary
-from assistant.model.requirement import name_of, requirement
+from assistant.model.requirement import index_fault, name_of, requirement
 from assistant.plan.availability import PlanInputs
 from assistant.plan.candidates import reject
 from assistant.plan.gpus import called, card_name, cards_of, driven_by

@@ -1,8 +1,9 @@
-"""How image applications are started on each backend: which arguments choose it, and where they are kept."""
+"""Image applications: how each is started on a backend, and where their environments and others' usually are."""
 
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 from assistant.catalog.tables import Table, read_tables
 from assistant.model.plan import Backend
@@ -64,3 +65,30 @@ def written(launcher: Launcher, arguments: tuple[str, ...], system: str) -> str 
     mark = '\\"' if '="' in line else '"'  # inside the quotes of an assignment
     quoted = (f"{mark}{word}{mark}" if " " in word else word for word in arguments)
     return line.format(arguments=" ".join(quoted)).rstrip()
+
+
+class Place(Record, frozen=True):
+    """The places of one tool or application.
+
+    `paths` begin with "~" or a variable, and "*" stands for any one folder. `lists` are files that name an environment
+    in each line. `settings` are JSON files whose `key` names a folder, and `below` are paths in that folder.
+    """
+
+    name: str
+    kind: Literal["venv", "conda", "application"]
+    paths: tuple[str, ...] = ()
+    lists: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+    key: str = ""
+    below: tuple[str, ...] = ()
+
+
+class PlaceTables(Record, frozen=True):
+    """The file of places."""
+
+    places: Table[Place]
+
+
+def places() -> tuple[Place, ...]:
+    """Return the places that are known."""
+    return read_tables("places", PlaceTables).places.rows

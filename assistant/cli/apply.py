@@ -1,4 +1,4 @@
-"""`assistant apply` and `check`: rebuild an exported setup here, or say what differs (exit code 1, for CI)."""
+"""`assistant export`, `apply` and `check`: write a setup to files, rebuild it elsewhere, say what differs."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import Any
 
 import click
 from packaging.requirements import Requirement
+from rich.text import Text
 
 from assistant.catalog import load_catalog
 from assistant.catalog.bundles import installed_recipes
 from assistant.catalog.catalog import known_index
+from assistant.cli.console import draw_rows
 from assistant.cli.draw import draw_course, draw_drifts, draw_plan
 from assistant.cli.inputs import host_of, read_text, replay_option
 from assistant.cli.journey import Journey, refuse_failed
@@ -27,10 +29,10 @@ from assistant.cli.options import (
 from assistant.cli.plan import best_plan
 from assistant.cli.terminal import ask, echo, echo_json, json_option, yes_option
 from assistant.detect import detect
-from assistant.export import Config, read_config
+from assistant.export import FORMATS, Config, read_config
 from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
-from assistant.i18n import Message, _, ngettext, say
+from assistant.i18n import Message, _, as_typed, ngettext, say
 from assistant.install import Consent, Sources, check_index_url, check_requirement, python_of
 from assistant.model.errors import BadInput
 from assistant.model.event import Event
@@ -39,7 +41,7 @@ from assistant.model.report import Report
 from assistant.model.shell import quoted
 from assistant.session.apply import changes, check_lock, course, drifts, environment_of, unknown_requirements
 from assistant.session.state import State, Task, known
-from assistant.session.store import Store
+from assistant.session.store import Store, last_setup
 from assistant.verify import verify
 
 
@@ -206,3 +208,30 @@ def _verified(exported: Config, folder: Path) -> Report:
         recipe=plan.recipe,
         environment=plan.env,
     )
+
+
+@click.command()
+@click.argument("formats", nargs=-1, metavar="[FORMAT]...")
+@click.option("--to", "folder", default="", metavar="DIR", help="Folder of the exported files.")
+@click.option("--force", is_flag=True, help="Replace files of the same names, whoever wrote them.")
+@click.option("--list", "listing", is_flag=True, help="List the formats, and write nothing.")
+@json_option
+def export(formats: tuple[str, ...], folder: str, *, force: bool, listing: bool, as_json: bool) -> None:
+    """Write the configuration of the last setup to files."""
+    if listing:
+        _list(as_json=as_json)
+        return
+    state = last_setup().with_choices(folder=folder, formats=formats, overwrite=force)
+    journey = Journey(state, quiet=as_json, asks=True)
+    journey.run(Task.EXPORT)
+    if as_json:
+        echo_json(journey.state.exported.files, indent=0)
+
+
+def _list(*, as_json: bool) -> None:
+    """Print the formats."""
+    described = {name: kind.description for name, kind in FORMATS.items()}
+    if as_json:
+        echo_json(described)
+    else:
+        draw_rows((), [(Text(name, style="bold"), as_typed(text)) for name, text in described.items()])

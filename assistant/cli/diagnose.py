@@ -1,11 +1,13 @@
-"""`assistant diagnose`: the causes behind a log, with their fixes."""
+"""`assistant diagnose` and `doctor`: the causes behind a log, what is wrong with a machine, and a report to paste."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import islice
 
 import click
 
+from assistant import __version__
 from assistant.cli.inputs import (
     host_of,
     only_one,
@@ -19,14 +21,24 @@ from assistant.cli.inputs import (
 from assistant.cli.terminal import echo, echo_json, json_option
 from assistant.detect import detect
 from assistant.diagnose import Log, read_log
-from assistant.i18n import _, say
+from assistant.host.base import Host
+from assistant.host.live import known_here
+from assistant.i18n import Text, _, as_typed, ngettext, say
+from assistant.install import Site, find_target, not_an_environment
+from assistant.markup import Markup, joined, tag, web_page
 from assistant.model.errors import BadInput
-from assistant.model.finding import Diagnosis
+from assistant.model.finding import Diagnosis, Remedy
 from assistant.model.machine import Detection, Machine
-from assistant.model.record import Record, from_json
+from assistant.model.record import Record, from_json, replace
+from assistant.model.shell import shell_of
+from assistant.model.visible import visible
+from assistant.privacy import redact
 from assistant.session.answers import of_log
-from assistant.session.diagnosis import diagnosed_lines, machine_of_log, placed_causes, unexplained
-from assistant.session.doctor import judged
+from assistant.session.causes import log_report
+from assistant.session.diagnosis import diagnosed_lines, machine_of_log, placed_causes, places, unexplained
+from assistant.session.doctor import examine, judged
+from assistant.session.state import Place
+from assistant.views import machine_rows, remedy_blocks
 
 
 class Case(Record, frozen=True):
@@ -111,7 +123,7 @@ def _write(
         found = (diagnosis for diagnosis, _line in causes)
         write_file(report, log_report(log, machine, found))
     if share := files["share"]:
-        from assistant.cli.share import share_page  # noqa: PLC0415 - likewise
+        from assistant.cli.diagnose import share_page  # noqa: PLC0415 - likewise
 
         write_file(share, share_page(log, machine, causes))
 
@@ -121,3 +133,122 @@ def _of_line(line: str) -> object:
     read = read_log(case.log)
     causes = placed_causes(diagnosed_lines(read, case.machine), read, case.machine)
     return of_log(read, case.machine, (diagnosis for diagnosis, _line in causes))
+
+
+@click.command()
+@replay_option
+@click.option("--target", metavar="PATH", help="Check the packages of this environment, not those of this Python.")
+@click.option("--verbose", "-v", is_flag=True, help="Show remedies for every line, not only for problems.")
+@json_option
+def doctor(replay: str | None, target: str | None, *, verbose: bool, as_json: bool) -> None:
+    """Check this machine: one line for each check, with fixes for what is wrong."""
+    if replay and target:
+        raise click.UsageError(
+            say("--target names an environment of this machine and cannot be combined with --replay.")
+        )
+    host = host_of(replay)
+    findings = examine(host, _site(target, host) if target else None)
+    if as_json:
+        echo_json({"findings": findings})
+        return
+    from assistant.cli.draw import draw_findings  # noqa: PLC0415 - --json need not load the drawing library
+
+    draw_findings(
+        finding if finding.wrong or verbose else replace(finding, evidence=(), remedies=()) for finding in findings
+    )
+    wrong = sum(finding.wrong for finding in findings)
+    text = ngettext("{count} problem found.", "{count} problems found.", wrong) if wrong else _("No problems found.")
+    echo(text)
+
+
+def _site(target: str, host: Host) -> Site:
+    """Look at an environment; raise `BadInput` where there is none."""
+    folder, site = find_target(target, host)
+    if site is None:
+        raise not_an_environment(folder)
+    return site
+
+
+CAUSES = 3  # chosen, as in the terminal
+POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+SHEET = """
+:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
+body { margin: 1.5rem; overflow-wrap: anywhere; } main { max-width: 52rem; margin: auto; }
+h1 { font-size: 1.6rem; } h2 { font-size: 1.25rem; margin-top: 2rem; }
+pre { overflow-x: auto; padding: 0.7rem; border: 1px solid #8886; border-radius: 4px; font-size: 0.85rem; }
+th { text-align: left; vertical-align: top; padding-right: 1.5rem; font-weight: 600; }
+mark { background: #f5c8c8; color: #5c0000; } li { margin-bottom: 0.5rem; } footer { margin-top: 2rem; opacity: 0.8; }
+"""
+
+
+def share_page(log: Log, machine: Machine, causes: Iterable[tuple[Diagnosis, int | None]]) -> str:
+    """Write what a log shows, its causes with what helps, the machine and the report, without private things."""
+    found = tuple(islice(causes, CAUSES))
+    known = known_here()
+    shown: tuple[Diagnosis, ...] = redact(tuple(cause for cause, _line in found), known=known)
+    where: tuple[Place | None, ...] = redact(places(log, (line for _cause, line in found)), known=known)
+    here: Machine = redact(machine, known=known)
+    title = as_typed(shown[0].title) if shown else say("No known problem matches this log.")
+    parts = [
+        *(_cause(*each, here, first=not number) for number, each in enumerate(zip(shown, where, strict=True))),
+        _unknown(log, here) if not shown else "",
+        tag("h2", say("The computer")),
+        tag("table", *(tag("tr", tag("th", label, scope="row"), tag("td", value)) for label, value in _rows(here))),
+        tag("h2", say("As Markdown")),
+        tag("details", tag("summary", say("Show the report")), tag("pre", log_report(log, machine, shown))),
+        tag(
+            "footer", say("Written by torch-setup-assistant {version}; private data was removed.", version=__version__)
+        ),
+    ]
+    return web_page(title, POLICY, SHEET, joined(parts))
+
+
+def _rows(machine: Machine) -> list[tuple[Text, Text]]:
+    looked = {"gpu"} if not machine.gpus else set()  # that none was found is not said where nobody looked
+    return machine_rows(machine, hide=looked)
+
+
+def _cause(cause: Diagnosis, place: Place | None, machine: Machine, *, first: bool) -> Markup:
+    """Write one cause: where it shows, why it is so, what helps, who says so; the page is headed by the first."""
+    sure = (
+        say("Lines like these are typical of this cause.")
+        if cause.sure
+        else say("This is a likely cause, but lines like these can have other causes, too.")
+    )
+    return tag(
+        "section",
+        "" if first else tag("h2", cause.title),
+        _place(place) if place else "",
+        tag("p", cause.cause),
+        tag("p", f"{sure} ({cause.confidence:.0%})"),
+        tag("h3", say("What helps")),
+        tag("ol", *(_remedy(remedy, machine) for remedy in cause.remedies)),
+        tag("h3", say("Sources")),
+        tag("ul", *(tag("li", tag("a", source, href=source, rel="noreferrer")) for source in cause.sources)),
+    )
+
+
+def _place(place: Place) -> Markup:
+    width = len(str(place.lines[-1][0])) if place.lines else 1
+    lines = (
+        tag("mark" if number == place.line else "span", f"{number:>{width}}  {visible(text)}") + "\n"
+        for number, text in place.lines
+    )
+    return tag("pre", *lines)
+
+
+def _remedy(remedy: Remedy, machine: Machine) -> Markup:
+    """Write a fix: its sentence, what to type, and how to see that it worked."""
+    parts: list[Markup] = []
+    for _kind, lead, lines in remedy_blocks(remedy, shell_of(machine.os)):
+        parts += [tag("p", lead)] if lead else []
+        parts.append(tag("pre", "\n".join(map(as_typed, lines))))
+    return tag("li", as_typed(remedy.text), *parts)
+
+
+def _unknown(log: Log, machine: Machine) -> Markup:
+    """Write what can be said of a log whose cause is not known."""
+    answer = redact(unexplained(log, machine), known=known_here())
+    told = [finding.text for finding in (*answer.symptoms, *answer.findings)]
+    asked = _remedy(answer.question, machine) if answer.question else ""
+    return tag("ul", *(tag("li", text) for text in told), asked) if told or asked else Markup()

@@ -1,8 +1,9 @@
-"""`assistant envs`: the environments on this machine: listed, checked, mended, undone, removed."""
+"""`assistant envs` and `recover`: the environments on this machine, and what a killed installation left."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -14,9 +15,20 @@ from assistant.cli.journey import Journey
 from assistant.cli.options import source_options
 from assistant.cli.terminal import ask, echo, echo_json, json_option, yes_option
 from assistant.host.live import LiveHost
-from assistant.i18n import _, as_typed, render, say
-from assistant.install import Made, Sources, forget, made_environments, remove_environment, spot_at
+from assistant.i18n import _, as_typed, render, say, sentences
+from assistant.install import (
+    Made,
+    Outcome,
+    Recovered,
+    Sources,
+    forget,
+    give_up,
+    made_environments,
+    remove_environment,
+    spot_at,
+)
 from assistant.install import prune as prune_downloads
+from assistant.install import recover as take_back
 from assistant.model.errors import Cancelled
 from assistant.model.shell import quoted
 from assistant.session.actions import Pick
@@ -196,3 +208,53 @@ def _draw_one(one: Known) -> None:
     named = ((f"{sign} ", style), (one.name, "bold"), f"  {', '.join(known)}", (f"  ({render(one.light.word)})", style))
     console.print(Text.assemble(*named))
     console.print(Text(f"    {one.path}", style="dim"), soft_wrap=True)
+
+
+@click.command()
+@click.option("--target", default="", metavar="PATH", help="One environment; by default all that are known.")
+@click.option(
+    "--give-up", "gives_up", is_flag=True, help="Forget what cannot be rolled back, and list what is left where."
+)
+@json_option
+@click.pass_context
+def recover(context: click.Context, /, target: str, *, gives_up: bool, as_json: bool) -> None:
+    """Roll back what an interrupted installation left; harmless if there is nothing."""
+    only = Path(target).expanduser().absolute() if target else None
+    if gives_up:
+        forgotten = give_up(only)
+        if as_json:
+            echo_json(forgotten, indent=0)
+        elif not forgotten:
+            echo(say("There is nothing to give up."))
+        else:
+            _print_forgotten(forgotten)
+        return
+    done = take_back(only)
+    if as_json:
+        echo_json(done, indent=0)
+    elif not done:
+        echo(say("There is nothing to roll back."))
+    for one in done:
+        _print_outcome(one, as_json=as_json)
+    context.exit(1 if any(one.outcome is Outcome.FAILED for one in done) else 0)
+
+
+def _print_outcome(one: Recovered, *, as_json: bool) -> None:
+    if one.outcome is Outcome.FAILED:
+        echo(sentences((as_typed(one.error), as_typed(one.hint))), err=True)
+    elif not as_json:
+        text = {
+            Outcome.TAKEN_BACK: say("{path} has been restored."),
+            Outcome.STANDS: say("The installation in {path} is complete and stays; its leftovers have been removed."),
+            Outcome.REMOVED: say("{path} has been removed."),
+        }[one.outcome]
+        echo(text.format(path=one.target))
+        for path in one.kept:
+            echo(say("Files that were not part of the installation have been moved to {path}.", path=path))
+
+
+def _print_forgotten(found: dict[str, tuple[str, ...]]) -> None:
+    for target, left in found.items():
+        echo(say("The unfinished installation in {path} is forgotten.", path=target))
+        for path in left:
+            echo(say("  {path} is still there; delete it when you no longer need its contents.", path=path))

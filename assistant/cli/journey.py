@@ -37,10 +37,9 @@ from assistant.model.plan import Plan, Planning, Request
 from assistant.model.record import replace
 from assistant.session.actions import Answer, Resume, Wish
 from assistant.session.headless import OnlyFinished, failure_of, refuse_blocked
-from assistant.session.installing import TITLES, stopped
-from assistant.session.runner import InlineRunner
-from assistant.session.session import TAKE_BACK, Session
+from assistant.session.session import TAKE_BACK, InlineRunner, Session
 from assistant.session.state import Phase, Planned, State, Task
+from assistant.session.steps import TITLES, stopped
 
 
 class Bar:

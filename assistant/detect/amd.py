@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from assistant.detect.common import Notes
 from assistant.detect.linux import CONTAINER_FILES
-from assistant.detect.observations import Notes
 from assistant.host.base import Host
 from assistant.i18n import _
 from assistant.model.finding import Remedy, Severity

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from assistant.catalog.identity import identify, identify_name
 from assistant.catalog.names import idle_adapter, patterns, vendor_of
-from assistant.detect.observations import Notes, Sighting
+from assistant.detect.common import Notes, Sighting
 from assistant.i18n import Text, _
 from assistant.model.finding import Severity
 from assistant.model.machine import Evidence, Gpu, Vendor

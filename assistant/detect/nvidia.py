@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from assistant.detect.observations import Notes
+from assistant.detect.common import Notes
 from assistant.host.base import Host
 from assistant.model.machine import Gpu, Vendor
 from assistant.parsers import linux, nvidia
-from assistant.parsers.fields import bus_address
+from assistant.parsers.decode import bus_address
 
 PROC = "/proc/driver/nvidia/version"
 MODULE = "/sys/module/nvidia/version"

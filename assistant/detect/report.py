@@ -9,9 +9,9 @@ from textwrap import dedent
 import msgspec
 from msgspec.structs import replace
 
+from assistant.detect.common import Notes
 from assistant.detect.gpus import not_a_gpu, note_adapter
 from assistant.detect.nvidia import note_smi_query, note_smi_table
-from assistant.detect.observations import Notes
 from assistant.detect.run import united
 from assistant.i18n import _
 from assistant.model.errors import BadInput

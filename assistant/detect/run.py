@@ -6,9 +6,9 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
-from assistant.detect import amd, common, linux, macos, nvidia, windows, wsl
+from assistant.detect import amd, common, linux, macos, nvidia, windows
+from assistant.detect.common import Notes
 from assistant.detect.gpus import merge
-from assistant.detect.observations import Notes
 from assistant.detect.overrides import overridden
 from assistant.host.base import Host
 from assistant.host.recording import RecordingHost
@@ -40,7 +40,7 @@ PROBES: dict[str, tuple[Probe, ...]] = {
         linux.intel_memory,
         linux.intel_runtime,
         linux.secure_boot,
-        wsl.wsl,
+        linux.wsl,
     ),
     "Windows": (
         windows.release,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from assistant.catalog.names import vendor_of
+from assistant.detect.common import Notes
 from assistant.detect.gpus import not_a_gpu, note_adapter
-from assistant.detect.observations import Notes
 from assistant.host.base import Host
 from assistant.i18n import _
 from assistant.model.finding import Remedy, Severity

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from assistant.diagnose.engine import as_remedy, diagnose, matches, merged, question, remedies_for
-from assistant.diagnose.health import check_packages, check_up, variables
 from assistant.diagnose.interpreters import UV_OPTIONS, Interpreter, interpreter_of, near, placed
 from assistant.diagnose.kits import supposed_cuda
 from assistant.diagnose.log import Log, read_log
 from assistant.diagnose.remedies import launched, relaunched
-from assistant.diagnose.rules import PlanRequest, Rule, RuleRemedy, load_rules
+from assistant.diagnose.rules import PlanRequest, Rule, RuleRemedy, check_packages, check_up, load_rules, variables
 from assistant.diagnose.words import symptoms
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Reads what this room knows as data: the rules, TOML files by backend, and the tables beside them.
+"""Reads what this room knows as data: rules, checks of health and the tables beside them, TOML files by area.
 
 What is misspelt or unknown fails at loading. A `Cause` points to a rule that was worked out rather than matched.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
@@ -15,10 +15,11 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from msgspec import Meta
 
-from assistant.diagnose.predicates import check_facts, wrong_in
+from assistant.diagnose.predicates import ask, check_facts, installed_of, wrong_in
 from assistant.i18n import Message, _
 from assistant.model.errors import BadInput
-from assistant.model.finding import Severity
+from assistant.model.finding import Finding, Severity
+from assistant.model.machine import Machine, Vendor
 from assistant.model.plan import Backend
 from assistant.model.record import Record, from_plain
 
@@ -323,3 +324,83 @@ class _EvidenceFile(Record, frozen=True):
 def confidences() -> dict[str, float]:
     """Read the shipped kinds of evidence, once."""
     return {row.key: row.confidence for row in table("evidence.toml", _EvidenceFile).basis}
+
+
+# Facts by which a check is known to be about packages.
+_ABOUT_PACKAGES = {"packages", "installed", "builds_differ"}
+
+
+def check_up(
+    machine: Machine, known: Collection[str] = (), *, live: bool = False, gpu_plan: bool = True
+) -> tuple[Finding, ...]:
+    """Judge a machine's facts: one finding for each check that can be answered, unless its key is `known` already."""
+    found = (
+        _judged(check, machine, live=live, gpu_plan=gpu_plan) for check in load_rules().checks if check.key not in known
+    )
+    return tuple(finding for finding in found if finding)
+
+
+def check_packages(machine: Machine, *, gpu_plan: bool = True) -> tuple[Finding, ...]:
+    """Return which of a machine's packages do not go together with one another or with its GPUs."""
+    asked = [check for check in load_rules().checks if any(_ABOUT_PACKAGES & set(case.facts) for case in check.case)]
+    found = (_judged(check, machine, live=False, gpu_plan=gpu_plan) for check in asked)
+    return tuple(finding for finding in found if finding and finding.wrong)
+
+
+def variables() -> tuple[str, ...]:
+    """Name the environment variables that checks ask for, which `Machine.env` should hold where they are set."""
+    return tuple(
+        dict.fromkeys(name for check in load_rules().checks for case in check.case for name in _variables(case))
+    )
+
+
+def _judged(check: Check, machine: Machine, *, live: bool, gpu_plan: bool) -> Finding | None:
+    for case in check.case:
+        if (case.live and not live) or (case.gpu_plan and not gpu_plan):
+            continue
+        if all(ask(machine, case.facts).values()) and not any(ask(machine, case.unless).values()):
+            installed = _installed(case, machine)
+            values = _values(case, machine, installed)
+            wrong = case.severity in {Severity.WARNING, Severity.ERROR}
+            return Finding(
+                key=check.key,
+                severity=case.severity,
+                text=_(case.text, **{name: value for name, value in values.items() if f"{{{name}}}" in case.text}),
+                evidence=tuple(f"{name}=={machine.packages[name]}" for name in installed) if wrong else (),
+            )
+    return None
+
+
+def _values(case: Case, machine: Machine, installed: list[str]) -> dict[str, object]:
+    """Return what a case's sentence may name, by its placeholders."""
+    targets = {gpu.gfx for gpu in machine.gpus if gpu.vendor is Vendor.AMD and gpu.gfx}
+    set_here = [name for name in _variables(case) if machine.env.get(name)]
+    return {
+        "python": machine.python,
+        "torch": machine.packages.get("torch"),
+        "numpy": machine.packages.get("numpy"),
+        "driver": machine.nvidia_driver,
+        "gpus": ", ".join(gpu.name or gpu.vendor.value for gpu in machine.gpus),
+        "targets": ", ".join(sorted(targets)),
+        "memory": machine.memory_gb,
+        "disk": machine.disk_free_gb,
+        "names": ", ".join(installed),
+        "packages": ", ".join(f"{name} {machine.packages[name]}" for name in installed),
+        "variables": ", ".join(set_here),
+        "value": machine.env.get(set_here[0]) if set_here else None,
+    }
+
+
+def _installed(case: Case, machine: Machine) -> list[str]:
+    """Name the packages that a case asks for and that are there."""
+    wanted = case.facts.get("installed")
+    asked = wanted.get("of") if isinstance(wanted, dict) else case.facts.get("builds_differ")
+    return list(installed_of(machine, asked if isinstance(asked, str) else _names(asked)))
+
+
+def _variables(case: Case) -> list[str]:
+    return [name for fact in ("env", "env_any") for name in _names(case.facts.get(fact))]
+
+
+def _names(value: object) -> list[str]:
+    return list(map(str, value)) if isinstance(value, dict | list) else []

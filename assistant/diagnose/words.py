@@ -11,10 +11,9 @@ from typing import Literal
 
 from assistant.catalog import load_catalog
 from assistant.catalog.names import patterns
-from assistant.diagnose.health import check_up
 from assistant.diagnose.log import Log
 from assistant.diagnose.predicates import ask, check_facts
-from assistant.diagnose.rules import Cause, table
+from assistant.diagnose.rules import Cause, check_up, table
 from assistant.model.machine import Machine
 from assistant.model.record import Record
 from assistant.parsers.mentioned import replaced_torch

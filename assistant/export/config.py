@@ -17,13 +17,12 @@ from assistant.export.packages import lock_text
 from assistant.export.setup import MARKER, Setup, toml_text, without_path
 from assistant.host.telemetry import quiet
 from assistant.i18n import Message, Text, _, render, say
-from assistant.model.address import foreign_index_fault
 from assistant.model.errors import BadInput
 from assistant.model.machine import Gpu, Machine
 from assistant.model.plan import Plan
 from assistant.model.record import Record, from_plain, replace, to_plain
 from assistant.model.report import RIGHT, Environment, Report, status_word
-from assistant.model.requirement import plain_requirement
+from assistant.model.requirement import foreign_index_fault, plain_requirement
 from assistant.model.visible import printable
 
 # What a plan may set. Others make a program load libraries or code (LD_PRELOAD, PYTHONPATH, CUDA_INJECTION64_PATH).

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from assistant.catalog.places import Place, places
+from assistant.catalog.launchers import Place, places
 from assistant.host.base import Host
 from assistant.host.files import discard_folder
 from assistant.host.interrupts import uninterrupted

@@ -18,11 +18,10 @@ from assistant.host.index import local_path, wheel_sizes
 from assistant.i18n import Message, Text, _
 from assistant.install.installer import LOCK, Installer
 from assistant.install.work_folder import scratch
-from assistant.model.address import SCHEMES, index_fault
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.plan import Plan
 from assistant.model.record import Record, replace
-from assistant.model.requirement import plain_requirement
+from assistant.model.requirement import SCHEMES, index_fault, plain_requirement
 from assistant.privacy import Policy, redact, without_credentials
 
 

@@ -23,8 +23,7 @@ from assistant.model.record import replace
 from assistant.model.shell import command_line
 from assistant.session.answers import Answer
 from assistant.session.headless import OnlyFinished
-from assistant.session.runner import InlineRunner
-from assistant.session.session import Session
+from assistant.session.session import InlineRunner, Session
 from assistant.session.state import Pasted, State
 from assistant.session.store import setup_of
 

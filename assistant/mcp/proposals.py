@@ -28,10 +28,9 @@ from assistant.model.plan import Request
 from assistant.model.record import with_words
 from assistant.model.shell import command_line
 from assistant.session.actions import Mend, Pick
-from assistant.session.answer import goes_into
 from assistant.session.answers import Answer, of_environment, of_preview
 from assistant.session.headless import run_tasks, settle_build, with_own_python
-from assistant.session.remediation import commands_for, environment_of, named, ways
+from assistant.session.remediation import commands_for, environment_of, goes_into, named, ways
 from assistant.session.session import Session
 from assistant.session.state import State, Task
 from assistant.session.survey import Repair, Survey, move_words

@@ -1,12 +1,15 @@
-"""Requirement lines (PEP 508): what may be one, and each read once, as a search reads the same ones over and over."""
+"""What may be a requirement (PEP 508), each read once, and what may be the address of a package index."""
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import InvalidVersion, Version
+
+from assistant.i18n import Text, _
 
 
 @lru_cache(maxsize=4096)
@@ -36,3 +39,27 @@ def plain_requirement(text: str) -> Requirement | None:
     except (InvalidRequirement, InvalidVersion):
         return None
     return need if f"{text}{need}".isprintable() else None
+
+
+SCHEMES = ("https://", "http://", "file://")
+_FOREIGN = re.compile(
+    r"(https?://[\w.-]{1,200}(:\d{1,5})?|file:///)(/?[\w./+~:%-]{0,400})?(\?[\w=&.%-]{0,200})?", re.ASCII
+)
+
+
+def index_fault(text: str) -> Text:
+    """Return why a text cannot be the address of a package index, "" if it can; whether it exists is not asked."""
+    if not text.isprintable() or any(sign in text for sign in " \"'`<>\\"):
+        return _("it holds a character that no address has")
+    if not text.startswith(SCHEMES):
+        return _("it does not begin with https://, http:// or file://")
+    server = re.split("[/?#]", text.partition("://")[2], maxsplit=1)[0]
+    return "" if text.startswith("file:") or server.rpartition("@")[2] else _("it names no server")
+
+
+def foreign_index_fault(text: str) -> Text:
+    """Judge an address from a file that anybody may have written: no user name, no `..`, no other machine's share."""
+    # Windows takes file:////server/share for \\server\share, and each of / . \ may be spelt %2f %2e %5c.
+    outside = "/.." in text or text.startswith("file:////") or re.search("(?i)%(2e|2f|5c)", text)
+    plain = _FOREIGN.fullmatch(text) and not outside
+    return "" if plain else _("it is not the plain address of a package index")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from assistant.i18n import Message
-from assistant.model.checks import Level
 from assistant.model.event import Event, JobFailed
 from assistant.model.plan import Request
 from assistant.model.record import Record
+from assistant.model.report import Level
 from assistant.session.state import Page, Pasted, Result, State, Task
 
 

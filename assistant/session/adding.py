@@ -14,9 +14,9 @@ from assistant.model.errors import WorkFailed
 from assistant.model.plan import Plan
 from assistant.model.record import replace
 from assistant.model.report import Report
-from assistant.session.installing import proved
 from assistant.session.sources import card_of
 from assistant.session.state import Adding, State, known
+from assistant.session.steps import proved
 
 _INSTALLERS = {"pip", "pip3", "python", "python3", "py", "uv"}
 _GOES_ON = ("<", ">", "=", "!", "~", ";", "@", "[")  # a requirement goes on where such a sign stands after a gap

@@ -1,19 +1,29 @@
-"""Looks for the causes of what was pasted or failed, and writes the answer down to ask others with."""
+"""Looks for the causes of what was pasted or failed, and writes the answer down to ask others with.
+
+A short text is kept with the setup, a long one in a private file that is named by its content.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
 
 from assistant.diagnose import Log, read_log
 from assistant.export import stated_env_text
 from assistant.host.base import Host
+from assistant.host.files import discard, private_folder, read_plain, write_whole
+from assistant.host.folders import user_state
 from assistant.host.live import known_here
 from assistant.i18n import _, in_language, render
 from assistant.install import Tools
+from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import Progress, Step
 from assistant.model.finding import Diagnosis, Finding
 from assistant.model.machine import Machine
 from assistant.model.record import replace
+from assistant.parsers.decode import text_pieces
 from assistant.privacy import redact
 from assistant.session.diagnosis import (
     diagnosed_lines,
@@ -26,8 +36,56 @@ from assistant.session.diagnosis import (
     without_secrets,
 )
 from assistant.session.doctor import still_true
-from assistant.session.pasted import whole
-from assistant.session.state import Diagnosed, State, Unexplained, known
+from assistant.session.state import Diagnosed, Pasted, State, Unexplained, known
+
+WHOLE = 100_000  # characters kept with the setup; chosen: a page shows that many at once without a pause
+SHOWN = WHOLE // 5  # characters kept of both ends of a longer one, as `wizard/static/logbox.js` shows them
+KEPT = 3  # files of long logs that are kept: other windows may still show one
+LIMIT = 2**30  # bytes; chosen: twice what the page sends
+
+
+def taken(data: bytes, name: str = "", folder: Path | None = None) -> Pasted:
+    """Return a log as a setup keeps it; raise `BadInput` for a binary file, `WorkFailed` where it cannot be kept."""
+    text = "".join(text_pieces(data))
+    if len(text) <= WHOLE:
+        return Pasted(text=text, name=name)
+    content = text.encode("utf-8", "replace")
+    folder = folder or user_state() / "pasted"
+    path = folder / f"{_digest(content)}.log"
+    try:
+        private_folder(folder.parent)
+        private_folder(folder)
+        write_whole(path, content, private=True)
+    except OSError as error:
+        raise WorkFailed(
+            _("This log could not be kept in {folder}: {reason}.", folder=folder, reason=error.strerror or error),
+            hint=_("Free some space on the disk, or give only the end of the log."),
+        ) from error
+    with suppress(OSError):
+        for old in sorted(folder.glob("*.log"), key=lambda file: file.stat().st_mtime)[:-KEPT]:
+            discard(old)
+    lines = text.count("\n") + (not text.endswith("\n"))
+    return Pasted(text=text[:SHOWN], tail=text[-SHOWN:], size=len(data), lines=lines, name=name, path=str(path))
+
+
+def whole(pasted: Pasted) -> str | bytes:
+    """Return all of a log; raise `BadInput` where its file is gone or was changed."""
+    if not pasted.path:
+        return pasted.text
+    path = Path(pasted.path)
+    with suppress(OSError):
+        content = read_plain(path, LIMIT)
+        if path.stem == _digest(content):
+            return content
+    raise BadInput(
+        _("The whole log is gone; only its beginning and its end were kept."),
+        hint=_("Give it again: paste it, or choose its file."),
+    )
+
+
+def _digest(content: bytes) -> str:
+    return sha256(content).hexdigest()[:16]
+
 
 REPORTED = 80  # last lines of a log that go into a report
 TO_WRITE = "<!-- Please write this part yourself. -->"

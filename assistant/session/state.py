@@ -8,14 +8,13 @@ from typing import Any, Literal, TypeVar
 from assistant.diagnose import Interpreter
 from assistant.i18n import Text, _
 from assistant.install import Prepared
-from assistant.model.checks import Level
 from assistant.model.errors import BadInput
 from assistant.model.event import Progress, Step
 from assistant.model.finding import Diagnosis, Finding, Remedy
 from assistant.model.machine import Detection
 from assistant.model.plan import Backend, Plan, Planning, ProjectSummary, Request
 from assistant.model.record import Record, replace
-from assistant.model.report import Environment, Report, Status
+from assistant.model.report import Environment, Level, Report, Status
 from assistant.session.survey import Known, Repair, Survey
 
 

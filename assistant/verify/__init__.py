@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from assistant.verify.messages import lacking_in_system, raised
-from assistant.verify.run import compile_ahead, verify
+from assistant.verify.run import compile_ahead, lacking_in_system, raised, verify
 
 __all__ = ["compile_ahead", "lacking_in_system", "raised", "verify"]

@@ -12,22 +12,24 @@ from assistant.host.base import Host
 from assistant.host.live import LiveHost
 from assistant.i18n import LANGUAGES, language, say, use_language
 from assistant.session.actions import Show, Simulate
-from assistant.session.interpreters import beginning_at
-from assistant.session.runner import ThreadRunner
-from assistant.session.session import Session
+from assistant.session.session import Session, ThreadRunner
 from assistant.session.state import Page, State, Task
+from assistant.session.steps import beginning_at
 from assistant.session.store import Store
 from assistant.wizard import html
-from assistant.wizard.footer import (
+from assistant.wizard.head import (
     OPEN_NOTEBOOK,
     SHOW_FOLDER,
     Footer,
     OpenNotebook,
     ShowFolder,
+    banner,
+    draw_head,
+    draw_progress,
+    instead_of_wizard,
     put_notebook,
     send_notebook,
 )
-from assistant.wizard.head import banner, draw_head, draw_progress, instead_of_wizard
 from assistant.wizard.page import file_of
 from assistant.wizard.panels import PAGES, PageView, working
 from assistant.wizard.shared_widgets import Drawing, Foot, Head, make, shared

@@ -8,11 +8,10 @@ from assistant.markup import Markup, joined, tag, web_page
 from assistant.model.event import Step
 from assistant.model.finding import Severity
 from assistant.privacy import redact
-from assistant.session.exporting import downloads, packed
 from assistant.session.state import Phase, State
+from assistant.session.steps import downloads, packed
 from assistant.wizard import html
-from assistant.wizard.footer import about, titles, word
-from assistant.wizard.head import simulation
+from assistant.wizard.head import about, simulation, titles, word
 from assistant.wizard.panels import (
     PACK,
     PAGE,

@@ -20,11 +20,20 @@ from assistant.api import (
     from_json,
     ngettext,
     replace,
+    require,
     say,
 )
-from assistant.api.steps import LiveHost, PlanInputs, ReplayHost, Sources, State, Task, detect, known, load_catalog
-from assistant.api.steps import recorded_machine as load
-from assistant.api.steps import recorded_machines as shipped
+from assistant.api.steps import (
+    LiveHost,
+    PlanInputs,
+    Sources,
+    State,
+    Task,
+    detect,
+    known,
+    load_catalog,
+    recorded_machines,
+)
 from assistant.api.terminal import (
     Brief,
     Journey,
@@ -32,6 +41,7 @@ from assistant.api.terminal import (
     dry_run_option,
     echo,
     echo_json,
+    host_of,
     json_option,
     plan_tools,
     read_brief,
@@ -43,21 +53,16 @@ from assistant.api.terminal import (
     target_option,
     yes_option,
 )
-from assistant_addons.classroom import (
-    WHEELS,
-    Checked,
-    Kind,
-    Made,
-    Wanted,
-    check_files,
-    choose,
-    make,
-    read_bundle,
-    read_lock,
-    unpack_python,
-    without_indexes,
-)
-from assistant_addons.classroom import check as checked
+from assistant_addons.classroom.folder import WHEELS, Checked, Kind, check, check_files, read_bundle, read_lock
+from assistant_addons.classroom.kinds import Wanted, choose, unpack_python, without_indexes
+from assistant_addons.classroom.make import Made, make
+
+SHOWN = 20  # chosen: names of files that are printed; --json has all
+
+
+@click.group()
+def bundle() -> None:
+    """One folder with everything for many machines, used without a network."""
 
 
 class Listed(Brief, frozen=True):
@@ -68,8 +73,8 @@ class Listed(Brief, frozen=True):
 
 def case_of(name: str, request: Request) -> PlanInputs:
     """Return what is to be planned for a recorded machine, or for one that a file describes; raise `BadInput`."""
-    if name in shipped() or not Path(name).exists():
-        return PlanInputs(detect(ReplayHost(load(name))).machine, load_catalog(), request)
+    if name in recorded_machines() or not Path(name).exists():
+        return PlanInputs(detect(host_of(name)).machine, load_catalog(), request)
     brief = read_brief(read_text(name), name)
     return PlanInputs(brief, load_catalog(), brief.asked(request))
 
@@ -84,7 +89,81 @@ def listed(name: str, request: Request) -> list[tuple[str, PlanInputs]]:
     return cases
 
 
-@click.command()
+@bundle.command("make")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option(
+    "--machines",
+    metavar="FILE.jsonl",
+    help="For these machines: one JSON object per line, with a name if you like ('-' for standard input).",
+)
+@click.option(
+    "--machine",
+    "names",
+    multiple=True,
+    metavar="NAME|FILE",
+    help="For such a machine: a recorded one, or a JSON file; may be given several times.",
+)
+@click.option("--here", is_flag=True, help="For this machine, too.")
+@request_options
+@source_options
+@json_option
+def make_bundle(
+    folder: Path,
+    machines: str | None,
+    names: tuple[str, ...],
+    *,
+    here: bool,
+    as_json: bool,
+    **options: Any,  # noqa: ANN401 - those of `request_options` and `source_options`
+) -> None:
+    """Make or go on with a bundle; what is there already is not fetched again."""
+    request, tools = request_of(options), plan_tools(options)
+    wanted = [Wanted(name, case) for name, case in (listed(machines, request) if machines else ())]
+    wanted += [Wanted(Path(name).stem, case_of(name, request)) for name in names]
+    if here:
+        wanted.append(Wanted("here", PlanInputs(detect(LiveHost()).machine, load_catalog(), request)))
+    if not wanted:
+        raise click.UsageError(say("Say for which machines: --machines FILE.jsonl, --machine NAME, or --here."))
+    made = make(folder.expanduser().absolute(), wanted, tools, lambda text: None if as_json else echo(text, err=True))
+    _draw_made(folder, made, as_json=as_json)
+    if made.failed:
+        raise WorkFailed(
+            _("The packages of some machines could not be resolved: {names}.", names=", ".join(made.failed[:SHOWN])),
+            hint=_("The bundle works for the others. Start again; nothing is fetched twice."),
+        )
+
+
+@bundle.command("check")
+@click.argument("folder", type=click.Path(path_type=Path))
+@json_option
+def check_bundle(folder: Path, *, as_json: bool) -> None:
+    """Compare every byte of a bundle with what was put into it."""
+    answer = check(folder, read_bundle(folder), CancelToken())
+    if as_json:
+        echo_json(answer)
+    else:
+        _draw_checked(answer)
+    if not answer.sound:
+        raise WorkFailed(
+            _("The bundle is not as it was made.") if answer.finished else _("The bundle is not finished."),
+            hint=_("Run `assistant bundle make` again; only what is missing or changed is fetched."),
+        )
+
+
+@bundle.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--host", default="127.0.0.1", metavar="ADDRESS", help="Serve on this address; only here by default.")
+@click.option("--port", default=8080, type=click.IntRange(0, 65535), help="Serve on this port.")
+def serve(folder: Path, host: str, port: int) -> None:
+    """Serve the wheels of a bundle as a package index."""
+    require("classroom")
+    read_bundle(folder)
+    echo(say("The index is http://{host}:{port}/simple/; Ctrl-C ends it.", host=host, port=port), err=True)
+    words = ["-m", "pypiserver", "run", "--port", port, "--interface", host, "--disable-fallback", folder / WHEELS]
+    become([sys.executable, *map(str, words)])
+
+
+@bundle.command()
 @click.argument("folder", type=click.Path(path_type=Path))
 @target_option
 @click.option(
@@ -137,93 +216,6 @@ def _prepare(journey: Journey, folder: Path, kind: Kind, sources: Sources) -> No
         raise
     if not ready:  # what is there was checked when it was installed
         check_files(folder, locked)
-
-
-SHOWN = 20  # chosen: names of files that are printed; --json has all
-
-
-@click.group()
-def bundle() -> None:
-    """One folder with everything for many machines, used without a network."""
-
-
-@bundle.command("make")
-@click.argument("folder", type=click.Path(path_type=Path))
-@click.option(
-    "--machines",
-    metavar="FILE.jsonl",
-    help="For these machines: one JSON object per line, with a name if you like ('-' for standard input).",
-)
-@click.option(
-    "--machine",
-    "names",
-    multiple=True,
-    metavar="NAME|FILE",
-    help="For such a machine: a recorded one, or a JSON file; may be given several times.",
-)
-@click.option("--here", is_flag=True, help="For this machine, too.")
-@request_options
-@source_options
-@json_option
-def make_bundle(
-    folder: Path,
-    machines: str | None,
-    names: tuple[str, ...],
-    *,
-    here: bool,
-    as_json: bool,
-    **options: Any,  # noqa: ANN401 - those of `request_options` and `source_options`
-) -> None:
-    """Make or go on with a bundle; what is there already is not fetched again."""
-    request, tools = request_of(options), plan_tools(options)
-    wanted = [Wanted(name, case) for name, case in (listed(machines, request) if machines else ())]
-    wanted += [Wanted(Path(name).stem, case_of(name, request)) for name in names]
-    if here:
-        wanted.append(Wanted("here", PlanInputs(detect(LiveHost()).machine, load_catalog(), request)))
-    if not wanted:
-        raise click.UsageError(say("Say for which machines: --machines FILE.jsonl, --machine NAME, or --here."))
-    made = make(folder.expanduser().absolute(), wanted, tools, lambda text: None if as_json else echo(text, err=True))
-    _draw_made(folder, made, as_json=as_json)
-    if made.failed:
-        raise WorkFailed(
-            _("The packages of some machines could not be resolved: {names}.", names=", ".join(made.failed[:SHOWN])),
-            hint=_("The bundle works for the others. Start again; nothing is fetched twice."),
-        )
-
-
-@bundle.command("check")
-@click.argument("folder", type=click.Path(path_type=Path))
-@json_option
-def check_bundle(folder: Path, *, as_json: bool) -> None:
-    """Compare every byte of a bundle with what was put into it."""
-    answer = checked(folder, read_bundle(folder), CancelToken())
-    if as_json:
-        echo_json(answer)
-    else:
-        _draw_checked(answer)
-    if not answer.sound:
-        raise WorkFailed(
-            _("The bundle is not as it was made.") if answer.finished else _("The bundle is not finished."),
-            hint=_("Run `assistant bundle make` again; only what is missing or changed is fetched."),
-        )
-
-
-@bundle.command()
-@click.argument("folder", type=click.Path(path_type=Path))
-@click.option("--host", default="127.0.0.1", metavar="ADDRESS", help="Serve on this address; only here by default.")
-@click.option("--port", default=8080, type=click.IntRange(0, 65535), help="Serve on this port.")
-def serve(folder: Path, host: str, port: int) -> None:
-    """Serve the wheels of a bundle as a package index."""
-    from assistant.api import require  # noqa: PLC0415 - only this needs the extra
-
-    require("bundle")
-    read_bundle(folder)
-    echo(say("The index is http://{host}:{port}/simple/; Ctrl-C ends it.", host=host, port=port), err=True)
-    words = ["-m", "pypiserver", "run", "--port", port, "--interface", host, "--disable-fallback", folder / WHEELS]
-    become([sys.executable, *map(str, words)])
-
-
-bundle.add_command(install)
 
 
 def _draw_made(folder: Path, made: Made, *, as_json: bool) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from importlib.metadata import requires
+from pathlib import Path
 from typing import NamedTuple
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -27,6 +28,7 @@ from assistant.api import (
     _,
     ngettext,
     replace,
+    stream,
 )
 from assistant.api.steps import (
     USUAL_PYTHON,
@@ -43,7 +45,7 @@ from assistant.api.steps import (
     rejection_reason,
     resolve_for,
 )
-from assistant_addons.classroom.folder import Bundle, Kind, Without
+from assistant_addons.classroom.folder import PYTHONS, Bundle, Kind, Without
 
 _OLDEST = (3, 11)  # the assistant's own: `requires-python`
 
@@ -155,7 +157,7 @@ def kinds_of(wanted: Sequence[Wanted], tools: Tools, report: Report) -> Kinds:
             before = kinds[same].names if same in kinds else ()
             kinds[same] = Resolved((*before, *labels), machine, plan, resolution)
     if not kinds and not failed:
-        raise NothingFits(_("No PyTorch wheel fits any of these machines."), hint=_listed(without))
+        raise NothingFits(_("No PyTorch wheel fits any of these machines."), hint=without[0].why)
     return Kinds(tuple(kinds.values()), tuple(without), tuple(failed))
 
 
@@ -217,10 +219,6 @@ def _resolved(case: PlanInputs, tools: Tools) -> tuple[Machine, Plan, Resolution
         return error
 
 
-def _listed(without: Sequence[Without]) -> Text:
-    return without[0].why if without else _("Name at least one.")
-
-
 def choose(bundle: Bundle, machine: Machine, *, backend: Backend | None = None, key: str = "") -> Kind:
     """Return the kind that a machine gets: of those that run on it, the best for the backend that it would be planned.
 
@@ -228,7 +226,11 @@ def choose(bundle: Bundle, machine: Machine, *, backend: Backend | None = None, 
     bundle holds nothing that the planner would choose here, and `BadInput` for a key that it does not hold.
     """
     if key:
-        return _named(bundle, key)
+        named = {kind.key: kind for kind in bundle.kinds}
+        if key not in named:
+            hint = _("Choose from: {keys}.", keys=", ".join(named))
+            raise BadInput(_("This bundle has no kind {key}.", key=key), hint=hint)
+        return named[key]
     catalog = load_catalog()
     planning = make_plans(machine, catalog, Request(backend=backend))
     best = planning.choice
@@ -256,13 +258,16 @@ def without_indexes(plan: Plan) -> Plan:
     return replace(plan, index_url=None, indexes=(), links=(), wheel=None)
 
 
-def _named(bundle: Bundle, key: str) -> Kind:
-    keys: Sequence[str] = [kind.key for kind in bundle.kinds]
-    if key not in keys:
-        raise BadInput(
-            _("This bundle has no kind {key}.", key=key), hint=_("Choose from: {keys}.", keys=", ".join(keys))
-        )
-    return bundle.kinds[keys.index(key)]
+def unpack_python(folder: Path, kind: Kind) -> None:
+    """Let this machine have the Python of a kind, where the bundle carries it; uv finds it later by itself.
+
+    Whether there is one now, the installation tells.
+    """
+    place = folder / PYTHONS / kind.platform
+    if place.is_dir():
+        words = [find_uv(), "python", "install", "--no-config", "--quiet", kind.python]
+        known = {"UV_PYTHON_INSTALL_MIRROR": place.as_uri(), "UV_PYTHON_INSTALL_BIN": "0"}
+        stream(words, lambda _line: None, environment={**known, "UV_PYTHON_INSTALL_REGISTRY": "0"})
 
 
 def _carries(made_for: Machine, machine: Machine) -> bool:

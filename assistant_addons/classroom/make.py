@@ -1,33 +1,45 @@
-"""Make a bundle: plan, fetch, write the locks, the start scripts and the page; what is there already stays."""
+"""Make a bundle: plan, fetch, write the locks, the page and what starts the assistant; what is there already stays."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import io
+import json
 import re
-from collections.abc import Iterable, Sequence
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import NamedTuple
 
 from assistant.api import (
     LANGUAGES,
+    NAME,
     BadInput,
     Markup,
     Message,
     WorkFailed,
     _,
+    __version__,
     html_language,
     in_language,
     joined,
     render,
     replace,
     say,
+    stream,
     style,
     tag,
     unwritable,
 )
-from assistant.api.steps import MARKER, Fetch, Package, Tools, file_name, plan_title
+from assistant.api.steps import MARKER, Fetch, Package, Patience, Tools, file_name, find_uv, plan_title
 from assistant_addons.classroom.folder import (
     LOCKS,
+    OWN,
+    PYTHONS,
+    UVS,
     WHEELS,
     Bundle,
     File,
@@ -37,8 +49,7 @@ from assistant_addons.classroom.folder import (
     read_bundle,
     write_bundle,
 )
-from assistant_addons.classroom.kinds import Kinds, Report, Resolved, Wanted, kinds_of, own_packages, platform_of
-from assistant_addons.classroom.starts import bring_starts
+from assistant_addons.classroom.kinds import Kinds, Own, Report, Resolved, Wanted, kinds_of, own_packages, platform_of
 
 STARTS = {"windows": "start.bat", "linux": "sh start.sh", "macos": "sh start.sh"}
 _STYLE = """
@@ -157,20 +168,20 @@ def _filled(held: Folder, found: Kinds, report: Report) -> Bundle:
     logins = dict.fromkeys(kind.plan.index_url for kind in found.kinds if kind.plan.index_url)
     files = {Path(one.path).name: one for one in held.bring(wheels, index_urls=tuple(logins))}
     needed = {(platform_of(kind.machine), kind.plan.python) for kind in found.kinds}
-    starts = bring_starts(held, own, needed, files, report)
+    starts, pythons = bring_starts(held, own, needed, files, report)
     kinds: list[Kind] = []
     written: list[File] = []
     for key, one in _keyed(found.kinds).items():
         lock = lock_text(one.plan.python, one.resolution.packages, files)
         written.append(held.write(f"{LOCKS}/{key}/pylock.toml", lock.encode()))
         kinds.append(_kind(key, one, written[-1]))
-    every = {one.path: one for one in (*files.values(), *written, *starts.files)}
+    every = {one.path: one for one in (*files.values(), *written, *starts)}
     bundle = Bundle(
         made=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         files=tuple(every[path] for path in sorted(every)),
         kinds=tuple(kinds),
         without=found.without,
-        pythons=starts.pythons,
+        pythons=pythons,
     )
     shown = held.write(PAGE, bundle_page(bundle).encode())
     return replace(bundle, files=(*bundle.files, shown))
@@ -226,3 +237,167 @@ def _kind(key: str, found: Resolved, lock: File) -> Kind:
         machine=found.machine,
         platform=platform_of(found.machine),
     )
+
+
+ROOT = Path(__file__).parents[2]  # where the assistant's packages lie, in a checkout as in an environment
+PACKAGES = ("assistant", "assistant_addons")
+_ANSWERS = "labs/library/*/ways.toml"  # as pyproject.toml leaves them out
+_WHEEL = f"Wheel-Version: 1.0\nGenerator: {NAME}\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+_KEPT = ("METADATA", "entry_points.txt")
+
+
+def own_wheel() -> tuple[str, bytes]:
+    """Return the file name and the content of a wheel of this assistant, however it was installed.
+
+    It is packed from the files that run, so that neither a network nor a build is needed.
+    """
+    module = NAME.replace("-", "_")
+    stem = f"{module}-{__version__}"
+    sources = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*")) if _belongs(path)]
+    files = {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in (*sources, ROOT / f"{module}.py")}
+    info, own = f"{stem}.dist-info", distribution(NAME)
+    files |= {f"{info}/{name}": (own.read_text(name) or "").encode() for name in _KEPT}
+    files[f"{info}/WHEEL"] = _WHEEL.encode()
+    rows = [f"{path},sha256={_digest(content)},{len(content)}\n" for path, content in files.items()]
+    files[f"{info}/RECORD"] = "".join([*rows, f"{info}/RECORD,,\n"]).encode()
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as wheel:
+        for path, content in files.items():  # without a date, so that the same assistant gives the same wheel
+            wheel.writestr(zipfile.ZipInfo(path), content, zipfile.ZIP_DEFLATED)
+    return f"{stem}-py3-none-any.whl", packed.getvalue()
+
+
+def _belongs(path: Path) -> bool:
+    return path.is_file() and "__pycache__" not in path.parts and not path.match(_ANSWERS)
+
+
+def _digest(content: bytes) -> str:
+    """Return a SHA-256 as a wheel's RECORD writes it (PEP 376, PEP 427)."""
+    return base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+
+
+_ARCH = {"arm64": "aarch64"}  # as uv names it
+
+
+def archives(wanted: Iterable[tuple[str, str]], tools: Tools) -> dict[tuple[str, str], Fetch]:
+    """Return the newest archive for each platform and Python ("3.12"); what uv has none for is left out.
+
+    It lies as uv looks for it below `UV_PYTHON_INSTALL_MIRROR`, and uv knows its hash by itself:
+    https://docs.astral.sh/uv/reference/environment/#uv_python_install_mirror
+    """
+    pairs = set(wanted)
+    if not pairs or tools.sources.offline:
+        return {}
+    which = ("--all-platforms", "--all-arches", "--only-downloads")
+    words = [find_uv(), "python", "list", *which, "--output-format", "json", "--no-config"]
+    listed: list[str] = []
+    if stream(words, listed.append, cancel=tools.cancel):
+        return {}
+    rows = [row for line in listed if line.startswith("[") for row in json.loads(line)]
+    found: dict[tuple[str, str], Fetch] = {}
+    for platform, python in sorted(pairs):
+        system, _dash, arch = platform.partition("-")
+        fits = (system, _ARCH.get(arch, arch), "gnu" if system == "linux" else "none", "cpython", "default")
+        row = next((row for row in rows if _platform(row) == fits and row["version"].startswith(f"{python}.")), None)
+        if row:
+            found[platform, python] = Fetch(url=row["url"], path=f"{PYTHONS}/{platform}/{_place(row['url'])}")
+    return found
+
+
+def _platform(row: dict[str, str]) -> tuple[str, ...]:
+    return tuple(row[name] for name in ("os", "arch", "libc", "implementation", "variant"))
+
+
+def _place(url: str) -> str:
+    """Return the last two parts of an address: the release and the file."""
+    return f"{url.split('/')[-2]}/{file_name(url)}"
+
+
+SCRIPTS = ("start.sh", "start.bat", "start.ps1")
+_IN_A_HURRY = Patience(tries=2)  # a bundle without a Python is one all the same
+# What the scripts say before the assistant can; uv's own words stand above.
+SAYS = {
+    "machine": _(
+        "This bundle holds nothing for the system or the processor of this machine; its index.html says for which "
+        "machines it is."
+    ),
+    "folder": _(
+        "The assistant's own folder cannot be written. Set XDG_DATA_HOME (on Windows LOCALAPPDATA) to a folder of "
+        "yours with 2 GB free, then start again."
+    ),
+    "python": _(
+        "There is no Python for the assistant: the bundle brings none, and this machine has none of the versions that "
+        "it is for. Install one of those that its folder `assistant` names, then start again."
+    ),
+    "failed": _(
+        "The assistant could not be made ready; uv's own words are above. Copy the bundle again, or free some space, "
+        "then start again."
+    ),
+}
+
+
+def bring_starts(
+    held: Folder, own: Sequence[Own], needed: Iterable[tuple[str, str]], files: Mapping[str, File], report: Report
+) -> tuple[list[File], dict[str, tuple[str, ...]]]:
+    """Write or bring all that starts the assistant on every platform, and return it with the Pythons that each carries.
+
+    `needed` are the Pythons of the plans, `files` the wheels that are there, by name. A Python that cannot be had is
+    reported, and is no failure. Raises `OSError`.
+    """
+    found = [held.write(script, _script(script)) for script in SCRIPTS]
+    found += [held.write(f"{OWN}/says/{name}.txt", _said(name).encode()) for name in SAYS]
+    name, content = own_wheel()
+    wheel = held.write(f"{WHEELS}/{name}", content)
+    found.append(wheel)
+    for one in own:
+        name, lines = _list(one, files, wheel)
+        found += [held.write(f"{OWN}/{name}.txt", lines), _uv(held, one)]
+    pythons: dict[str, tuple[str, ...]] = {}
+    wanted = sorted({*needed, *((one.platform, one.python) for one in own)})
+    known = archives(wanted, held.tools)
+    for platform, python in wanted:
+        try:
+            found += held.bring([known[platform, python]], patience=_IN_A_HURRY)
+            pythons[platform] = (*pythons.get(platform, ()), python)
+        except (KeyError, WorkFailed, BadInput):
+            text = _("Python {python} for {platform} could not be fetched: those machines need one of their own.")
+            report(text.format(python=python, platform=platform))
+    return found, pythons
+
+
+_SCRIPTS = Path(__file__).with_name("start")
+
+
+def _script(name: str) -> bytes:
+    """Return a start script; cmd misses labels in a file whose lines do not end as Windows has them."""
+    content = _SCRIPTS.joinpath(name).read_bytes()
+    return content if name.endswith(".sh") else content.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
+
+
+def _said(name: str) -> str:
+    """Write a sentence in every language, English first."""
+    lines = []
+    for code in LANGUAGES:
+        with in_language(code):
+            lines.append(render(SAYS[name]))
+    return "\n".join([*lines, ""])
+
+
+def _list(own: Own, files: Mapping[str, File], wheel: File) -> tuple[str, bytes]:
+    """Return what the start scripts install for the assistant itself, and a name that tells one set from another."""
+    lines = [
+        f"{one.name}=={one.version} --hash=sha256:{files[file_name(one.url)].sha256}" for one in own.resolution.packages
+    ]
+    name, version = Path(wheel.path).name.split("-")[:2]
+    lines.append(f"{name}=={version} --hash=sha256:{wheel.sha256}")
+    content = "\n".join([*lines, ""]).encode()
+    return f"{own.platform}-{own.python}-{hashlib.sha256(content).hexdigest()[:12]}", content
+
+
+def _uv(held: Folder, own: Own) -> File:
+    """Take uv itself out of its wheel: the start scripts need it before anything is installed."""
+    package = next(one for one in own.resolution.packages if one.name == "uv")
+    program = "uv.exe" if own.platform.startswith("windows") else "uv"
+    with zipfile.ZipFile(held.path / WHEELS / file_name(package.url)) as wheel:
+        inside = next(name for name in wheel.namelist() if name.endswith(f".data/scripts/{program}"))
+        return held.write(f"{UVS}/{own.platform}/{program}", wheel.read(inside), program=True)

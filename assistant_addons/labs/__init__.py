@@ -1,21 +1,18 @@
-"""Break-and-fix labs: a really broken environment in a scratch folder, hints, a check that runs, and a score."""
+"""Break-and-fix labs: a really broken environment in a scratch folder, hints, a check that runs, and a score.
+
+The names are found here and their modules, which need a good part of the assistant, imported only then.
+"""
 
 from __future__ import annotations
 
-from assistant_addons.labs.definition import LabText, lab_at, labs
-from assistant_addons.labs.grade import Grade, grade
-from assistant_addons.labs.lab import Lab, needs_of
-from assistant_addons.labs.notebook import write_notebooks
-from assistant_addons.labs.scene import environment_with_torch
+import importlib
+from typing import Any
 
-__all__ = [
-    "Grade",
-    "Lab",
-    "LabText",
-    "environment_with_torch",
-    "grade",
-    "lab_at",
-    "labs",
-    "needs_of",
-    "write_notebooks",
-]
+MODULES = {"Lab": "lab", "environment_with_torch": "scene"}
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the module holds under that name
+    """Import the module that holds a public name."""
+    if name not in MODULES:
+        raise AttributeError(name)
+    return getattr(importlib.import_module(f"assistant_addons.labs.{MODULES[name]}"), name)

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from assistant.api import BadInput, _, cell, render, say
-from assistant.api.terminal import echo, echo_json, json_option
+from assistant.api import BadInput, _, cell, render, require, say
+from assistant.api.terminal import draw_rows, echo, echo_json, json_option
 
 if TYPE_CHECKING:
-    from assistant_addons.labs import Grade, LabText  # `--help` needs no notebook library
+    from assistant_addons.labs.definition import LabText
+    from assistant_addons.labs.journal import Grade
 
 
 @click.group()
@@ -26,7 +27,8 @@ def labs() -> None:
 @json_option
 def list_labs(*, as_json: bool) -> None:
     """List the labs: how long each takes, and what it needs."""
-    from assistant_addons.labs import labs, needs_of  # noqa: PLC0415 - `--help` needs no notebook library
+    from assistant_addons.labs.definition import labs  # noqa: PLC0415 - `--help` needs no lab
+    from assistant_addons.labs.lab import needs_of  # noqa: PLC0415 - likewise
 
     if as_json:
         echo_json([_shown(key, definition.text()) for key, definition in labs().items()])
@@ -50,10 +52,9 @@ def _shown(key: str, text: LabText) -> dict[str, object]:
 @click.pass_context
 def check(context: click.Context, folder: Path, *, as_csv: bool, as_json: bool) -> None:
     """Grade a folder of learners' notebooks."""
-    from assistant.api import require  # noqa: PLC0415 - the list of labs needs no extra
-    from assistant_addons.labs import grade  # noqa: PLC0415 - likewise
+    from assistant_addons.labs.journal import grade  # noqa: PLC0415 - `--help` needs no lab
 
-    require("lab")
+    require("labs")
     found = grade(folder)
     if not found and not as_json:
         raise BadInput(
@@ -74,10 +75,9 @@ def check(context: click.Context, folder: Path, *, as_csv: bool, as_json: bool) 
 @click.argument("folder", type=click.Path(path_type=Path))
 def notebooks(folder: Path) -> None:
     """Write the labs' notebooks into a folder."""
-    from assistant.api import require  # noqa: PLC0415 - the list of labs needs no extra
-    from assistant_addons.labs import write_notebooks  # noqa: PLC0415 - likewise
+    from assistant_addons.labs.notebook import write_notebooks  # noqa: PLC0415 - `--help` needs no lab
 
-    require("lab")
+    require("labs")
     for path in write_notebooks(folder):
         echo(str(path))
 
@@ -94,8 +94,6 @@ def _table(found: Sequence[Grade]) -> str:
 
 
 def _draw(found: Sequence[Grade]) -> None:
-    from assistant.api.terminal import draw_rows  # noqa: PLC0415 - --json need not load the drawing library
-
     rows = [
         (row.learner, row.lab, "\n".join(filter(None, [_result(row), render(row.fault)])), str(row.points))
         for row in found

@@ -1,4 +1,4 @@
-"""What a learner did in a lab, in order, and the points that follow from it.
+"""What a learner did in a lab, in order, the points that follow from it, and the journals in learners' notebooks.
 
 The journal lies beside the lab's folder and only grows: starting over adds a line. Points are worked out from it each
 time, so nothing keeps a score that could be changed alone.
@@ -8,16 +8,35 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from assistant.api import AssistantError, Record, append_private, from_json, read_plain, to_json
-from assistant_addons.labs.definition import LabText
+from assistant.api import (
+    AssistantError,
+    BadInput,
+    Record,
+    Text,
+    _,
+    append_private,
+    from_json,
+    from_plain,
+    read_plain,
+    replace,
+    say,
+    to_json,
+)
+from assistant_addons.labs.definition import LabText, labs
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
 
 MIME = "application/vnd.torch-setup-assistant.lab+json"  # of what a check leaves in a notebook
 POINTS, HINT_COST, MISS_COST, AID_COST, GUESS_COST = 10, 2, 1, 1, 1
 MOST_MISSES = 5  # that cost points
 JOURNAL_BYTES = 16 << 20
+NOTEBOOK_BYTES = 200 << 20  # one with its outputs
 ENTRIES = 5000
 
 
@@ -34,15 +53,12 @@ class Kind(StrEnum):
     RESET = "reset"
 
 
-DEEDS = {Kind.RUN, Kind.WRITE}
-BEGINS = {Kind.START, Kind.RESET}
-
-
 class Entry(Record, frozen=True):
     """One line: when (Unix time), what, and on what.
 
     `content` is the learner's name of a start, the line of a run, the file of a write, the cause of a prediction, and
-    the fault that a check found ("" for none); `text` is what was written, or the evidence of a prediction.
+    the fault that a check found ("" for none). `text` is the evidence of a prediction, and of a start or a check a hash
+    of the files that the learner may change.
     """
 
     time: float
@@ -98,10 +114,8 @@ class Journal:
         except OSError:
             return
         for line in lines:
-            try:
+            with suppress(AssistantError):
                 yield from_json(line, Entry, self.path.name)
-            except AssistantError:
-                continue
 
 
 def score_of(text: LabText, entries: Sequence[Entry]) -> Score:
@@ -109,16 +123,15 @@ def score_of(text: LabText, entries: Sequence[Entry]) -> Score:
 
     The first check that fails costs nothing, nor does one that follows no deed.
     """
-    done = next((at for at, entry in enumerate(entries) if _solves(entry)), None)
+    done = next((at for at, entry in enumerate(entries) if entry.kind is Kind.CHECK and not entry.content), None)
     before = entries[:done] if done is not None else entries
     kinds = [entry.kind for entry in before]
-    misses = sum(failed for failed in _failures(before)) - 1
     first = next((entry for entry in before if entry.kind is Kind.PREDICT), None)
     end = entries[done] if done is not None else (entries[-1] if entries else None)
     return Score(
         solved=done is not None,
         hints=min(kinds.count(Kind.HINT), len(text.hints)),
-        misses=min(max(0, misses), MOST_MISSES),
+        misses=min(max(0, sum(_failures(before)) - 1), MOST_MISSES),
         aids=min(kinds.count(Kind.AID), 1),
         guessed=first is None or not is_right(text, first.content, first.text),
         minutes=max(0, round((end.time - entries[0].time) / 60)) if end else 0,
@@ -136,24 +149,75 @@ def proves(text: LabText, evidence: str) -> bool:
     return any(" ".join(piece.lower().split()) in said for piece in text.evidence)
 
 
-def attempt(entries: Sequence[Entry]) -> Sequence[Entry]:
-    """Return what was done from the last start on."""
-    begun = max((at for at, entry in enumerate(entries) if entry.kind in BEGINS), default=0)
-    return entries[begun:]
-
-
-def _solves(entry: Entry) -> bool:
-    return entry.kind is Kind.CHECK and not entry.content
-
-
 def _failures(entries: Sequence[Entry]) -> Iterator[bool]:
     """Yield for each failing check whether something had been done since the start or the check before."""
-    acted = False
+    acted, files = False, ""
     for entry in entries:
         if entry.kind is Kind.CHECK:
-            yield acted
-            acted = False
-        elif entry.kind in DEEDS:
-            acted = True
-        elif entry.kind in BEGINS:
-            acted = False
+            yield acted or entry.text != files  # which an editor may have changed
+        if entry.kind in {Kind.CHECK, Kind.START, Kind.RESET}:
+            acted, files = False, entry.text
+        acted = acted or entry.kind in {Kind.RUN, Kind.WRITE}
+
+
+class Grade(Record, frozen=True, omit_defaults=False):
+    """One lab of one notebook; `fault` says why it could not be graded."""
+
+    notebook: str
+    learner: str = ""
+    lab: str = ""
+    solved: bool = False
+    points: int = 0
+    hints: int = 0
+    misses: int = 0
+    aids: int = 0
+    minutes: int = 0
+    fault: Text = ""
+
+
+def grade(folder: Path) -> list[Grade]:
+    """Grade every notebook below a folder; raise `BadInput` for no folder.
+
+    A learner is the first folder's name, or the file's where all lie side by side.
+    """
+    if not folder.is_dir():
+        raise BadInput(
+            _("{folder} is not a folder.", folder=folder), hint=_("Name the folder that holds the notebooks.")
+        )
+    found: list[Grade] = []
+    for path in sorted(folder.rglob("*.ipynb")):
+        inside = path.relative_to(folder)
+        if ".ipynb_checkpoints" not in path.parts:
+            learner = inside.parts[0] if len(inside.parts) > 1 else inside.stem
+            found += _graded(path, Grade(notebook=str(inside), learner=learner))
+    return found
+
+
+def _graded(path: Path, blank: Grade) -> Iterator[Grade]:
+    """Grade the last check of each lab in a learner's notebook, or say why there is none; nothing in it runs."""
+    import nbformat  # noqa: PLC0415 - a lab that is played needs none of the notebooks' libraries
+
+    try:
+        content = read_plain(path, NOTEBOOK_BYTES, follow=True)
+        notebook = nbformat.reads(content.decode(), as_version=4)  # type: ignore[no-untyped-call]
+    except Exception as error:  # noqa: BLE001 - one bad file must not cost the others' grades
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        yield replace(blank, fault=say("It is not a notebook: {reason}.", reason=reason))
+        return
+    last = {one.lab: one for one in _submitted(notebook)}
+    for lab, submission in last.items():
+        score = score_of(labs()[lab].english, submission.journal)
+        counted = {name: getattr(score, name) for name in ("solved", "points", "hints", "misses", "aids", "minutes")}
+        yield replace(blank, lab=lab, **counted)
+    if not last:
+        yield replace(blank, fault=say("It contains no check of a lab."))
+
+
+def _submitted(notebook: NotebookNode) -> Iterator[Submission]:
+    """Yield what each check has left in a notebook, in order; what has another form or names no lab is skipped."""
+    for cell in notebook.cells:
+        for output in cell.get("outputs", ()):
+            with suppress(AssistantError):
+                found = from_plain(output.get("data", {}).get(MIME), Submission, MIME)
+                if found.lab in labs() and len(found.journal) <= ENTRIES:
+                    yield found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,39 +18,42 @@ from assistant.api import (
     Diagnosis,
     Machine,
     _,
-    from_json,
     lacking,
     ngettext,
     read_plain,
     render,
     replace,
     say,
-    to_json,
     to_plain,
     use_language,
     user_cache,
 )
-from assistant.api.steps import LiveHost, ReplayHost, detect, diagnosed, is_environment, look_at, read_log
-from assistant.api.steps import recorded_machine as load
-from assistant_addons.labs.definition import FILE_BYTES, Definition, LabText, lab_at
+from assistant.api.steps import (
+    LiveHost,
+    ReplayHost,
+    detect,
+    diagnosed,
+    is_environment,
+    look_at,
+    read_log,
+    recorded_machine,
+)
+from assistant_addons.labs.definition import FILE_BYTES, LabText, lab_at
 from assistant_addons.labs.journal import (
     AID_COST,
-    BEGINS,
     GUESS_COST,
     HINT_COST,
     MIME,
     POINTS,
-    Entry,
     Journal,
     Kind,
     Score,
     Submission,
-    attempt,
     is_right,
     proves,
     score_of,
 )
-from assistant_addons.labs.scene import Outcome, Scene, package_sources
+from assistant_addons.labs.scene import Scene, package_sources
 
 SHOWN_LINES = 24  # of an output that is not folded
 END_LINES = 12  # that stay visible below a folded one: the end of a traceback, with its cause
@@ -108,69 +112,11 @@ MINORS = range(11, 15)  # from `requires-python` to the newest
 TITLES = {"linux": "Linux", "windows": "Windows", "macos": "macOS"}
 
 
-class Play:
-    """A lab in a folder; `torch` is a Python that has torch."""
-
-    def __init__(
-        self,
-        definition: Definition,
-        folder: Path,
-        learner: str = "",
-        *,
-        torch: str = "",
-    ) -> None:
-        self.definition, self.learner = definition, learner
-        self._program = definition.program
-        self.scene = Scene(folder, definition.folder, torch=torch)
-        self.scene.machine = definition.english.machine
-        self.scene.pythons = definition.english.python
-        self.scene.names = self._given("names")
-        self._set_variables()
-
-    def _set_variables(self) -> None:
-        self.scene.variables = {**package_sources(), **self._given("variables")}
-
-    def _given(self, name: str) -> Mapping[str, str]:
-        function = getattr(self._program, name)
-        return function(self.scene) if function else {}
-
-    @property
-    def text(self) -> LabText:
-        """The lab's texts in the language of the moment."""
-        return self.definition.text(self.learner)
-
-    def start(self) -> None:
-        """Make the broken state; raise `BadInput` where the lab cannot be played here."""
-        check_system(self.text)
-        self.scene.clear()
-        self._set_variables()  # what an earlier start left in the folder no longer counts
-        for program in self.definition.programs:
-            self.scene.write(program.name, read_plain(program, FILE_BYTES, follow=True))
-        self._program.breaks(self.scene)
-
-    def symptom(self) -> Outcome:
-        """Run what fails."""
-        return self._program.symptom(self.scene)
-
-    def fault(self) -> str:
-        """Return what is still wrong; "" when the lab is solved."""
-        self.scene.faults = self.text.faults
-        return self._program.fault(self.scene) if self._program.fault else self.scene.fails(self.symptom())
-
-    def causes(self) -> tuple[Diagnosis, ...]:
-        """Diagnose what the symptom prints, with what is known of the lab's environment and machine."""
-        return diagnosed(read_log(self.symptom().text), self._machine())
-
-    def _machine(self) -> Machine:
-        if self.text.machine:
-            return detect(ReplayHost(load(self.text.machine))).machine
-        system = SYSTEMS.get(sys.platform)
-        known = Machine(os=system) if system else Machine(os="linux", wsl=False)
-        environment = self.scene.folder / "env"
-        if not is_environment(environment):
-            return known
-        site = look_at(environment, LiveHost())
-        return replace(known, python=site.version, packages={one.name: one.version for one in site.distributions})
+def opening(text: LabText) -> str:
+    """Return how long a lab takes and what it teaches, as Markdown."""
+    return "".join(
+        [say("About {count} minutes. You learn to:", count=text.minutes), *(f"\n- {goal}" for goal in text.objectives)]
+    )
 
 
 def needs_of(text: LabText) -> str:
@@ -204,11 +150,10 @@ def check_system(text: LabText) -> None:
         )
     for package in text.needs:
         if find_spec(package) is None:
-            raise lacking(package, "onnx" if package == "onnx" else "lab")
+            raise lacking(package, "onnx" if package == "onnx" else "labs")
 
 
 MOST_CAUSES = 3
-CAPTURED_BYTES = 1 << 20  # of a file that an editor has changed
 
 
 class Lab:
@@ -223,26 +168,34 @@ class Lab:
     ) -> None:
         if language:
             use_language(language)
-        definition = lab_at(key)
-        place = Path(folder or user_cache() / "labs" / definition.key).absolute()
-        self._play = Play(definition, place, learner, torch=torch)
-        self.scene = self._play.scene
+        self._definition, self._learner = lab_at(key), learner
+        self._program, english = self._definition.program, self._definition.english
+        place = Path(folder or user_cache() / "labs" / key).absolute()
+        self.scene = Scene(place, self._definition.folder, torch=torch)
+        self.scene.machine, self.scene.pythons = english.machine, english.python
+        self.scene.names = self._given("names")
+        self._set_variables()
         self._journal = Journal(place.with_name(f"{place.name}.journal.jsonl"))
+
+    def _set_variables(self) -> None:
+        self.scene.variables = {**package_sources(), **self._given("variables")}
+
+    def _given(self, name: str) -> Mapping[str, str]:
+        function = getattr(self._program, name)
+        return function(self.scene) if function else {}
 
     @property
     def text(self) -> LabText:
         """The lab's texts in the language of the moment."""
-        return self._play.text
+        return self._definition.text(self._learner)
 
     def start(self) -> Answer:
         """Set up the broken state and tell the story; the lab's folder is emptied first, its journal is kept."""
-        self._play.start()
+        self._break()
         kind = Kind.RESET if self._journal.entries() else Kind.START
-        self._journal.add(kind, self._play.learner, to_json(dict(self._digests())))
+        self._journal.add(kind, self._learner, self._state())
         text = self.text
-        goals = "".join(f"\n- {goal}" for goal in text.objectives)
-        parts = [f"### {text.title}", say("About {count} minutes. You learn to:", count=text.minutes) + goals]
-        parts.append(text.story)
+        parts = [f"### {text.title}", opening(text), text.story]
         if text.files:
             parts.append(say("You may change: {files}.", files=", ".join(f"`{name}`" for name in text.files)))
         causes = "".join(f"\n- `{key}`: {words}" for key, words in text.causes.items())
@@ -251,9 +204,18 @@ class Lab:
 
     reset = start
 
+    def _break(self) -> None:
+        """Make the broken state; raise `BadInput` where the lab cannot be played here."""
+        check_system(self.text)
+        self.scene.clear()
+        self._set_variables()  # what an earlier start left in the folder no longer counts
+        for program in self._definition.programs:
+            self.scene.write(program.name, read_plain(program, FILE_BYTES, follow=True))
+        self._program.breaks(self.scene)
+
     def symptom(self) -> Answer:
         """Run what fails, and show what it prints."""
-        return self._shown(self._play.symptom().text)
+        return self._shown(self._program.symptom(self.scene).text)
 
     def predict(self, cause: str, evidence: str) -> Answer:
         """Name the cause by its key, with the words of the output that prove it; the first cause counts."""
@@ -263,7 +225,7 @@ class Lab:
                 _("“{cause}” is not among this lab's causes.", cause=cause),
                 hint=_("Choose one of: {names}.", names=", ".join(text.causes)),
             )
-        self._journal.add(Kind.PREDICT, cause, self.scene.portable(evidence))
+        self._journal.add(Kind.PREDICT, cause, self.scene.bare(evidence))
         if is_right(text, cause, evidence):
             return Answer(say("That is the cause, and your evidence proves it. Now fix it."))
         if cause == text.cause:
@@ -274,7 +236,7 @@ class Lab:
 
     def diagnose(self) -> Answer:
         """Let the assistant diagnose what the symptom prints: an aid that costs a point, once."""
-        found = self._play.causes()
+        found = self._causes()
         self._journal.add(Kind.AID, "diagnose")
         lines = [f"- **{diagnosis.title}** {diagnosis.cause}" for diagnosis in found[:MOST_CAUSES]]
         told = "\n".join(lines) or say("No known problem matches this; look at the last lines yourself.")
@@ -283,13 +245,13 @@ class Lab:
     def run(self, command: str) -> Answer:
         """Run a line: python, pip, uv or assistant first; `> FILE` at its end keeps what it prints."""
         outcome = self.scene.run(command)
-        self._journal.add(Kind.RUN, self.scene.portable(command))
+        self._journal.add(Kind.RUN, self.scene.bare(command))
         return self._shown(outcome.text)
 
     def write(self, name: str, text: str) -> Answer:
         """Write one of the lab's files."""
         self.scene.write(name, text)
-        self._journal.add(Kind.WRITE, self.scene.portable(name), self.scene.portable(self.scene.filled(text)))
+        self._journal.add(Kind.WRITE, self.scene.bare(name))
         return Answer(say("Written to {file}.", file=name))
 
     def read(self, name: str) -> Shown:
@@ -308,9 +270,8 @@ class Lab:
 
     def check(self) -> Answer:
         """Check whether it is fixed; the first check that fails costs nothing, each later one a point."""
-        self._capture()
-        fault = self.scene.bare(self._play.fault())
-        self._journal.add(Kind.CHECK, fault)
+        fault = self.scene.bare(self._fault())
+        self._journal.add(Kind.CHECK, fault, self._state())
         submission = self._submission()
         if fault:
             return Answer(say("Not fixed yet. {fault}", fault=fault), submission)
@@ -340,42 +301,38 @@ class Lab:
 
     def _submission(self) -> Submission:
         entries = self._journal.entries()
-        learner = next((entry.content for entry in reversed(entries) if entry.kind in BEGINS), "")
-        return Submission(lab=self._play.definition.key, learner=learner, journal=entries)
+        begun = (entry.content for entry in reversed(entries) if entry.kind in {Kind.START, Kind.RESET})
+        return Submission(lab=self._definition.key, learner=next(begun, ""), journal=entries)
 
-    def _capture(self) -> None:
-        """Take what an editor has changed into the journal, so that it is there when the lab is replayed."""
-        known = _known(attempt(self._journal.entries()))
-        for name, digest in self._digests():
-            if digest != known.get(name):
-                self._journal.add(Kind.WRITE, name, self.scene.portable(self.scene.read(name)))
+    def _fault(self) -> str:
+        """Return what is still wrong; "" when the lab is solved."""
+        self.scene.faults = self.text.faults
+        fault = self._program.fault
+        return fault(self.scene) if fault else self.scene.fails(self._program.symptom(self.scene))
 
-    def _digests(self) -> list[tuple[str, str]]:
-        """Return a hash of each text file that the learner may change."""
-        found = []
+    def _causes(self) -> tuple[Diagnosis, ...]:
+        """Diagnose what the symptom prints, with what is known of the lab's environment and machine."""
+        return diagnosed(read_log(self._program.symptom(self.scene).text), self._machine())
+
+    def _machine(self) -> Machine:
+        if machine := self._definition.english.machine:
+            return detect(ReplayHost(recorded_machine(machine))).machine
+        system = SYSTEMS.get(sys.platform)
+        here = Machine(os=system) if system else Machine(os="linux", wsl=False)
+        environment = self.scene.folder / "env"
+        if not is_environment(environment):
+            return here
+        site = look_at(environment, LiveHost())
+        return replace(here, python=site.version, packages={one.name: one.version for one in site.distributions})
+
+    def _state(self) -> str:
+        """Return a hash of the files that the learner may change, in any editor; "" where there are none."""
+        found = hashlib.sha256()
         for name in self.text.files:
-            try:
-                content = read_plain(self.scene.folder / name, CAPTURED_BYTES).decode()
-            except (OSError, UnicodeDecodeError):  # there is none, or it is no text
-                continue
-            found.append((name, _digest(self.scene.portable(content))))
-        return found
+            with suppress(OSError):  # there is none
+                found.update(read_plain(self.scene.folder / name, FILE_BYTES))
+        return found.hexdigest()[:16] if self.text.files else ""
 
     def _shown(self, text: str) -> Answer:
         bare = self.scene.bare(text)
         return Answer(block(bare), plain=bare)
-
-
-def _known(done: Sequence[Entry]) -> dict[str, str]:
-    """Return the hashes of the files as the journal knows them."""
-    known: dict[str, str] = {}
-    for entry in done:
-        if entry.kind in BEGINS:
-            known = from_json(entry.text or "{}", dict[str, str], "the journal")
-        elif entry.kind is Kind.WRITE:
-            known[entry.content] = _digest(entry.text)
-    return known
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from assistant.api import LANGUAGES, in_language, say, unwritable, write_whole
 from assistant_addons.labs.definition import Definition, labs
+from assistant_addons.labs.lab import opening
 
 _LEARNERS = """import torch_setup_assistant  # names the file that is in the way, if you have an assistant.py
 from assistant_addons.labs import Lab
@@ -18,13 +17,19 @@ lab = Lab("{key}", learner="")
 lab.start()"""
 _YOURS = """# {yours}
 # lab.run("…")   lab.read("…")   lab.write("…", "…")   lab.symptom()   lab.hint()   lab.diagnose()"""
+_OUTPUT_VARIES = {"tags": ["nbval-ignore-output"]}
+_METADATA = {
+    "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
 
 
-def notebook_of(key: str) -> dict[str, Any]:
-    """Return the notebook of a lab (nbformat 4.5), not executed; run from top to bottom it costs no point."""
-    definition = labs()[key]
+def notebook_of(key: str) -> str:
+    """Return the notebook of a lab as the text of its file, not executed; run from top to bottom it costs no point."""
+    from nbformat import v4, writes  # noqa: PLC0415 - only who writes notebooks needs the extra
+
     cells = [
-        ("markdown", _both(partial(_opening, definition))),
+        ("markdown", _both(partial(_opening, labs()[key]))),
         ("code", _LEARNERS.format(key=key)),
         ("markdown", _both(_prediction)),
         ("code", '# lab.predict("…", "…")'),
@@ -32,7 +37,11 @@ def notebook_of(key: str) -> dict[str, Any]:
         ("code", _YOURS.format(yours=" ".join(_in_each(lambda: say("Your lines go here."))))),
         ("code", "lab.check()"),
     ]
-    return _notebook(cells)
+    code = partial(v4.new_code_cell, metadata=_OUTPUT_VARIES)
+    make: dict[str, Callable[..., object]] = {"markdown": v4.new_markdown_cell, "code": code}
+    made = [make[kind](source, id=f"cell-{number}") for number, (kind, source) in enumerate(cells)]
+    notebook = v4.new_notebook(cells=made, metadata=_METADATA)  # type: ignore[no-untyped-call]
+    return str(writes(notebook)) + "\n"  # type: ignore[no-untyped-call]
 
 
 def write_notebooks(folder: Path) -> tuple[Path, ...]:
@@ -44,7 +53,7 @@ def write_notebooks(folder: Path) -> tuple[Path, ...]:
     for path, notebook in written.items():
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(path, text_of(notebook))
+            write_whole(path, notebook)
         except OSError as error:
             raise unwritable(path, error) from error
     return tuple(written)
@@ -55,30 +64,11 @@ def names() -> dict[str, str]:
     return {f"{number:02}-{key}.ipynb": key for number, key in enumerate(labs(), 1)}
 
 
-def text_of(notebook: dict[str, Any]) -> str:
-    """Return a notebook as the text of its file, as Jupyter writes it."""
-    cells = [{**cell, "source": cell["source"].splitlines(keepends=True)} for cell in notebook["cells"]]
-    return json.dumps({**notebook, "cells": cells}, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
-
-
-def _notebook(cells: list[tuple[str, str]]) -> dict[str, Any]:
-    made = []
-    for number, (kind, source) in enumerate(cells):
-        cell: dict[str, Any] = {"cell_type": kind, "id": f"cell-{number}", "metadata": {}, "source": source}
-        if kind == "code":
-            cell |= {"execution_count": None, "metadata": {"tags": ["nbval-ignore-output"]}, "outputs": []}
-        made.append(cell)
-    kernel = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
-    metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
-    return {"cells": made, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
-
-
 def _opening(definition: Definition) -> str:
     text = definition.text()
-    goals = "".join(f"\n- {goal}" for goal in text.objectives)
     parts = [
         f"# {text.title}",
-        say("About {count} minutes. You learn to:", count=text.minutes) + goals,
+        opening(text),
         say(
             "`start()` breaks something for real, in a folder of its own; nothing else on your computer is touched. "
             "Your teacher may ask for your name in `learner`."

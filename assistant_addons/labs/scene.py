@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import json
 import platform
 import shlex
 import sys
@@ -20,6 +19,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from assistant.api import (
+    RUNTIME,
     STARTED_AS,
     BadInput,
     Isolation,
@@ -102,7 +102,6 @@ def _differs(environment: Path, path: Path, promised: str) -> bool:
     return found != value
 
 
-RUNTIME = Path(__file__).parents[1] / "runtime"
 MARKER = ".lab"  # only a folder that holds it is ever removed
 FILE_BYTES = 8 << 20  # of a file that is read as text
 WAIT_SECONDS = 0.5  # chosen: between looks at an environment that another process makes
@@ -379,27 +378,17 @@ class Scene:
     def bare(self, text: str) -> str:
         """Replace this machine's paths in what a program printed by what can be typed in the lab's folder."""
         places = {f"{self.folder.as_uri()}/": "", f"{self.folder}/": "", f"{self.folder}\\": "", str(self.folder): "."}
-        places |= {f"{self.library}/": "", f"{self.library}\\": "", **self._long_names()}
-        for path, name in places.items():
-            text = text.replace(path, name)
-        return text
-
-    def portable(self, text: str) -> str:
-        """Replace this machine's paths in what a learner wrote by placeholders, which `filled` replaces anywhere."""
-        for path, name in self._long_names().items():
-            for written in (path, json.dumps(path)[1:-1]):
-                text = text.replace(written, name)
-        return text
+        places |= {f"{self.library}/": "", f"{self.library}\\": ""}
+        return _replaced(text, places | {path: name for name, path in self._torch_place().items()})
 
     def filled(self, text: str) -> str:
         """Fill in a text's placeholders, such as `{lab}` for the scene's folder, and the names that scene.py gives."""
-        places = {name: path for path, name in self._long_names().items()}
-        return _replaced(text, {"{work}": str(self.python("work")), **places, **self.names})
+        places = {"{work}": str(self.python("work")), "{lab}": str(self.folder), **self._torch_place()}
+        return _replaced(text, {**places, **self.names})
 
-    def _long_names(self) -> dict[str, str]:
-        """Name the places that differ from machine to machine, the longest first."""
-        places = {self.folder.as_uri(): "{lab_address}", str(self.folder): "{lab}"}
-        return places | ({str(Path(self._torch).parents[1]): "{torch}"} if self._torch else {})
+    def _torch_place(self) -> dict[str, str]:
+        """Return the environment with torch by its placeholder, where there is one already."""
+        return {"{torch}": str(Path(self._torch).parents[1])} if self._torch else {}
 
     @staticmethod
     def need(outcome: Outcome) -> None:

@@ -15,10 +15,9 @@ from base64 import urlsafe_b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-import assistant.machines
-from assistant.api import BadInput, _, say, write_temporary
-from assistant.api.steps import Catalog, TorchWheel, load_catalog, number
-from assistant_addons.labs.scene import MARKER, RUNTIME, Outcome, Scene
+from assistant.api import RUNTIME, BadInput, _, say, to_json, write_temporary
+from assistant.api.steps import Catalog, TorchWheel, load_catalog, number, recorded_machine
+from assistant_addons.labs.scene import MARKER, Outcome, Scene
 
 
 def wheel(
@@ -121,7 +120,6 @@ def _offered(one: TorchWheel) -> bool:
 
 
 ADDRESS = "https://download.pytorch.org/whl"  # for which the folder whl stands
-_MACHINES = Path(assistant.machines.__file__).parent
 _SETTINGS = "env/pip.ini" if sys.platform == "win32" else "env/pip.conf"
 _PROGRAM = "on_gpu.py"
 _INSTALLED = "import importlib.metadata as m; print(m.version('torch'), m.distribution('torch').locate_file(''))"
@@ -172,7 +170,7 @@ def names(scene: Scene) -> Mapping[str, str]:
 
 def _put(scene: Scene) -> None:
     """Write the recorded machine and the program, whatever has become of the files."""
-    scene.write("machine.json", (_MACHINES / f"{scene.machine}.json").read_bytes())
+    scene.write("machine.json", to_json(recorded_machine(scene.machine)))
     scene.write(_PROGRAM, (CODE / _PROGRAM).read_bytes())
 
 

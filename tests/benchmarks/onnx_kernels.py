@@ -18,7 +18,7 @@ from typing import Any
 import onnx
 from packaging.version import Version
 
-TABLE = Path(__file__).parents[2] / "assistant" / "onnx" / "data" / "cpu.json"
+TABLE = Path(__file__).parents[2] / "assistant_addons" / "onnx" / "data" / "cpu.json"
 OPEN = 2**31 - 1  # how ONNX Runtime writes that a kernel has no last version
 BY_HAND = ("query", "cpu_inputs")  # what no kernel says of itself, kept from the table as it is
 

@@ -27,8 +27,7 @@ from assistant.host.recording import ReplayHost
 from assistant.install import Sources
 from assistant.machines import load
 from assistant.session.actions import Paste
-from assistant.session.runner import ThreadRunner
-from assistant.session.session import Session
+from assistant.session.session import Session, ThreadRunner
 from assistant.session.state import Page
 from assistant.wizard.app import SetupWizard
 from assistant.wizard.panels import PAGES

@@ -34,7 +34,7 @@ TEXTS = [ROOT / "README.md", ROOT / "README.zh-CN.md", ROOT / "CHANGELOG.md", *P
 HOMES = ("XDG_DATA_HOME", "XDG_STATE_HOME", "JUPYTER_DATA_DIR")
 ADDRESS = r"https?://[^\s;,)>]+"
 # What another test runs, or this run is; each is named with the file that does it.
-BUNDLE, WHEEL = "tests/bundle/test_bundle.py", "tests/shipping/test_wheel.py"
+BUNDLE, WHEEL = "tests/addons/classroom/test_bundle.py", "tests/shipping/test_wheel.py"
 PROJECT = "tests/cli/test_project_option.py"
 ENVIRONMENTS, COLLECTION = "tests/session/test_environments.py", "tests/collection/test_collection.py"
 ELSEWHERE = {
@@ -47,7 +47,7 @@ ELSEWHERE = {
     "assistant bundle check stick": BUNDLE,
     "assistant bundle serve stick --host 192.168.1.10": BUNDLE,
     "pip install --index-url http://192.168.1.10:8080/simple/ --trusted-host 192.168.1.10 numpy": BUNDLE,
-    "sh start.sh": "tests/bundle/test_start.py",
+    "sh start.sh": "tests/addons/classroom/test_start.py",
     "pip install ansible-core": COLLECTION,
     "ansible-galaxy collection install ./ansible/ansible_collections/torch_setup/assistant": COLLECTION,
     "ansible-playbook -i hosts.ini torch_setup.assistant.table -e torch_setup_table=hosts.csv": COLLECTION,

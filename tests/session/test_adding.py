@@ -26,8 +26,7 @@ from assistant.model.report import Environment, Status
 from assistant.session.actions import Add
 from assistant.session.adding import requirements_of
 from assistant.session.reducer import blockers, following
-from assistant.session.runner import InlineRunner
-from assistant.session.session import Session
+from assistant.session.session import InlineRunner, Session
 from assistant.session.state import Adding, Detected, Installed, Phase, Planned, State, Task
 
 

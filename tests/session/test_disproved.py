@@ -12,8 +12,8 @@ from assistant.install import Package, Prepared, Resolution, Sources, Tools
 from assistant.machines import load
 from assistant.model.plan import Backend, Plan, Planning
 from assistant.model.report import Check, Environment, Report, Status
-from assistant.session.installing import verified
 from assistant.session.state import Detected, Installed, Planned, State
+from assistant.session.steps import verified
 
 PLAN = Plan(backend=Backend.CPU, variant="cpu", torch="2.13.0", python="3.11")
 TORCH = Package(name="torch", version="2.13.0", url="file:///torch.whl", size=1)

@@ -23,8 +23,7 @@ from assistant.model.plan import Backend
 from assistant.session.actions import LookIn, Pick, Show
 from assistant.session.environments import survey
 from assistant.session.mending import mendable
-from assistant.session.runner import InlineRunner
-from assistant.session.session import Session
+from assistant.session.session import InlineRunner, Session
 from assistant.session.state import Detected, Page, Phase, State, Task
 from assistant.session.survey import Known, Light
 

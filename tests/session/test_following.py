@@ -19,8 +19,7 @@ from assistant.model.record import replace
 from assistant.model.report import Environment, Report
 from assistant.session.actions import Finished, Simulate, Wish
 from assistant.session.reducer import following, reduce
-from assistant.session.runner import End, InlineRunner, Job
-from assistant.session.session import Session
+from assistant.session.session import End, InlineRunner, Job, Session
 from assistant.session.state import Detected, Installed, Phase, Planned, State, StepStatus, Task, Verified
 from assistant.session.store import Store
 

@@ -27,8 +27,7 @@ from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Backend, Plan, Planning
 from assistant.model.record import replace
 from assistant.session.actions import Answer, Resume
-from assistant.session.runner import InlineRunner, ThreadRunner
-from assistant.session.session import Session
+from assistant.session.session import InlineRunner, Session, ThreadRunner
 from assistant.session.state import Choices, Detected, Phase, Planned, State, Task
 
 pytestmark = pytest.mark.process
@@ -69,7 +68,7 @@ def maker(index: LoopbackIndex, folder: Path, monkeypatch: pytest.MonkeyPatch) -
         )
         found = Detection(machine=Machine(os="linux"))
         asks = bool(answers.pop("asks", False))
-        choices = Choices(target=str(folder / "it's made" / "环境"), **answers)
+        choices = Choices(**{"target": str(folder / "it's made" / "环境"), **answers})
         state = State(
             choices=choices,
             detected=Detected(detection=found),

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from assistant.host.live import LiveHost
 from assistant.model.machine import Detection, Machine
-from assistant.session.exporting import downloads
-from assistant.session.interpreters import interpreters, kernel_is_ours
 from assistant.session.state import Detected, State
+from assistant.session.steps import downloads, interpreters, kernel_is_ours
 
 
 def test_this_python_is_named_and_a_server_that_is_not_there_is_not() -> None:

@@ -31,7 +31,7 @@ from assistant.host.live import LiveHost
 from assistant.install import Sources
 from assistant.model.event import Progress
 from assistant.model.record import from_json
-from assistant.session.runner import InlineRunner
+from assistant.session.session import InlineRunner
 from assistant.session.session import Session
 from assistant.session.state import State, Task
 

@@ -24,8 +24,7 @@ from assistant.model.record import replace
 from assistant.model.report import Environment
 from assistant.session.actions import Mend, Pick
 from assistant.session.remediation import commands_for, environment_of, wanted_by, ways
-from assistant.session.runner import InlineRunner, Runner, ThreadRunner
-from assistant.session.session import Session
+from assistant.session.session import InlineRunner, Runner, Session, ThreadRunner
 from assistant.session.state import Detected, Diagnosed, Environments, Installed, Outcome, Phase, Source, State, Task
 from assistant.session.survey import Known, Survey
 

@@ -13,9 +13,8 @@ from assistant.install import Sources
 from assistant.machines import load
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.session.actions import Paste
-from assistant.session.pasted import KEPT, SHOWN, WHOLE, taken, whole
-from assistant.session.runner import InlineRunner
-from assistant.session.session import Session
+from assistant.session.causes import KEPT, SHOWN, WHOLE, taken, whole
+from assistant.session.session import InlineRunner, Session
 from assistant.session.state import Phase, State, Step, Task
 from assistant.session.store import Store
 
@@ -77,7 +76,7 @@ def test_after_a_restart_what_is_seen_is_what_is_diagnosed(tmp_path: Path) -> No
     again = Session(host, InlineRunner(), state=state)
     again.begin(Task.DIAGNOSE)
     assert again.state.diagnosed.diagnoses[0].key == "directml-on-native-linux"
-    place = again.state.places[0]
+    place = again.state.diagnosed.places[0]
     assert place
     assert dict(place.lines)[place.line] == ERROR
     Path(state.pasted.path).unlink()

@@ -7,8 +7,8 @@ from tables import each
 
 from assistant.i18n import render
 from assistant.model.event import Part, Progress, Step
-from assistant.session.installing import rows
 from assistant.session.state import Phase, State, StepStatus, Task
+from assistant.session.steps import rows
 
 
 @each("at", list(Part))

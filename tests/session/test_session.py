@@ -15,8 +15,7 @@ from assistant.install import Sources
 from assistant.machines import load
 from assistant.model.event import Event, LogLine, Sink, Step
 from assistant.model.plan import Backend
-from assistant.session.runner import InlineRunner, Runner, ThreadRunner
-from assistant.session.session import Session
+from assistant.session.session import InlineRunner, Runner, Session, ThreadRunner
 from assistant.session.state import Phase, State, Task
 from assistant.session.store import Store
 

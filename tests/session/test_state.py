@@ -201,7 +201,7 @@ def test_each_result_fills_its_fields() -> None:
         True,
         "?",
     )
-    assert (state.mended, state.exported) == ({"slow#1": ends[Task.MEND]}, ("/out/report.md",))
+    assert (state.mended, state.exported.files) == ({"slow#1": ends[Task.MEND]}, ("/out/report.md",))
     again = after(*done(Task.INSTALL, Installed(environment=MADE, proof=VERIFIED.report)), state=state)
     assert (again.installed.proof, again.report, again.exported.files) == (VERIFIED.report, None, ())
 

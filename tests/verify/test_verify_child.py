@@ -12,11 +12,11 @@ import pytest
 from tables import each
 
 from assistant.i18n import render, verbatim
-from assistant.model.checks import ESSENTIAL, FULL, QUICK, SPARE, check_title
+from assistant.model.report import ESSENTIAL, FULL, QUICK, SPARE, check_title
 from assistant.verify import run
 from assistant.verify.checks_full import check_compile, memory_limiter
 from assistant.verify.child import FILES, IMPORTS, Target, known_checks
-from assistant.verify.messages import SENTENCES, sentence
+from assistant.verify.run import SENTENCES, sentence
 
 FOLDER = Path(run.__file__).parent
 

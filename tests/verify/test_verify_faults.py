@@ -10,10 +10,9 @@ import pytest
 from tables import each
 
 from assistant.host.process import CancelToken
-from assistant.model.checks import QUICK
 from assistant.model.errors import BadInput, Cancelled, WorkFailed
 from assistant.model.event import FindingRaised, LogLine, Progress
-from assistant.model.report import Status
+from assistant.model.report import QUICK, Status
 from assistant.verify.run import verify
 
 SPEED = "speed.matmul.float32"

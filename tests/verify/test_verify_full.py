@@ -9,9 +9,8 @@ import pytest
 from tables import each
 
 from assistant.i18n import render
-from assistant.model.checks import FULL
 from assistant.model.event import FindingRaised, Progress
-from assistant.model.report import Status, verdict
+from assistant.model.report import FULL, Status, verdict
 from assistant.verify.run import verify
 from assistant.views import speed_lines
 

@@ -27,8 +27,7 @@ from assistant.model.plan import Backend, Plan, Planning, Rejection
 from assistant.model.record import replace
 from assistant.model.report import Check, Environment, Report, Status
 from assistant.session.actions import Abandoned, Paste, Show, Simulate, Told
-from assistant.session.runner import InlineRunner
-from assistant.session.session import Session
+from assistant.session.session import InlineRunner, Session
 from assistant.session.state import (
     Choices,
     Detected,

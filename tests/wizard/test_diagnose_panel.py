@@ -22,10 +22,9 @@ from assistant.model.plan import Backend, Plan
 from assistant.model.record import replace
 from assistant.model.report import Environment
 from assistant.session.actions import Aim, Begin, Edited, Mend, Paste, Show, Wish
-from assistant.session.answer import best, headline
 from assistant.session.diagnosis import diagnosed, source_of
-from assistant.session.runner import InlineRunner
-from assistant.session.session import Session
+from assistant.session.remediation import best, headline
+from assistant.session.session import InlineRunner, Session
 from assistant.session.state import Detected, Diagnosed, Installed, Outcome, Page, Pasted, Source, State, Task
 from assistant.wizard.panels.answer import draw_causes
 from assistant.wizard.panels.diagnose import WrongPage, footer_of

@@ -16,8 +16,7 @@ from assistant.install import Difference, Move, Site, Sources
 from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Detection, Machine
 from assistant.model.record import replace
-from assistant.session.runner import InlineRunner
-from assistant.session.session import Session
+from assistant.session.session import InlineRunner, Session
 from assistant.session.state import Detected, Page, State, Task
 from assistant.session.survey import Known, Repair, Survey
 from assistant.wizard.app import SetupWizard

@@ -17,12 +17,10 @@ from assistant.model.plan import Backend, Plan
 from assistant.model.record import replace
 from assistant.model.report import Environment
 from assistant.session.actions import Aim
-from assistant.session.answer import best, goes_into, offered
-from assistant.session.interpreters import beginning_at
-from assistant.session.remediation import environment_of
-from assistant.session.runner import InlineRunner
-from assistant.session.session import Session
+from assistant.session.remediation import best, environment_of, goes_into, offered
+from assistant.session.session import InlineRunner, Session
 from assistant.session.state import Detected, Diagnosed, Mended, Outcome, Page, Source, State, Task
+from assistant.session.steps import beginning_at
 from assistant.session.store import Store
 from assistant.wizard import magic
 from assistant.wizard.panels.answer import draw_causes

@@ -9,8 +9,7 @@ from assistant.install import Sources
 from assistant.machines import load
 from assistant.model.record import replace
 from assistant.session.actions import Show
-from assistant.session.runner import InlineRunner
-from assistant.session.session import Session
+from assistant.session.session import InlineRunner, Session
 from assistant.session.state import Page, State, Task
 from assistant.wizard.app import SetupWizard
 from assistant.wizard.shared_widgets import LogBox

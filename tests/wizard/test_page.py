@@ -13,8 +13,7 @@ from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
 from assistant.model.machine import Gpu
 from assistant.model.record import replace
 from assistant.session.reducer import reduce
-from assistant.session.runner import InlineRunner
-from assistant.session.session import Session
+from assistant.session.session import InlineRunner, Session
 from assistant.session.state import Detected, Exported, Phase, State, StepStatus, Task
 from assistant.wizard.page import page
 

@@ -25,8 +25,7 @@ from assistant.model.record import replace, to_json
 from assistant.model.report import Check, Environment, Report, Status
 from assistant.session.actions import Answer, Asked, Begin, Choose, Finished, Show
 from assistant.session.reducer import reduce
-from assistant.session.runner import InlineRunner
-from assistant.session.session import Session
+from assistant.session.session import InlineRunner, Session
 from assistant.session.state import (
     Choices,
     Detected,
@@ -41,7 +40,7 @@ from assistant.session.state import (
     Verified,
 )
 from assistant.wizard.app import SetupWizard
-from assistant.wizard.footer import OpenNotebook
+from assistant.wizard.head import OpenNotebook
 from assistant.wizard.panels.base import working
 from assistant.wizard.panels.install import draw_failed, draw_restart
 from assistant.wizard.panels.setup import SetupPage

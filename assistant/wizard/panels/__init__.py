@@ -9,10 +9,9 @@ from assistant.wizard.panels.choice import draw_why, headline
 from assistant.wizard.panels.diagnose import WrongPage
 from assistant.wizard.panels.environments import EnvironmentsPage
 from assistant.wizard.panels.export import PACK, PAGE, ExportPage
-from assistant.wizard.panels.install import draw_commands, draw_ready
+from assistant.wizard.panels.install import draw_checks, draw_commands, draw_ready
 from assistant.wizard.panels.machine import draw_machine
 from assistant.wizard.panels.setup import SetupPage
-from assistant.wizard.panels.verify import draw_checks
 
 __all__ = [
     "PACK",

@@ -9,14 +9,21 @@ from assistant.diagnose import Interpreter, placed
 from assistant.host.folders import is_own_environment
 from assistant.i18n import as_typed, ngettext, render, say, sentences
 from assistant.markup import Markup, joined, tag
-from assistant.model.checks import check_title
 from assistant.model.event import Step
 from assistant.model.finding import Diagnosis, Finding, Launch, Remedy, Severity
-from assistant.model.report import Status
+from assistant.model.report import Status, check_title
 from assistant.model.shell import Shell, command_line, quoted, settings, shell_of
 from assistant.model.visible import visible
-from assistant.session.answer import first, headline, launches, offered, stands
-from assistant.session.remediation import commands_for, environment_of, named
+from assistant.session.remediation import (
+    commands_for,
+    environment_of,
+    first,
+    headline,
+    launches,
+    named,
+    offered,
+    stands,
+)
 from assistant.session.state import Outcome, Phase, Place, State
 from assistant.wizard import html
 from assistant.wizard.panels.base import failure

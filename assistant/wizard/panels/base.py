@@ -16,7 +16,7 @@ from assistant.session.actions import Action, Answer
 from assistant.session.session import Session
 from assistant.session.state import Phase, State
 from assistant.wizard import html
-from assistant.wizard.footer import Footer
+from assistant.wizard.head import Footer
 from assistant.wizard.shared_widgets import Fold
 
 

@@ -14,14 +14,13 @@ from assistant.model.finding import Remedy
 from assistant.model.record import replace
 from assistant.model.visible import visible
 from assistant.session.actions import Action, Aim, Begin, Edited, Mend, Paste, Show, Wish
-from assistant.session.answer import best, goes_into, offered, others
-from assistant.session.pasted import taken
+from assistant.session.causes import taken
 from assistant.session.reducer import blockers
-from assistant.session.remediation import environment_of
+from assistant.session.remediation import best, environment_of, goes_into, offered, others
 from assistant.session.session import Session
 from assistant.session.state import Page, State, Task
 from assistant.wizard import html
-from assistant.wizard.footer import Footer, Other
+from assistant.wizard.head import Footer, Other
 from assistant.wizard.panels.addons import AddonParts
 from assistant.wizard.panels.answer import draw_causes, draw_remedy, folder_name
 from assistant.wizard.panels.base import PageView, log_view

@@ -15,10 +15,9 @@ from assistant.session.session import Session
 from assistant.session.state import Page, State, Task
 from assistant.views import plan_title
 from assistant.wizard import html
-from assistant.wizard.footer import Footer, OpenNotebook, Other
+from assistant.wizard.head import Footer, OpenNotebook, Other
 from assistant.wizard.panels.base import Part
-from assistant.wizard.panels.install import draw_adding, draw_ready, draw_restart
-from assistant.wizard.panels.verify import draw_checks
+from assistant.wizard.panels.install import draw_adding, draw_checks, draw_ready, draw_restart
 from assistant.wizard.shared_widgets import Chips, Details, Drawing, Fold, make
 
 SAVE = "save"

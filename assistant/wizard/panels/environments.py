@@ -19,7 +19,7 @@ from assistant.session.session import Session
 from assistant.session.state import Page, Phase, State, Task
 from assistant.session.survey import Known, Repair, Survey, kept_for_undo, megabytes, move_words
 from assistant.wizard import html
-from assistant.wizard.footer import OPEN_NOTEBOOK, Footer, Other
+from assistant.wizard.head import OPEN_NOTEBOOK, Footer, Other
 from assistant.wizard.panels.base import PageView, log_view
 from assistant.wizard.shared_widgets import Details, Drawing, EnvironmentRows, make
 

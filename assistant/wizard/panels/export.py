@@ -13,12 +13,12 @@ from assistant.markup import Markup, tag
 from assistant.model.event import Step
 from assistant.model.finding import Severity
 from assistant.session.actions import Begin, Fill, Show
-from assistant.session.exporting import Download, downloads
 from assistant.session.reducer import blockers
 from assistant.session.session import Session
 from assistant.session.state import Page, Phase, State, Task
+from assistant.session.steps import Download, downloads
 from assistant.wizard import html
-from assistant.wizard.footer import Footer, Other, ShowFolder
+from assistant.wizard.head import Footer, Other, ShowFolder
 from assistant.wizard.panels.base import PageView, close_all, failure
 from assistant.wizard.shared_widgets import Chips, Choices, Details, Drawing, Fold, make
 

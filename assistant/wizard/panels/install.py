@@ -1,23 +1,24 @@
-"""The installation: what exactly will run and be written, how far it is, and where the environment is afterwards."""
+"""The installation and its checks: what exactly will run and be written, how far it is, and what was found."""
 
 from __future__ import annotations
 
 import sys
 
-from assistant.i18n import say
+from assistant.i18n import Text, render, say
 from assistant.install import FOREIGN_PIP, KERNEL, Prepared, commands_for
 from assistant.markup import Markup, joined, tag
 from assistant.model.event import Step
 from assistant.model.finding import Severity
 from assistant.model.plan import Request
+from assistant.model.report import Report, Status, check_kind, check_title, status_word, verdict
 from assistant.model.shell import command_line, shell_of
 from assistant.session.actions import Begin, Choose, Show
-from assistant.session.installing import rows
 from assistant.session.sources import from_another_index
 from assistant.session.state import Adding, Page, Phase, State, Task
-from assistant.views import change_rows, plan_title
+from assistant.session.steps import rows
+from assistant.views import CHECK_HEADINGS, CheckRow, change_rows, check_rows, folded, plan_title, speed_lines
 from assistant.wizard import html
-from assistant.wizard.footer import Footer, Other
+from assistant.wizard.head import Footer, Other
 from assistant.wizard.panels.base import failure
 from assistant.wizard.stage import cancelled, failed_step, repeated
 
@@ -167,3 +168,38 @@ def offer_again(state: State) -> Footer:
         wrong = (Show(page=Page.WRONG), Begin(task=Task.DIAGNOSE))
         others.append(Other(label=say("Find the cause"), actions=wrong))
     return Footer(label=say("Try again"), actions=(Begin(task=repeated(state)),), others=tuple(others))
+
+
+SIGNS = {Status.PASSED: "✓", Status.SLOW: "!", Status.SKIPPED: "–"}
+ICONS = {Status.PASSED: "ok", Status.SLOW: "warning", Status.SKIPPED: "info", Status.UNSUPPORTED: "no"}
+
+
+def draw_checks(report: Report) -> Markup:
+    """Show the verdict, each check with its result, the times, and the speeds that were measured."""
+    severity = Severity.OK if report.passed else Severity.WARNING if report.usable else Severity.ERROR
+    judged, report = verdict(report), folded(report)
+    signed = (
+        row._replace(result=f"{SIGNS.get(check.status, '✗')} {render(row.result)}")
+        for check, row in zip(report.checks, check_rows(report), strict=True)
+    )
+    every = html.table(map(_cells, signed), _cells(CHECK_HEADINGS))
+    speeds = html.section(say("How fast it is"), html.bullets(speed_lines(report)))
+    return html.note(severity, judged) + _matrix(report) + speeds + html.details(say("Times and errors"), every)
+
+
+def _matrix(report: Report) -> Markup:
+    """Draw a row per kind of check, with a field for each that says how it ended by sign and word."""
+    rows: dict[Text, list[Markup]] = {}
+    for check in report.checks:
+        status, title = status_word(check.status), check_title(check.key)
+        result = "; ".join(filter(None, map(render, (status, check.detail))))
+        text = title if check.status is Status.PASSED else f"{render(title)}: {result}"
+        sign = html.icon(ICONS.get(check.status, "error"), status)
+        field = tag("li", sign, text, class_=f"ptsa-check-{check.status.value}")
+        rows.setdefault(check_kind(check.key), []).append(field)
+    body = [tag("tr", tag("th", kind, scope="row"), tag("td", tag("ul", *row))) for kind, row in rows.items()]
+    return tag("table", tag("tbody", "", *body), class_="ptsa-table ptsa-matrix")
+
+
+def _cells(row: CheckRow) -> tuple[Text, ...]:
+    return (row.title, row.result, row.first, row.later, row.error, row.detail)

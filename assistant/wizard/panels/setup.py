@@ -18,14 +18,14 @@ from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Request
 from assistant.model.record import replace
 from assistant.session.actions import Action, Aim, Begin, Choose, Resume, SetFact, Simulate, Wish
-from assistant.session.interpreters import kernel_is_ours
 from assistant.session.reducer import blockers
 from assistant.session.session import Session
 from assistant.session.state import Page, State, Task
+from assistant.session.steps import kernel_is_ours
 from assistant.session.store import Saved, furthest, obstacle, remarks, worth_telling
 from assistant.views import plan_title
 from assistant.wizard import html
-from assistant.wizard.footer import Footer, Other, titles
+from assistant.wizard.head import Footer, Other, titles
 from assistant.wizard.panels.addons import AddonParts
 from assistant.wizard.panels.base import PageView, Part, close_all, log_view
 from assistant.wizard.panels.choice import draw_ready_to_install, draw_why

@@ -51,7 +51,7 @@ find_machine() {
         linux-arm64) arch=aarch64 ;;
     esac
     platform=$system-$arch
-    home=$data/pytorch-setup-assistant_addons/classroom
+    home=$data/pytorch-setup-assistant/bundle
     # uv takes a Python that it needs from here, but not where it is told to stay offline.
     offline=yes
     if [ -d "$bundle/python/$platform" ]; then

@@ -15,14 +15,15 @@ from pathlib import Path
 import pytest
 import tree_sitter
 import tree_sitter_powershell
-from bundle.conftest import KINDS, TORCH, machines
+from addons.classroom.conftest import KINDS, TORCH, machines
 
 from assistant.install import Package
 from assistant.model.errors import BadInput, NothingFits, WorkFailed
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend
 from assistant.model.record import from_plain, replace
-from assistant_addons.classroom import Bundle, choose, read_bundle, read_lock
+from assistant_addons.classroom.folder import Bundle, read_bundle, read_lock
+from assistant_addons.classroom.kinds import choose
 from assistant_addons.classroom.make import _begun, wheels_of
 
 pytestmark = pytest.mark.process

@@ -15,7 +15,7 @@ import forked
 import pytest
 from bubblewrap import sandbox
 
-from assistant_addons.classroom import read_bundle
+from assistant_addons.classroom.folder import read_bundle
 
 __all__ = ["sandbox"]  # a fixture
 

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 import assistant.machines
+from assistant.api import RUNTIME
 from assistant.catalog import load_catalog, number
 from assistant.detect import detect
 from assistant.host.recording import ReplayHost
 from assistant.machines import load, shipped
 from assistant.model.plan import Backend
 from assistant.plan import make_plans
-from assistant_addons.labs.scene import RUNTIME
 from assistant_addons.labs.stand_ins import CODE, OLDEST, PLATFORM, torch_files
 
 MACHINES = Path(assistant.machines.__file__).parent

@@ -10,8 +10,9 @@ import pytest
 from refused import refused
 
 from assistant.model.errors import BadInput
-from assistant_addons.labs import Lab, grade, labs
-from assistant_addons.labs.journal import MIME
+from assistant_addons.labs import Lab
+from assistant_addons.labs.definition import labs
+from assistant_addons.labs.journal import MIME, grade
 
 pytestmark = pytest.mark.process
 MENDS = "pip install --no-index --find-links wheels torchvision==0.27.0"
@@ -85,13 +86,16 @@ def test_an_honest_learner_gets_the_points_that_the_notebook_showed(tmp_path):
     assert not (tmp_path / "ran").exists()
 
 
-def test_what_an_editor_changed_is_handed_in_too(tmp_path):
-    """A lab's own file that was changed without `write` is taken into the journal by the check."""
+def test_what_an_editor_changed_counts_as_a_deed(tmp_path):
+    """Looking again costs nothing, but a check that fails after another change of the lab's file does."""
     lab = Lab("render-group", tmp_path / "lab")
     lab.start()
-    (lab.scene.folder / "compose.yaml").write_text("{}")
-    journal = lab.check()._repr_mimebundle_()[MIME]["journal"]
-    assert [(one["kind"], one.get("content", "")) for one in journal][1:-1] == [("write", "compose.yaml")]
+    misses = []
+    for text in ("{}", "{}", "[]"):
+        (lab.scene.folder / "compose.yaml").write_text(text)
+        lab.check()
+        misses.append(lab.score.misses)
+    assert misses == [0, 0, 1]
 
 
 def test_the_command_prints_tables(tmp_path):

@@ -16,13 +16,13 @@ from assistant.diagnose import load_rules
 from assistant.install import interpreter
 from assistant.model.errors import AssistantError, BadInput
 from assistant.model.record import replace
-from assistant_addons.labs import Lab, lab_at, labs, scene
-from assistant_addons.labs.definition import PROGRAM, Definition
-from assistant_addons.labs.lab import SYSTEMS, Play, check_system
-from assistant_addons.labs.notebook import names, notebook_of, text_of
+from assistant_addons.labs import Lab, scene
+from assistant_addons.labs.definition import PROGRAM, Definition, lab_at, labs
+from assistant_addons.labs.lab import SYSTEMS, check_system
+from assistant_addons.labs.notebook import names, notebook_of
 from assistant_addons.labs.stand_ins import add_to_index, wheel
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 WITH_TORCH = {"directml-on-linux", "wrong-kernel", "missing-solve", "silent-cpu", "launch-arguments"}
 QUICK = {"companion-pair", "render-group"}  # these show in each run that labs work at all
 MENDED = """services:
@@ -54,14 +54,13 @@ def test_a_lab_breaks_is_understood_and_tells_right_from_wrong(key, tmp_path, re
     assert all(f"- `{cause}`: {words}" in shown for cause, words in text.causes.items())
     assert "evidence proves it" in lab.predict(text.cause, shown).text
     assert lab.check().text.startswith("Not fixed yet.")
-    play = Play(definition, folder, torch=torch)
-    assert play.symptom().status
-    assert next((cause.key for cause in play.causes()), "") == text.diagnosis
+    assert definition.program.symptom(lab.scene).status
+    assert next((cause.key for cause in lab._causes()), "") == text.diagnosis
     for way in definition.ways.wrong:
-        assert after(play, way), f"taken for right: {way}"
+        assert after(lab, way), f"taken for right: {way}"
     first, *others = definition.ways.right
     for way in others:
-        assert after(play, way) == "", f"refused: {way}"
+        assert after(lab, way) == "", f"refused: {way}"
     lab.reset()
     for line in first.lines:
         name, writes, content = line.partition(" <<< ")
@@ -69,12 +68,12 @@ def test_a_lab_breaks_is_understood_and_tells_right_from_wrong(key, tmp_path, re
     assert lab.check().text.startswith("**Fixed: 10 of 10 points.**")
 
 
-def after(play, way):
-    """Start anew, do what a way says, and give what is still wrong."""
-    play.start()
+def after(lab, way):
+    """Start anew, do what a way says, and give what is still wrong; the journal says nothing of it."""
+    lab._break()
     for line in way.lines:
-        play.scene.do(line)
-    return play.fault()
+        lab.scene.do(line)
+    return lab._fault()
 
 
 def unwritten(definition: Definition) -> Iterator[str]:
@@ -150,7 +149,7 @@ def test_a_lab_shows_its_causes_in_the_learners_order(tmp_path):
 def test_the_notebooks_are_made_from_the_labs():
     """`assistant labs notebooks notebooks/labs` writes them anew; nothing else, such as an answer, lies beside them."""
     folder = ROOT / "notebooks" / "labs"
-    made = {name: text_of(notebook_of(key)) for name, key in names().items()}
+    made = {name: notebook_of(key) for name, key in names().items()}
     assert made == {path.name: path.read_text("utf-8") for path in folder.glob("*.ipynb")}
 
 

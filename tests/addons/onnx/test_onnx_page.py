@@ -16,8 +16,7 @@ from assistant.install import Sources
 from assistant.machines import load
 from assistant.model.event import Step
 from assistant.session.actions import Show
-from assistant.session.runner import InlineRunner, Runner, ThreadRunner
-from assistant.session.session import Session
+from assistant.session.session import InlineRunner, Runner, Session, ThreadRunner
 from assistant.session.state import Page, Phase, State, Task
 from assistant.wizard.app import SetupWizard
 from assistant_addons.onnx.page import OnnxPage

@@ -1,27 +1,64 @@
-"""The tasks of an installation: what would be installed, how far it is, and its verification."""
+"""The tasks of the steps: detect, prepare, install, verify and export, each from the state to what it found."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import io
+import os
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from assistant.detect import detect
+from assistant.export import Setup, export
+from assistant.host.base import Host
+from assistant.host.folders import is_own_environment
+from assistant.host.live import known_here
 from assistant.host.lock import Lock
 from assistant.host.parallel import Ahead
 from assistant.host.process import CancelToken
+from assistant.host.recording import ReplayHost
 from assistant.i18n import Message, Text, _, first_line, map_texts, sentences
-from assistant.install import Prepared, Tools, find_uv, look_at, prepare, read_marker, run, undone_by_project
-from assistant.model.checks import Level, check_title
-from assistant.model.errors import Cancelled, WorkFailed
-from assistant.model.event import FindingRaised, LogLine, Part, Step
-from assistant.model.finding import Finding
-from assistant.model.plan import Backend, Plan
-from assistant.model.record import replace
-from assistant.model.report import Environment, Report
+from assistant.install import (
+    Prepared,
+    Resolution,
+    Tools,
+    find_uv,
+    interpreter,
+    is_environment,
+    look_at,
+    prepare,
+    read_marker,
+    run,
+    undone_by_project,
+)
+from assistant.machines import load
+from assistant.model.errors import BadInput, Cancelled, WorkFailed
+from assistant.model.event import FindingRaised, LogLine, Part, Progress, Step
+from assistant.model.finding import Finding, Severity
+from assistant.model.machine import Detection
+from assistant.model.plan import Backend, Plan, Planning
+from assistant.model.record import Record, replace
+from assistant.model.report import Environment, Level, Report, check_title
 from assistant.model.shell import command_line
-from assistant.session.doctor import findings_of, mixed_packages, still_true
+from assistant.parsers.decode import tidied
+from assistant.session.causes import WHOLE
+from assistant.session.doctor import findings_of, judged, mixed_packages, still_true
+from assistant.session.environments import judged_site, unanswered
 from assistant.session.sources import card_of
-from assistant.session.state import Installed, Phase, State, Task, Verified, known
+from assistant.session.state import (
+    Detected,
+    Exported,
+    Installed,
+    Page,
+    Pasted,
+    Phase,
+    Planned,
+    State,
+    Task,
+    Verified,
+    known,
+)
 from assistant.verify import compile_ahead, lacking_in_system, raised, verify
 
 TITLES: Mapping[Part, Message] = {
@@ -220,3 +257,141 @@ def _judge(made: Environment, state: State, tools: Tools) -> None:
         found += undone_by_project(Path(made.path), plan, made.packages)
     for finding in found:
         tools.sink(FindingRaised(step=Step.VERIFY, finding=finding))
+
+
+def exported(state: State, tools: Tools) -> Exported:
+    """Write the files; the lock is left out where packages have been replaced since."""
+    made, report = known(state.environment), known(state.report)
+    chosen = state.choices.folder
+    folder = Path(chosen).expanduser().absolute() if chosen else Path(made.path) / "assistant-export"
+    tools.sink(Progress(step=Step.EXPORT, text=_("Writing the files")))
+    environment = replace(made, packages=_installed(made, tools.host))
+    lock = state.preview.resolution if state.preview else Resolution(lock="", packages=())
+    if not lock.versions.items() <= environment.packages.items():
+        lock = Resolution(lock="", packages=())
+    question = _("{folder} holds files that the assistant did not write: {names}. Replace them?")
+    detection = known(state.detection)
+    setup = Setup(
+        machine=detection.machine,
+        findings=detection.findings,
+        plan=known(state.plan),
+        environment=environment,
+        report=report,
+        lock=lock.lock,
+        hashes={package.name: package.sha256 for package in lock.packages if package.sha256},
+    )
+    written = export(
+        setup,
+        folder,
+        state.choices.formats,
+        purpose=state.choices.purpose,
+        known=known_here(),
+        overwrite=lambda paths: (
+            state.choices.overwrite
+            or tools.ask(question.format(folder=folder, names=", ".join(path.name for path in paths)))
+        ),
+    )
+    return Exported(files=tuple(str(path) for path in written))
+
+
+def _installed(environment: Environment, host: Host) -> dict[str, str]:
+    """Return what an environment holds now; pip is its tool, and no part of what is rebuilt elsewhere."""
+    try:
+        found = look_at(Path(environment.python), host).versions
+    except BadInput:
+        found = environment.packages
+    return {name: version for name, version in found.items() if name != "pip"}
+
+
+class Download(Record, frozen=True):
+    """An exported file with its content, for a browser that cannot reach the disk; `fault` says why it has none."""
+
+    name: str
+    path: str
+    content: bytes = b""
+    fault: str = ""
+
+
+def packed(paths: Iterable[str]) -> bytes:
+    """Put exported files into one zip, by their places in the folder of all; one that is gone is left out."""
+    files = [file for file in downloads(paths) if not file.fault]
+    root = Path(os.path.commonpath([Path(file.path).parent for file in files])) if files else Path()
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as pack:
+        for file in files:
+            pack.writestr(Path(file.path).relative_to(root).as_posix(), file.content)
+    return written.getvalue()
+
+
+def downloads(paths: Iterable[str]) -> Iterator[Download]:
+    """Read each file that was exported; one that is gone is named with the reason."""
+    for path in map(Path, paths):
+        try:
+            yield Download(name=path.name, path=str(path), content=path.read_bytes())
+        except OSError as error:
+            yield Download(name=path.name, path=str(path), fault=error.strerror or str(error))
+
+
+def beginning_at(printed: str, python: str) -> State:
+    """Return where a guided setup begins: at what is wrong with a cell and with the environment of its kernel's Python.
+
+    A Python that is not on this machine, as one behind a gateway is not, belongs to no environment here.
+    """
+    path = Path(python)
+    pasted = Pasted(text=tidied(printed)[-WHOLE:])
+    begins = State(page=Page.WRONG, pasted=pasted, failed_cell=True)
+    if not (path.is_absolute() and path.is_file()):
+        return begins
+    above = (path.parent, path.parent.parent)  # conda on Windows keeps python.exe in the environment's own folder
+    folder = next(filter(is_environment, above), None)
+    if folder is None:
+        environment = Environment(path=str(path.parent.parent), python=str(path))
+    elif marker := read_marker(folder):
+        planned = Planned(planning=Planning(choice=marker.plan, plans=(marker.plan,)))
+        return replace(begins, installed=Installed(environment=marker.environment), planned=planned)
+    else:
+        environment = Environment(path=str(folder), python=str(interpreter(folder)))
+    return replace(begins, installed=Installed(environment=environment))
+
+
+def as_kernel_has_it(found: Detection, kernel: Environment, tools: Tools) -> Detection:
+    """Return what was detected with the packages that another kernel has, and tell what is wrong with those."""
+    try:
+        site = look_at(Path(kernel.python), tools.host)
+    except BadInput as error:
+        tools.sink(FindingRaised(step=Step.DETECT, finding=unanswered(error)))
+        return found
+    machine = replace(found.machine, packages=site.versions, python=site.version)
+    for finding in () if is_own_environment(kernel.path) else judged_site(site, tools.host, machine):
+        tools.sink(FindingRaised(step=Step.DETECT, finding=finding))
+    return replace(found, machine=machine)
+
+
+def detected(state: State, tools: Tools) -> Detected:
+    """Detect and judge a machine; find its interpreters too, where it is the one at hand."""
+    if not state.machine:
+        tools.sources.warm_up()
+    found = detect(ReplayHost(load(state.machine)) if state.machine else tools.host, overrides=state.choices.overrides)
+    if state.failed_cell and state.environment:
+        found = as_kernel_has_it(found, state.environment, tools)
+    found = replace(found, findings=tuple(each for each in judged(found) if each.severity is not Severity.OK))
+    return Detected(detection=found, pythons={} if state.machine else interpreters(tools.host))
+
+
+def interpreters(host: Host) -> dict[str, str]:
+    """Return the interpreters of this kernel and of its Jupyter server; "" where none was found.
+
+    `ours` is not empty where the kernel runs in the environment that start.py made for the assistant itself.
+    """
+    own, server = host.facts("platform"), host.facts("server")
+    return {
+        "kernel": str(own.get("executable", "")),
+        "version": str(own.get("python", "")),
+        "server": str(server.get("executable", "")),
+        "ours": "yes" if is_own_environment(str(own.get("prefix", ""))) else "",
+    }
+
+
+def kernel_is_ours(state: State) -> bool:
+    """Return whether this kernel runs in the assistant's own environment, which is no place for anything else."""
+    return state.detected is not None and bool(state.detected.pythons.get("ours"))

@@ -1,0 +1,63 @@
+"""Where this distribution's add-ons join the core: entry points, extras, and the places where they were before."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from importlib.metadata import metadata
+
+import pytest
+from sources import OWN_NAME, ROOT
+
+from assistant import addons
+
+GROUPS = (addons.COMMANDS, addons.PAGES, addons.TASKS, addons.READERS)
+HEAVY = {"ipywidgets", "anywidget", "jupyter_client", "nbformat", "numpy", "onnx", "onnxruntime", "torch", "mcp"}
+MOVED = [
+    ("labs", ("Lab", "environment_with_torch")),
+    ("onnx", ("check_model", "convert", "try_model")),
+]
+
+
+def ours():
+    """Give the entry points of this distribution, of all groups."""
+    entries = [entry for group in GROUPS for entry in addons.names(group).values()]
+    return [entry for entry in entries if entry.dist.name == OWN_NAME]
+
+
+def test_every_entry_point_is_there_and_its_add_on_has_an_extra():
+    """What the distribution promises can be imported, and the extra that a failure would name exists."""
+    extras = metadata(OWN_NAME).get_all("Provides-Extra")
+    for entry in ours():
+        assert entry.load()
+        assert entry.module.split(".")[1] in extras
+
+
+@pytest.mark.process
+def test_the_help_of_add_ons_draws_in_no_library_of_theirs():
+    """`assistant --help` imports every command, on an installation that has no extra."""
+    modules = [entry.module for entry in addons.names(addons.COMMANDS).values()]
+    code = f"import sys, {', '.join(modules)}; print(*(name for name in {HEAVY!r} if name in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+@pytest.mark.parametrize(("name", "public"), MOVED)
+def test_notebooks_that_name_the_old_place_still_work(name, public):
+    """The old name gives the same objects, and a warning that names the new place; what was never there is not."""
+    old, new = importlib.import_module(f"assistant.{name}"), importlib.import_module(f"assistant_addons.{name}")
+    for one in public:
+        with pytest.warns(DeprecationWarning, match=rf"assistant\.{name} is now assistant_addons\.{name};"):
+            assert getattr(old, one) is getattr(new, one)
+    with pytest.raises(ImportError, match="cannot import name 'moon'"):
+        exec(f"from assistant.{name} import moon")  # noqa: S102 - as a notebook's cell
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(("name", "public"), MOVED)
+def test_without_the_add_on_the_old_place_says_what_its_command_says(name, public):
+    """The sentence that names the extra, not that a module is missing."""
+    code = f"import sys; sys.modules['assistant_addons'] = None; from assistant.{name} import {public[0]}"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert f"WorkFailed: This needs the extra [{name}]" in done.stderr

@@ -1,0 +1,25 @@
+"""Who of the add-ons writes a file, and why nothing private goes out with it."""
+
+from __future__ import annotations
+
+from sources import ROOT
+from written import writers_in
+
+REASONS = {
+    "classroom/folder.py:_copy": "wheels",
+    "classroom/folder.py:write": "names of machines as the user calls them, and what is public",
+    "classroom/folder.py:write_bundle": "public, and without passwords",
+    "labs/journal.py:add": "private: what a learner typed into the lab, with its folder's place taken out",
+    "labs/notebook.py:write_notebooks": "notebooks of the project",
+    "labs/scene.py:write": "a lab's own texts",
+    "labs/stand_ins.py:add_to_index": "a lab's own wheels",
+    "onnx/conversion.py:_write_log": "`onnx try` obeys it: paths and operators of the user's own model, beside it",
+    "onnx/load.py:_write": "a model",
+    "onnx/page.py:_uploaded": "the user's own upload",
+    "onnx/worker.py:main": "an answer to the parent process",
+}
+
+
+def test_every_writer_of_a_file_is_known():
+    """Somebody who writes a new file says here why nothing private can be in it."""
+    assert writers_in(ROOT / "assistant_addons") == set(REASONS)
