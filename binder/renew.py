@@ -24,7 +24,8 @@ def environment() -> str:
     """Return the text of environment.yml."""
     project = tomllib.loads((HERE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    lines = [*project["dependencies"], *extras["uv"], *extras["onnx"], *extras["lab"]]
+    parts = ("uv", "onnx", "projects", "labs", "lab")  # the last brings the others
+    lines = [*project["dependencies"], *(line for part in parts for line in extras[part])]
     wanted = [line for line in lines if not line.startswith(project["name"])]
     return HEAD + "".join(f"      - {json.dumps(line)}\n" for line in wanted)
 

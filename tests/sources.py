@@ -10,6 +10,7 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "assistant"
 MODULES = sorted(PACKAGE.rglob("*.py"))
+ADDON_MODULES = sorted((ROOT / "assistant_addons").rglob("*.py"))
 OWN_NAME = "torch-setup-assistant"
 # Packages whose modules are named otherwise.
 MODULES_OF = {

@@ -6,19 +6,21 @@ from assistant.catalog import Catalog, carried_by_torch_index, load_catalog, num
 from assistant.catalog.bundles import Bundle, bundle_of, bundles, nearest
 from assistant.catalog.catalog import is_pypi, known_index, mirrors_pypi
 from assistant.catalog.companions import (
+    Companion,
+    VersionRange,
+    between,
+    bounds_beside,
     companion,
-    constraints_for,
-    cuda_major,
     known_names,
     load_companions,
+    overlap,
     required_by_torch,
-    torch_bounds,
     unpaired,
     version_ranges,
     wheel_sources,
 )
 from assistant.catalog.launchers import launchers, written
-from assistant.catalog.needs import clashes, in_words, needs, other_cuda
+from assistant.catalog.needs import clashes, in_words, needs
 from assistant.catalog.rows import CORE, FAMILY, SystemNeed, TorchRelease, Trial
 from assistant.catalog.tables import Table
 from assistant.host.index import local_path
@@ -34,7 +36,7 @@ from assistant.plan.availability import PlanInputs
 from assistant.plan.candidates import reject
 from assistant.plan.gpus import called, card_name, cards_of, driven_by
 from assistant.plan.pins import companion as companion_for
-from assistant.plan.pins import read_pins
+from assistant.plan.pins import needed, read_pins
 from assistant.plan.planner import make_plans, other_pythons, plans_for, with_python_reason
 from assistant.plan.requirements import requested
 from assistant.plan.rocm import targets_of, with_device_code
@@ -51,6 +53,7 @@ __all__ = [
     "VERSIONS",
     "Bundle",
     "Catalog",
+    "Companion",
     "Lines",
     "Looks",
     "PlanInputs",
@@ -63,6 +66,9 @@ __all__ = [
     "TorchRelease",
     "Trial",
     "Uv",
+    "VersionRange",
+    "between",
+    "bounds_beside",
     "bundle_of",
     "bundles",
     "called",
@@ -73,8 +79,6 @@ __all__ = [
     "clashes",
     "companion",
     "companion_for",
-    "constraints_for",
-    "cuda_major",
     "driven_by",
     "fitted",
     "in_words",
@@ -91,11 +95,12 @@ __all__ = [
     "mirrors_pypi",
     "name_of",
     "nearest",
+    "needed",
     "needs",
     "number",
     "only_source",
-    "other_cuda",
     "other_pythons",
+    "overlap",
     "own_cache",
     "plans_for",
     "read_pins",
@@ -108,7 +113,6 @@ __all__ = [
     "system_name",
     "target_of",
     "targets_of",
-    "torch_bounds",
     "unchecked",
     "unpaired",
     "unreachable",

@@ -6,7 +6,7 @@ leave open: unknown is neither a pair nor a refusal.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache
 from typing import Literal
@@ -213,31 +213,8 @@ def takes_device_extra(name: str) -> bool:
     return any(row.device_extra and _among(name, row.names) for row in _carried())
 
 
-def torch_bounds(requirement: Requirement) -> tuple[SpecifierSet, ...] | None:
-    """Return the alternatives of torch that versions meeting a requirement go with, the newest versions' first.
-
-    None where the tables know nothing of them, or where their newest goes with any torch.
-    """
-    fitting = [one for one in version_ranges(requirement.name) if overlap(str(requirement.specifier), one.versions)]
-    newest_first = sorted(fitting, key=lambda one: one.least, reverse=True)
-    if not newest_first or not newest_first[0].torch:
-        return None
-    alternatives = (alternative for one in newest_first for alternative in one.torch or ("",))
-    return tuple(map(SpecifierSet, dict.fromkeys(alternatives)))
-
-
-def constraints_for(torch: str, variant: str, platform: str) -> tuple[str, ...]:
-    """Return constraints (PEP 508) that keep companions to a torch where their metadata would let any version in.
-
-    They bound what these tables alone know: pairs, and the CUDA major of PyPI's wheels of a distribution that does not
-    come from torch's own index. `torch` is a version, `variant` such as "cu130", `platform` such as "linux_x86_64".
-    """
-    found = {row.name: _by_torch(row, torch) & _by_cuda(row, torch, variant, platform) for row in _judged()}
-    return tuple(f"{name}{bounds}" for name, bounds in found.items() if str(bounds))
-
-
 def bounds_beside(name: str, torch: str) -> SpecifierSet:
-    """Return the bounds that keep one companion to a torch, as `constraints_for` does for all."""
+    """Return the bounds that keep a companion to a torch where its metadata would let any version in."""
     row = companion(name)
     return _by_torch(row, torch) if row else SpecifierSet()
 
@@ -258,22 +235,6 @@ def version_ranges(name: str) -> tuple[VersionRange, ...]:
     return (*_paired_by_release(canonicalize_name(name), own), *own)
 
 
-def cuda_major(torch: str, variant: str, platform: str) -> int | None:
-    """Return the CUDA major that a build of torch computes with; None where it does not compute with CUDA."""
-    tag = load_catalog().build_of(torch, variant, platform)
-    return int(tag[2:4]) if tag.startswith("cu") and tag[2:4].isdigit() else None
-
-
-def for_other_cuda(row: Companion, torch: str, variant: str, platform: str) -> tuple[VersionRange, ...]:
-    """Return the versions whose wheel on PyPI, which would be taken, is known to be for another CUDA than torch's."""
-    major = cuda_major(torch, variant, platform)
-    if major is None or platform.partition("_")[0] not in row.cuda_systems:
-        return ()
-    if carried_by_torch_index(row.name, variant):
-        return ()
-    return tuple(one for one in row.ranges if one.cuda and major not in one.cuda)
-
-
 @lru_cache(maxsize=4096)
 def overlap(one: str, other: str) -> bool:
     """Return whether some version meets two specifiers."""
@@ -288,20 +249,14 @@ def _by_torch(row: Companion, torch: str) -> SpecifierSet:
     if good or not bad:
         newest = max(good, key=lambda one: one.least, default=None)
         end = newest.end if newest and newest.only_in_table and newest.end else ""  # where the next torch's begin
-        return _between(bad, good) & SpecifierSet(f"<{end}" if end else "")
+        return between(bad, good) & SpecifierSet(f"<{end}" if end else "")
     first, last = min(bad, key=lambda one: one.least), max(bad, key=lambda one: one.least)
     if all(Version(torch) < _least_torch(one) for one in bad):
         return SpecifierSet(f"<{first.least}")
     return SpecifierSet(f">={last.end}") if last.end else SpecifierSet()
 
 
-def _by_cuda(row: Companion, torch: str, variant: str, platform: str) -> SpecifierSet:
-    """Return the bounds that leave out wheels for another CUDA major, where some are known to be for this one."""
-    good = [one for one in row.ranges if cuda_major(torch, variant, platform) in one.cuda]
-    return _between(for_other_cuda(row, torch, variant, platform), good)
-
-
-def _between(bad: Iterable[VersionRange], good: Collection[VersionRange]) -> SpecifierSet:
+def between(bad: Iterable[VersionRange], good: Collection[VersionRange]) -> SpecifierSet:
     """Return the bounds that hold what is good and leave out what is bad on either side of it."""
     if not good:
         return SpecifierSet()
@@ -310,11 +265,6 @@ def _between(bad: Iterable[VersionRange], good: Collection[VersionRange]) -> Spe
     above = min((one for one in bad if one.least > middle), key=lambda one: one.least, default=None)
     bounds = (f">={below.end}" if below else "", f"<{above.least}" if above else "")
     return SpecifierSet(",".join(filter(None, bounds)))
-
-
-def _judged() -> Iterator[Companion]:
-    """Yield the companions of which a resolver can choose a wheel."""
-    return (row for row in load_companions().companions.rows if not row.only_source)
 
 
 def _is_unpaired(found: Iterable[VersionRange], torch: str) -> bool:

@@ -130,7 +130,7 @@ def needed(lines: Iterable[str], environment: Mapping[str, str]) -> list[Require
     return [pin for line in lines if (pin := _applied(line, values))]
 
 
-@lru_cache(maxsize=4096)  # a ladder reads the same pins once for each release
+@lru_cache(maxsize=4096)  # a search reads the same pins once for each release
 def _applied(line: str, environment: tuple[tuple[str, str], ...]) -> Requirement | None:
     """Read a requirement, without its marker; None where that is false."""
     pin = _parsed(line)

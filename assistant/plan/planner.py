@@ -20,7 +20,7 @@ from assistant.plan.gpus import cards_of, driver_of
 from assistant.plan.onnxruntimes import about_onnxruntime
 from assistant.plan.order import candidates_here, in_order, reject_asked, why_first
 from assistant.plan.pins import read_pins
-from assistant.plan.requirements import bundle_requirements, download_mb, package_warnings, requirements, with_asked
+from assistant.plan.requirements import bundle_requirements, download_mb, requirements, with_asked
 from assistant.plan.target import USUAL_PYTHON, Refusal, Target, python_tag, target_of
 from assistant.views import plan_title, rejected_name
 
@@ -145,7 +145,6 @@ def _plan_of(candidate: Candidate, context: Context, rejected: Collection[Reject
     said = any(rejection.backend is candidate.backend for rejection in rejected)
     newer = None if said else passed_over(candidate, context)
     warnings = [*candidate.warnings, *context.target.warnings, *bundle.warnings]
-    warnings += package_warnings(candidate, context)
     if candidate.backend is Backend.CPU:
         warnings += _why_no_gpu(context, rejected)
     lines = requirements(candidate, context, bundle)

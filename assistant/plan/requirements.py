@@ -10,9 +10,8 @@ from packaging.utils import canonicalize_name
 from assistant.catalog import AMD_INDEX, AMD_NIGHTLY, Catalog, number
 from assistant.catalog.bundles import BundlePackage, bundle_of, is_recipe, load_bundles
 from assistant.catalog.companions import bounds_beside
-from assistant.catalog.needs import beside, needs
 from assistant.catalog.rows import FAMILY
-from assistant.i18n import Message, _, sentences
+from assistant.i18n import Message, _
 from assistant.model.errors import NothingFits
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Plan, Request
@@ -30,7 +29,6 @@ _NUMPY_1 = (2, 2)
 _EXTRAS_MB = 80  # numpy, onnx, onnxruntime, sympy and networkx together; an estimate
 # Indexes that are not the catalogue's builds of a release: what they hold beside torch, their own tables say.
 _ELSEWHERE = {AMD_INDEX, AMD_NIGHTLY, "directml", "pypi"}
-_NEEDED_BY_TORCH = "msvc-runtime"  # what torch needs as well is the doctor's to look for
 
 
 def requirements(candidate: Candidate, context: Context, bundle: BundleRequirements) -> tuple[str, ...]:
@@ -59,7 +57,7 @@ def requirements(candidate: Candidate, context: Context, bundle: BundleRequireme
         return tuple(lines)
     own = {canonicalize_name(pin.name) for pin in context.pins.others}
     kept = [line for line in lines if name_of(line) not in own]
-    return tuple(dict.fromkeys((*kept, *map(str, context.pins.others), *_needed_beside(candidate, context))))
+    return tuple(dict.fromkeys((*kept, *map(str, context.pins.others))))
 
 
 def with_asked(plan: Plan, pins: Pins, request: Request) -> Plan:
@@ -190,20 +188,6 @@ def built_companion(pin: Requirement, candidate: Candidate, context: Context) ->
     return next(
         (one for one in fitting if own_index or context.catalog.has_companion(name, one, candidate.version, build)), ""
     )
-
-
-def _needed_beside(candidate: Candidate, context: Context) -> tuple[str, ...]:
-    """Return requirement lines that the asked-for packages need to compute on a candidate's torch."""
-    target = context.target
-    return beside(context.pins.others, candidate.version, candidate.variant, target.platform).requires
-
-
-def package_warnings(candidate: Candidate, context: Context) -> list[Message]:
-    """Say what else the asked-for packages need: of the loader, of their CUDA, of the system."""
-    target, asked = context.target, context.pins.others
-    wanted = (need for pin in asked for need in needs(pin.name, target.os, candidate.backend))
-    system = [sentences((need.text, need.help)) for need in wanted if need.key != _NEEDED_BY_TORCH]
-    return [*beside(asked, candidate.version, candidate.variant, target.platform).warnings, *dict.fromkeys(system)]
 
 
 def requested(machine: Machine, catalog: Catalog, request: Request) -> list[Requirement]:

@@ -64,11 +64,11 @@ def decided(case: PlanInputs, tools: Tools, *, look: bool = True) -> Planning:
 
 
 def _asks_more(case: PlanInputs) -> bool:
-    """Return whether a request may ask for what does not go with any torch; of a nightly's nobody knows."""
+    """Return whether a request may ask for what does not go with any torch."""
     request = case.request
     names = {canonicalize_name(need.name) for need in requested(*case)}
     beside = request.constraints or request.overrides or request.indexes or request.links
-    return not request.nightly and bool(names - CORE or beside)
+    return bool(names - CORE or beside)
 
 
 def _searched(planning: Planning, case: PlanInputs, tools: Tools, looks: Looks | None) -> Planning:

@@ -18,14 +18,11 @@ from assistant.api.planning import (
     Target,
     TorchRelease,
     carried_by_torch_index,
-    constraints_for,
-    cuda_major,
     load_catalog,
     load_companions,
     make_plans,
     name_of,
     number,
-    other_cuda,
     read_pins,
     requested,
     requirement,
@@ -35,6 +32,7 @@ from assistant.api.planning import (
     with_device_code,
 )
 from assistant.api.planning import companion_for as companion
+from assistant_addons.projects.companions import constraints_for, cuda_major, other_cuda, with_needs
 
 _TRUST = {Backend.DIRECTML: 1, Backend.CPU: 2}  # sorted after all other backends
 
@@ -75,7 +73,7 @@ class Band:
         return Band(best or self.best, itertools.islice(self, 1, None), self.floor if best else "")
 
 
-class Ladder:
+class Builds:
     """The plans that the hardware allows, best first, made when somebody looks there.
 
     `releases` are those of torch, newest first, `make` returns the plans for one, and `planning` is the planner's
@@ -106,9 +104,9 @@ class Ladder:
                     yield plan
         yield from (plan for _key, plan in sorted(later, key=lambda one: one[0]))
 
-    def after(self, first: tuple[Plan, ...]) -> Ladder:
-        """Return this ladder with some plans above it."""
-        return Ladder(self._releases, self.plans_for, self.planning, (*first, *self._first))
+    def after(self, first: tuple[Plan, ...]) -> Builds:
+        """Return these plans with some above them."""
+        return Builds(self._releases, self.plans_for, self.planning, (*first, *self._first))
 
     def _key(self, place: int, plan: Plan) -> tuple[int, int, bool]:
         """Return the sort key: GPU plans, then DirectML's, then the CPU's; best builds before second-best.
@@ -148,23 +146,27 @@ class Ladder:
         return itertools.takewhile(lambda one: (one.variant, one.torch) != (plan.variant, plan.torch), self)
 
 
-def ladder(machine: Machine, catalog: Catalog, request: Request, planning: Planning | None = None) -> Ladder:
+def builds_for(machine: Machine, catalog: Catalog, request: Request, planning: Planning | None = None) -> Builds:
     """Return, for each torch release that the pins allow, the plans that the planner makes for it: best first.
 
     What drives a GPU goes before the CPU, and a newer torch before an older. All are for the request's own Python.
     `planning` is what the planner made of the request, where that is there already. Raises `BadInput` as it does.
     """
     own = replace(request, python=request.python or machine.python)
-    planning = planning or make_plans(machine, catalog, own)
+    planning = planning or _planned(machine, catalog, own)
     first = planning.plans[0].torch if len({(plan.torch, plan.python) for plan in planning.plans}) == 1 else ""
 
     @cache
     def made(torch: str) -> tuple[Plan, ...]:
         if torch == first:
             return planning.plans
-        return make_plans(machine, catalog, replace(own, pins=(*request.pins, f"torch=={torch}"))).plans
+        return _planned(machine, catalog, replace(own, pins=(*request.pins, f"torch=={torch}"))).plans
 
-    return Ladder(_allowed(machine, catalog, own), made, planning)
+    return Builds(_allowed(machine, catalog, own), made, planning)
+
+
+def _planned(machine: Machine, catalog: Catalog, request: Request) -> Planning:
+    return with_needs(make_plans(machine, catalog, request), PlanInputs(machine, catalog, request))
 
 
 def _allowed(machine: Machine, catalog: Catalog, request: Request) -> Iterator[TorchRelease]:
@@ -211,14 +213,14 @@ def _for_cuda(release: TorchRelease, majors: Collection[int], target: Target, ca
         if cuda_major(release.version, tag, target.platform) in majors:
             pins = (*case.request.pins, f"torch=={release.version}+{tag}")
             own = replace(case.request, pins=pins, python=target.python)
-            choice = make_plans(case.machine, case.catalog, own).choice
+            choice = _planned(case.machine, case.catalog, own).choice
             if choice and choice.variant == tag:
                 return choice
     return None
 
 
 def bands(plans: Iterable[Plan], floor: Callable[[str], str] = lambda _variant: "") -> Iterator[Band]:
-    """Put the neighbours of a ladder together that come from one index and differ by their torch alone.
+    """Put the neighbours in that order together that come from one index and differ by their torch alone.
 
     `floor` returns a release that none of a variant's is older than, "" where nobody knows.
     """

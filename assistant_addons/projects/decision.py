@@ -5,14 +5,20 @@ from __future__ import annotations
 from assistant.api import NothingFits, Planning, WorkFailed, replace
 from assistant.api.planning import Looks, PlanInputs, Tools, unchecked, with_python_reason
 from assistant_addons.projects.builds import Band
+from assistant_addons.projects.companions import with_needs
 from assistant_addons.projects.proof import explained, refused
 from assistant_addons.projects.search import Search
 
 
 def decide(planning: Planning, case: PlanInputs, tools: Tools, looks: Looks | None) -> Planning:
-    """Search for the whole set, for the Python of the best plan; the plans stay as they are where nobody can tell."""
+    """Search for the whole set, for the Python of the best plan; else add what is known where nobody can tell.
+
+    Of a nightly build nobody knows what goes with it.
+    """
+    planning = with_needs(planning, case)
     choice = planning.choice
-    assert choice  # noqa: S101 - nothing is searched for without one
+    if choice is None or case.request.nightly:
+        return planning
     own = replace(case.request, python=choice.python)
     search = Search(case._replace(request=own), tools, looks, planning=planning)
     try:

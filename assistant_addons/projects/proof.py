@@ -45,7 +45,7 @@ def explained(search: Search, outcome: Outcome) -> Planning:
     bounds = (line for line in search.bounds_of(asked) if name_of(line) in trial.versions)
     lines, overwritten = without_overwritten(search.lines_of(plan), trial.versions, search.names_asked(plan))
     # An index of torch's serves only what is asked for by name, and no other has these.
-    of_torch = (*(line for line in asked.requirements if required_by_torch(name_of(line))), *outcome.terms.named)
+    of_torch = (*(line for line in asked.requirements if required_by_torch(name_of(line))), *outcome.lessons.named)
     chosen = replace(
         plan,
         requirements=tuple(dict.fromkeys((*lines, *(of_torch if plan.backend is not Backend.CPU else ())))),
@@ -57,11 +57,11 @@ def explained(search: Search, outcome: Outcome) -> Planning:
             *overwritten,
         ),
         constraints=tuple(dict.fromkeys((*plan.constraints, *bounds))),
-        apart=outcome.terms.apart,
+        apart=outcome.lessons.apart,
     )
-    others = search.ladder.plans_for(plan.torch) if plan.backend is not Backend.CPU else ()
+    others = search.builds.plans_for(plan.torch) if plan.backend is not Backend.CPU else ()
     beside = filter(None, (search.fit(one) for one in others if one.backend is not plan.backend))
-    return Planning(choice=chosen, plans=(chosen, *beside), rejected=search.ladder.planning.rejected)
+    return Planning(choice=chosen, plans=(chosen, *beside), rejected=search.builds.planning.rejected)
 
 
 def needs_torch(need: Need) -> Message:
@@ -71,7 +71,7 @@ def needs_torch(need: Need) -> Message:
 
 def on_gpu(search: Search) -> list[Plan]:
     """Return the plans that the hardware allows for a GPU."""
-    return [plan for plan in search.ladder if plan.backend is not Backend.CPU]
+    return [plan for plan in search.builds if plan.backend is not Backend.CPU]
 
 
 def hardware_side(search: Search) -> Message:
@@ -88,7 +88,7 @@ def hardware_side(search: Search) -> Message:
 
 def _deciding(search: Search, outcome: Outcome) -> list[Need]:
     """Return the needs that exclude the best torch which the hardware allows."""
-    found = [need for need in outcome.needs if not need.allows(search.ladder.best.torch)]
+    found = [need for need in outcome.needs if not need.allows(search.builds.best.torch)]
     return [need for need in found if need.package not in CORE] or found
 
 
@@ -120,7 +120,7 @@ def _mismatched(search: Search, outcome: Outcome, asked: Plan) -> list[Text]:
     """Say what is known to go with another torch alone, and is taken all the same as nothing else can be had."""
     versions, torch = outcome.trial.versions, asked.torch
     lost = unpaired((name for name in versions if name != "torch"), torch)
-    left_out = (line for line in asked.requirements if name_of(line) in outcome.terms.left_out)
+    left_out = (line for line in asked.requirements if name_of(line) in outcome.lessons.left_out)
     giving_way = map(Requirement, (*search.giving_way(asked), *left_out))
     text = _("torch {torch} works with {need}, but the plan takes {package} {version}: importing it may fail.")
     others = (
@@ -152,7 +152,7 @@ def refused(search: Search, trial: Trial, case: PlanInputs) -> Planning:
 
 
 def _planning(search: Search, key: str, why: Text, would_help: Text) -> Planning:
-    best = search.ladder.best
+    best = search.builds.best
     rejection = Rejection(backend=best.backend, variant=best.variant, why=why, would_help=would_help, key=key)
     return Planning(rejected=(rejection,))
 
@@ -187,21 +187,21 @@ def _nearest(name: str, search: Search) -> Text:
 def _only_source(search: Search, trial: Trial) -> Planning:
     """Say what a build by hand takes of all that has no wheel, and where others keep one for which torch."""
     names = _without_wheels(search, trial)
-    backend = search.ladder.best.backend
+    backend = search.builds.best.backend
     texts = {name: _to_compile(name, backend) for name in names}
     why: list[Message] = [
         text.format(names=", ".join(name for name in names if texts[name] is text))
         for text in dict.fromkeys(texts.values())
     ]
     for name in names:
-        pages = (wheel_pages(name, plan, search.case.machine, search.case.catalog) for plan in search.ladder)
+        pages = (wheel_pages(name, plan, search.case.machine, search.case.catalog) for plan in search.builds)
         why += next(filter(None, pages), [])
     return _planning(search, "needs-build", sentences(why), without_wheel())
 
 
 def _without_wheels(search: Search, trial: Trial) -> list[str]:
     """Name all that comes only as source: the resolver stops at the first, so it is asked again without those."""
-    found, plan = list(trial.builds), question(Band(search.ladder.best), *search.case)
+    found, plan = list(trial.builds), question(Band(search.builds.best), *search.case)
     while search.may_ask:
         never = tuple(f"{name} ; sys_platform == 'never'" for name in found)
         lines = tuple(line for line in plan.requirements if name_of(line) not in found)
@@ -238,7 +238,7 @@ def _python_matters(search: Search, trial: Trial) -> bool:
     if refusal and (refusal.pythons or refusal.wheels or trial.builds):
         return True
     needs = trial.trace.first_needs
-    here = {plan.torch for plan in search.ladder}
+    here = {plan.torch for plan in search.builds}
     elsewhere = [row.version for row in search.case.catalog.releases if row.version not in here]
     return bool(needs) and any(all(need.allows(torch) for need in needs) for torch in elsewhere)
 
@@ -252,7 +252,7 @@ def _with_another_python(search: Search, trial: Trial, case: PlanInputs) -> Plan
     others = (python for python in every if held is None or python in held)
     for _try, python in zip(range(_MOST_PYTHONS), others, strict=False):
         again = search.again(replace(free, python=python))
-        outcome = again.run() if again.ladder and again.may_ask else None
+        outcome = again.run() if again.builds and again.may_ask else None
         if outcome is None or outcome.plan is None:
             if outcome and again.only_source(outcome.trial) and not trial.builds:
                 return _only_source(again, outcome.trial)
@@ -278,7 +278,7 @@ def _pythons_with_wheels(search: Search, trial: Trial) -> set[str] | None:
 
 def _quarrel(search: Search, trial: Trial) -> Message:
     """Say which packages do not go together: who needs which torch and what the GPU has, else the resolver's words."""
-    needs = [need for need in trial.trace.first_needs if not need.allows(search.ladder.best.torch)]
+    needs = [need for need in trial.trace.first_needs if not need.allows(search.builds.best.torch)]
     names = trial.refusal.names if trial.refusal else ()
     if needs and any(carried_by_torch_index(name) for name in names):
         hardware = hardware_side(search) if on_gpu(search) and not _on_torch(search) else ""
@@ -308,7 +308,7 @@ def _smallest_change(search: Search, trial: Trial) -> Message:
         if outcome and outcome.plan:
             text = _("Ask for {name} {version} instead of {line}: everything else fits that.")
             return text.format(name="torch", version=outcome.plan.torch, line=torch)
-    band = Band(search.ladder.best)
+    band = Band(search.builds.best)
     plan = question(band, *search.case)
     for line, changed, text in list(_changes(plan, search, trial))[:_MOST_CHANGES] if search.may_ask else ():
         lines = tuple(filter(None, (changed if one == line else one for one in plan.requirements)))

@@ -25,6 +25,7 @@ from assistant.api import (
 from assistant.api.planning import (
     USUAL_PYTHON,
     Catalog,
+    PlanInputs,
     Refusal,
     Target,
     bundle_of,
@@ -40,6 +41,7 @@ from assistant.api.planning import (
     target_of,
     written,
 )
+from assistant_addons.projects.companions import with_needs
 from assistant_addons.projects.memory import holds, largest_card
 from assistant_addons.projects.recipes import ANY, Recipe, recipes
 
@@ -128,10 +130,10 @@ def _refuse_system(case: Case) -> Rejection | None:
 
 def _planned(case: Case, wish: Request) -> Planning:
     """Plan what a recipe asks for, and keep what it can use."""
-    planning = plans_for(case.machine, case.catalog, wish)
+    planning = _plans_for(case, wish)
     offered = [*planning.plans]
     if _lacks_directml(planning, case.recipe, wish):
-        asked = plans_for(case.machine, case.catalog, replace(wish, backend=Backend.DIRECTML)).plans
+        asked = _plans_for(case, replace(wish, backend=Backend.DIRECTML)).plans
         offered = [*(plan for plan in asked if plan.backend is Backend.DIRECTML), *offered]
     plans, rejected = [], []
     for plan in offered:
@@ -146,6 +148,11 @@ def _planned(case: Case, wish: Request) -> Planning:
     rejected += [_with_recipe_bounds(one, case) for one in planning.rejected]
     rejected.sort(key=lambda one: one.backend is Backend.CPU)  # why the GPU is not used says more
     return Planning(choice=plans[0] if plans else None, plans=tuple(plans), rejected=tuple(rejected))
+
+
+def _plans_for(case: Case, wish: Request) -> Planning:
+    inputs = PlanInputs(case.machine, case.catalog, wish)
+    return with_needs(plans_for(*inputs), inputs)
 
 
 def _lacks_directml(planning: Planning, recipe: Recipe, request: Request) -> bool:
@@ -172,7 +179,7 @@ def _suited(plan: Plan, case: Case, wish: Request) -> Plan | Rejection:
     bound = case.recipe.torch.get(plan.backend.value)
     if not refusal and bound and not SpecifierSet(bound).contains(plan.torch):
         narrower = replace(wish, backend=plan.backend, python=plan.python, pins=(f"torch{bound}", *wish.pins))
-        anew = plans_for(case.machine, case.catalog, narrower)
+        anew = _plans_for(case, narrower)
         again = next((one for one in anew.plans if one.backend is plan.backend), None)
         if again is None:
             return _with_recipe_bounds(anew.rejected[0], case)

@@ -26,23 +26,23 @@ from assistant.api.planning import (
     requested,
     required_by_torch,
     requirement,
-    torch_bounds,
     version_ranges,
 )
 from assistant_addons.projects.builds import (
     Band,
-    Ladder,
+    Builds,
     bands,
+    builds_for,
     for_other_cuda,
-    ladder,
     pairs,
     question,
     satisfied,
 )
+from assistant_addons.projects.companions import torch_bounds
 from assistant_addons.projects.trial import Need, Trial, try_plan
 
 
-class Terms(NamedTuple):
+class Lessons(NamedTuple):
     """What the answers taught, which each further question respects.
 
     `apart` names what is taken from PyPI though torch's index has it; `named` what others need and torch's index serves
@@ -57,11 +57,11 @@ class Terms(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The resolver's answer, the plan that it proves, None where it refuses, and the terms on which it was asked."""
+    """The resolver's answer, the plan that it proves (None where it refuses), and the lessons it was asked by."""
 
     plan: Plan | None
     trial: Trial
-    terms: Terms = Terms()
+    lessons: Lessons = Lessons()
 
     @property
     def torch(self) -> str:
@@ -94,7 +94,7 @@ class Outcome(NamedTuple):
                 newest[need.package] = need
         return tuple(newest.values())
 
-    def beats(self, other: Outcome, asked: Iterable[str], plans: Ladder) -> bool:
+    def beats(self, other: Outcome, asked: Iterable[str], plans: Builds) -> bool:
         """Return whether this is the better of two that hold: on a GPU, then in versions, then in rank.
 
         The versions are those of what is asked for, then of what another torch held back: a newer torch is no gain if
@@ -180,7 +180,7 @@ _OURS = ("onnx", "numpy")  # with onnxruntime in all its flavours: what plans br
 class Search:
     """One search, for one Python; it learns from each refusal, and asks nothing twice.
 
-    `ladder` holds the plans that the hardware allows, best first. `looks` is None where no source is looked into
+    `builds` holds the plans that the hardware allows, best first. `looks` is None where no source is looked into
     beforehand, and `planning` is what the planner made of the case, fitted to what they hold. `blind` names an index of
     torch's that cannot be reached or lacks the build, so that PyPI's torch of the same release stands in for it.
     `requested` are the user's requirements by canonical names, of which one may stand there several times. `spent`
@@ -196,12 +196,12 @@ class Search:
         planning: Planning | None = None,
     ) -> None:
         self.case, self.tools, self.looks = case, tools, looks
-        self.ladder = ladder(*case, planning)
-        self.terms = Terms()
+        self.builds = builds_for(*case, planning)
+        self.lessons = Lessons()
         self.blind = ""
         self.requested = [(str(canonicalize_name(need.name)), need) for need in requested(*case)]
         self.spent = [0]
-        self._some_held = looks is not None and any(plan.wheel for plan in self.ladder.planning.plans)
+        self._some_held = looks is not None and any(plan.wheel for plan in self.builds.planning.plans)
         self._blamed: set[str] = set()
         self._asked: list[Band] = []
         self._not_there: set[tuple[str, str]] = set()
@@ -214,16 +214,16 @@ class Search:
 
     def again(self, request: Request) -> Search:
         """Return a search for a changed request, that knows already which index cannot be reached."""
-        planning = self.ladder.planning if request == self.case.request else None
+        planning = self.builds.planning if request == self.case.request else None
         other = Search(self.case._replace(request=request), self.tools, self.looks, planning=planning)
         other.blind, other._some_held, other.spent = self.blind, self._some_held, self.spent
         return other
 
     def run(self) -> Outcome | None:
         """Ask for the likeliest builds, go where the answers point, and return the best outcome; None without any."""
-        band = self._start() if self.ladder else None
+        band = self._start() if self.builds else None
         if band and (others := for_other_cuda(band.best, *self.case)):
-            self.ladder = self.ladder.after(others)
+            self.builds = self.builds.after(others)
             band = self._start()
         best = last = None
         while band and self.may_ask:
@@ -234,11 +234,11 @@ class Search:
                 band = self._elsewhere(last.trial, band) or self._untied()
                 continue
             self._torches.append(last.torch)
-            if best is None or last.beats(best, self.own_names, self.ladder):
+            if best is None or last.beats(best, self.own_names, self.builds):
                 best = last
             band = self._better(best, best.plan or band.best)
         if best:
-            self.terms = best.terms  # later answers that are no better taught what does not count
+            self.lessons = best.lessons  # later answers that are no better taught what does not count
             return best
         if last and band and not (last.trial.unchecked or self.only_source(last.trial)):
             return last._replace(trial=replace(last.trial, unchecked=_("it would take too many questions")))
@@ -250,10 +250,10 @@ class Search:
         What the tables alone know trades no GPU for the CPU, gives way where it asks for different torches, and where
         the package does not compute on this machine in any case.
         """
-        backend = self.ladder.best.backend
+        backend = self.builds.best.backend
         known = self._pairs()
         self._untie(name for name in known if only_tables_know(name) and not computes_on(name, backend))
-        known = {name: bounds for name, bounds in known.items() if name not in self.terms.untied}
+        known = {name: bounds for name, bounds in known.items() if name not in self.lessons.untied}
         visible = [one for name, one in known.items() if not only_tables_know(name)]
         ways = (within_all(one[0] for one in known.values()), within_one_of_each(known.values()))
         bands_ = (band for band in map(self._band, ways) if band and self._is_best_kind(band.best))
@@ -264,18 +264,18 @@ class Search:
         return band
 
     def _untie(self, names: Iterable[str]) -> None:
-        self.terms = self.terms._replace(untied=self.terms.untied.union(names))
+        self.lessons = self.lessons._replace(untied=self.lessons.untied.union(names))
 
     def _is_best_kind(self, plan: Plan) -> bool:
         """Return whether a plan uses the GPU, or none can."""
-        return plan.backend is not Backend.CPU or self.ladder.best.backend is Backend.CPU
+        return plan.backend is not Backend.CPU or self.builds.best.backend is Backend.CPU
 
     def _untied(self) -> Band | None:
         """Start again without the tables' bounds that refusals named; None if there are none.
 
         The tables may know less than what is published: where they alone are in the way, the plan warns instead.
         """
-        if self._blamed <= self.terms.untied:
+        if self._blamed <= self.lessons.untied:
             return None
         self._untie(self._blamed)
         return self._anew()
@@ -307,7 +307,7 @@ class Search:
             return self.answer(band.narrowed())
         plan = self._with_brought(plan or band.best, trial)
         if band.is_one_plan or satisfied(self._as_learnt(question(Band(plan), *self.case)), trial.versions):
-            return Outcome(plan, trial, self.terms)
+            return Outcome(plan, trial, self.lessons)
         return self.answer(Band(plan))
 
     def ask(self, plan: Plan) -> Trial:
@@ -328,7 +328,7 @@ class Search:
         """
         ours = [line for line in plan.requirements if self._is_ours(name_of(line), plan)]
         theirs = [line for line in plan.requirements if line not in ours]
-        return (*theirs, *(line for line in ours if name_of(line) not in self.terms.left_out))
+        return (*theirs, *(line for line in ours if name_of(line) not in self.lessons.left_out))
 
     def _is_ours(self, name: str, plan: Plan) -> bool:
         """Return whether a plan brings a package of itself, beside torch, and nobody asked for it."""
@@ -352,11 +352,11 @@ class Search:
             line
             for line in plan.constraints
             if line not in self.case.request.constraints and (name := name_of(line)) not in CORE
-            if name in self.terms.untied or contradicted(name, line)
+            if name in self.lessons.untied or contradicted(name, line)
         )
 
     def _as_learnt(self, plan: Plan) -> Plan:
-        terms = self.terms
+        lessons = self.lessons
         lines = list(self.lines_of(plan))
         if blind := self.is_blind(plan):
             lines = [
@@ -365,13 +365,13 @@ class Search:
                 if name_of(line) in CORE or not required_by_torch(name_of(line))
             ]
         elif plan.backend is not Backend.CPU:
-            lines += terms.named
+            lines += lessons.named
         return replace(
             plan,
             index_url=None if blind else plan.index_url,
             requirements=tuple(dict.fromkeys(lines)),
             constraints=self.bounds_of(plan),
-            apart=terms.apart,
+            apart=lessons.apart,
         )
 
     def pythons_with(self, name: str) -> set[str]:
@@ -395,7 +395,7 @@ class Search:
 
     def _learns(self, trial: Trial, plan: Plan) -> bool:
         """Learn from a refusal what to ask for otherwise; return whether to ask for the same builds once more."""
-        before, refusal = self.terms, trial.refusal
+        before, refusal = self.lessons, trial.refusal
         own = self.names_asked(plan)
         apart, named, left_out = dict.fromkeys(before.apart), dict.fromkeys(before.named), set(before.left_out)
         for name in (*refusal.missing, *refusal.names) if refusal else ():
@@ -406,8 +406,8 @@ class Search:
                 named[name] = None
             elif self._is_ours(name, plan):
                 left_out |= {one for one in map(name_of, plan.requirements) if one == name or _with_onnx(one, name)}
-        self.terms = before._replace(apart=tuple(apart), named=tuple(named), left_out=frozenset(left_out))
-        return self.terms != before
+        self.lessons = before._replace(apart=tuple(apart), named=tuple(named), left_out=frozenset(left_out))
+        return self.lessons != before
 
     def _elsewhere(self, trial: Trial, band: Band) -> Band | None:
         """Return where to ask after a "no": another torch, if it has to do with torch at all."""
@@ -419,12 +419,12 @@ class Search:
         self._blamed |= tied
         fits = within_all(trial.trace.first_needs)
         if any(carried_by_torch_index(name) for name in named - bound):
-            cpu = [plan for plan in self.ladder if plan.backend is Backend.CPU]
+            cpu = [plan for plan in self.builds if plan.backend is Backend.CPU]
             return self._band(fits) or self._band(among=cpu)  # which has every release: it tells what the set wants
         if not tied:
             return None
         paired = within_one_of_each(filter(None, (self._pairs_of(name) for name in tied)))
-        alike = [plan for plan in self.ladder if self._is_best_kind(plan)]
+        alike = [plan for plan in self.builds if self._is_best_kind(plan)]
         return self._band(lambda torch: fits(torch) and paired(torch), among=alike)
 
     def _better(self, best: Outcome, plan: Plan) -> Band | None:
@@ -437,10 +437,10 @@ class Search:
             band = self._band(within_all(wanted))
             if band and not (band.best.backend is Backend.CPU and plan.backend is not Backend.CPU):
                 return band
-        above = list(self.ladder.above(plan))
+        above = list(self.builds.above(plan))
         if not above:
             return None
-        own = self.own_names - {*CORE, *self.terms.untied}
+        own = self.own_names - {*CORE, *self.lessons.untied}
         tied = tied_by_tables(own, best.trial.versions)
         fits = within_all(need for need in best.needs if need.package not in CORE)
         return self._band(fits, among=[one for one in above if tied(one.torch)], sure=True)
@@ -456,11 +456,11 @@ class Search:
         passed, unsure, some = asked | self._not_there, None, None if among is None else tuple(among)
 
         def left() -> Iterator[Plan]:
-            fitting = self.ladder.fitting(fits) if some is None else (plan for plan in some if fits(plan.torch))
+            fitting = self.builds.fitting(fits) if some is None else (plan for plan in some if fits(plan.torch))
             return (plan for plan in fitting if (plan.variant, plan.torch) not in passed)
 
         def floor(variant: str) -> str:
-            return "" if passed or some is not None else self.ladder.oldest_with(variant, fits)
+            return "" if passed or some is not None else self.builds.oldest_with(variant, fits)
 
         while band := next(bands(left(), floor), None):
             held = self._held(band, self.looks) if self.looks else band
@@ -499,14 +499,14 @@ class Search:
         brought = [name for name in brought if not required_by_torch(name)]
         lines = pairs(plan, self.case.catalog, brought)
         others = tuple(
-            name for name in brought if name not in CORE and companion(name) and name not in self.terms.apart
+            name for name in brought if name not in CORE and companion(name) and name not in self.lessons.apart
         )
         return replace(plan, requirements=(*plan.requirements, *lines, *others))
 
     def _pairs(self) -> dict[str, tuple[SpecifierSet, ...]]:
         """Return the torches that the tables pair with what is asked for, those of the newest versions first."""
         names = (name for name, need in self.requested if not need.url)
-        found = {name: self._pairs_of(name) for name in names if name not in {*CORE, *self.terms.untied}}
+        found = {name: self._pairs_of(name) for name in names if name not in {*CORE, *self.lessons.untied}}
         return {name: bounds for name, bounds in found.items() if bounds}
 
     def _pairs_of(self, name: str) -> tuple[SpecifierSet, ...]:

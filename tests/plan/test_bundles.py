@@ -10,7 +10,6 @@ from tables import each
 
 from assistant.catalog import load_catalog
 from assistant.catalog.bundles import bundle_of, bundle_within, bundles, load_bundles
-from assistant.model.errors import BadInput
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Planning, Request
 from assistant.model.record import replace
@@ -123,13 +122,6 @@ def test_a_nightly_plan_says_what_it_leaves_out() -> None:
     planning = planned("course", nightly=True)
     assert "torchvision" not in names(planning)
     assert "Without torchvision" in said(planning)
-
-
-def test_a_name_that_is_no_bundle_is_refused_in_one_sentence() -> None:
-    """With the names that are."""
-    with pytest.raises(BadInput, match="no bundle called 'cooking'") as refused:
-        planned("cooking")
-    assert all(key in str(refused.value.hint) for key in KEYS)
 
 
 @pytest.mark.parametrize(("driver", "audio"), [("610.43.02", "2.11.1"), ("580.95.05", "2.11.0")])

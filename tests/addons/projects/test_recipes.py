@@ -13,7 +13,6 @@ from tables import each
 
 from assistant.catalog import load_catalog
 from assistant.catalog.bundles import bundle_of, bundles, trial_of
-from assistant.catalog.companions import torch_bounds
 from assistant.catalog.launchers import launchers
 from assistant.catalog.needs import in_words, needs
 from assistant.detect import detect
@@ -27,6 +26,7 @@ from assistant.plan import make_plans
 from assistant.session.apply import unknown_requirements
 from assistant.views import rejection_reason
 from assistant_addons.projects.command import recipe_rows
+from assistant_addons.projects.companions import torch_bounds
 from assistant_addons.projects.recipe_plans import with_recipe
 from assistant_addons.projects.recipes import groups, recipe_of, recipes
 
@@ -116,6 +116,9 @@ def test_keys_are_those_of_bundles_and_recipes() -> None:
         with pytest.raises(BadInput) as refused:
             bundle_of(wrong)
         assert near in str(refused.value.hint)
+    with pytest.raises(BadInput, match="no bundle called 'cooking'") as refused:
+        make_plans(PC, CATALOG, Request(bundle="cooking"))
+    assert all(bundle.key in str(refused.value.hint) for bundle in bundles())
     with pytest.raises(BadInput):
         recipe_of("course")
     assert sorted(recipe.key for _title, group in groups() for recipe in group) == sorted(KEYS)
