@@ -12,7 +12,7 @@ import click
 
 from assistant import __version__, addons
 from assistant.cli.terminal import echo, unwritten
-from assistant.host.interrupts import REQUESTS_TO_END, heed_requests_to_end
+from assistant.host.process import REQUESTS_TO_END, heed_requests_to_end
 from assistant.host.streams import drained, keep_log, settle_streams
 from assistant.host.uv import by_uvx
 from assistant.i18n import (
@@ -191,7 +191,7 @@ def _failure(error: BaseException) -> AssistantError:
 
         if belongs := extra_of(error.name):
             return lacking(*belongs)
-    from assistant.session.headless import fault  # noqa: PLC0415 - likewise
+    from assistant.session.store import fault  # noqa: PLC0415 - likewise
 
     return fault(error)
 
