@@ -34,7 +34,7 @@ class Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Return the names in the order of a setup, then those of add-ons."""
-        return [*COMMANDS, *addons.names(addons.COMMANDS)]
+        return [*COMMANDS, *(name for name in addons.names(addons.COMMANDS) if name not in COMMANDS)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Import one command's module and take the command from it; that of an add-on may say what it lacks."""
@@ -44,7 +44,7 @@ class Commands(click.Group):
         if cmd_name not in addons.names(addons.COMMANDS):
             return None
         try:
-            return translated(addons.load(addons.COMMANDS, cmd_name))
+            return translated(addons.load(addons.COMMANDS, cmd_name, click.Command))
         except WorkFailed as error:
             return _lacking(cmd_name, error)
 
