@@ -1,7 +1,7 @@
 """What an add-on may use of the core: nouns, words, files, children and privacy here, more in the modules beside.
 
-`steps` finds, plans, installs and diagnoses, and `planning` holds what plans are made of; `terminal` and `drawing` print,
-`journey` is for commands that set up, `notebook` for pages of the wizard. An add-on imports nothing else of the core.
+`steps` finds, plans, installs and diagnoses, and `planning` holds what plans are made of; `terminal` and `drawing`
+print, `journey` is for commands that set up, `notebook` for pages of the wizard. An add-on imports nothing else.
 None of what is here loads a widget, torch or anything that speaks to a network.
 """
 

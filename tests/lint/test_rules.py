@@ -9,9 +9,10 @@ import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from sources import MODULES, ROOT, imported_by, modules_of, text_of
+from sources import ADDON_MODULES, MODULES, ROOT, imported_by, modules_of, text_of
 
 # What may be imported past a room's face all the same.
+ADDONS = ("agents", "classroom", "labs", "onnx", "projects")
 BESIDE_THE_FACE = {
     "assistant.catalog.": "it is a library of tables, each with a module of its own, and most commands need one or two",
 }
@@ -27,7 +28,7 @@ def test_rooms_are_entered_by_their_face():
         own, *_rest = path.relative_to(ROOT / "assistant").parts
         for name in _taken(path):
             _package, room, what = f"{name}..".split(".", 2)
-            if room in shown and room != own and what.rstrip(".") not in {"", *shown[room]}:
+            if room in shown and own not in {room, "api"} and what.rstrip(".") not in {"", *shown[room]}:
                 past.append(f"{path.relative_to(ROOT)}: {name}")
     past = [line for line in past if not line.partition(": ")[2].startswith(tuple(BESIDE_THE_FACE))]
     assert past == [], "import it from the room itself; what its __init__.py does not show yet, add to its __all__"
@@ -50,7 +51,17 @@ def test_no_file_names_this_checkout():
 
 def _tracked() -> Iterator[Path]:
     """Name the project's own text files."""
-    folders = (".github", "ansible", "assistant", "binder", "docs", "labextension", "notebooks", "tests")
+    folders = (
+        ".github",
+        "ansible",
+        "assistant",
+        "assistant_addons",
+        "binder",
+        "docs",
+        "labextension",
+        "notebooks",
+        "tests",
+    )
     files = [path for folder in folders for path in (ROOT / folder).rglob("*")] + list(ROOT.glob("*.*"))
     kept = {".py", ".sh", ".ps1", ".js", ".css", ".md", ".txt", ".j2", ".po"}
     kept |= {".ipynb", ".json", ".toml", ".yml", ".yaml"}
@@ -103,8 +114,8 @@ WRITERS = {
 
 
 def _calls(excepted: Iterable[str]) -> Iterator[tuple[str, ast.Call]]:
-    for path in MODULES:
-        place = path.relative_to(ROOT / "assistant").as_posix()
+    for path in (*MODULES, *ADDON_MODULES):
+        place = path.relative_to(ROOT).as_posix().partition("/")[2]
         if not place.startswith(tuple(excepted)):
             yield from (
                 (f"{place}:{node.lineno}", node)
@@ -150,6 +161,6 @@ def test_every_package_isimported_by():
     """What the core and the extras install is imported somewhere, or started as a program."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    used = {name for path in MODULES for name in imported_by(path)}
-    declared = modules_of(project["dependencies"] + extras["onnx"] + extras["lab"])
-    assert declared - used == {"jupyterlab", "ipykernel"}
+    used = {name for path in (*MODULES, *ADDON_MODULES) for name in imported_by(path)}
+    declared = modules_of(project["dependencies"] + [need for extra in (*ADDONS, "lab") for need in extras[extra]])
+    assert declared - used == {"jupyterlab", "ipykernel", "pypiserver"}

@@ -14,7 +14,7 @@ from babel.messages.catalog import Message as Entry
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 from made_up import every_sentence
-from sources import MODULES, PACKAGE, ROOT, text_of
+from sources import ADDON_MODULES, MODULES, ROOT, text_of
 
 from assistant.i18n import FOLDER
 
@@ -87,7 +87,7 @@ def test_no_sentence_is_written_while_modules_load() -> None:
     """A text at the top of a module would keep the language of the moment in which it was imported."""
     early = [
         f"{path.relative_to(ROOT)}:{call.lineno}"
-        for path in MODULES
+        for path in (*MODULES, *ADDON_MODULES)
         for call in _calls_outside_functions(ast.parse(text_of(path)))
         if isinstance(call.func, ast.Name) and call.func.id in {"render", "say"}
     ]
@@ -108,8 +108,8 @@ def _calls_outside_functions(node: ast.AST) -> Iterator[ast.Call]:
 def test_no_sentence_hides_in_an_f_string() -> None:
     """The extractor does not look into f-strings, so a sentence there would never be translated."""
     hidden = [
-        f"{path.relative_to(PACKAGE)}:{call.lineno}"
-        for path in MODULES
+        f"{path.relative_to(ROOT)}:{call.lineno}"
+        for path in (*MODULES, *ADDON_MODULES)
         for text in ast.walk(ast.parse(text_of(path)))
         if isinstance(text, ast.JoinedStr)
         for call in ast.walk(text)
