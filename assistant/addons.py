@@ -32,16 +32,19 @@ def names(group: str) -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in sorted(entry_points(group=group))}
 
 
-def load(group: str, name: str) -> Any:  # noqa: ANN401 - what it is, the group says
-    """Import what an add-on brings by a name of a group.
+def load(group: str, name: str, kind: type = object) -> Any:  # noqa: ANN401 - what it is, the group says
+    """Import what an add-on brings by a name of a group, which has to be of a kind.
 
     Raises `KeyError` where no add-on has the name, and `WorkFailed` with the command to type where one lacks something.
     """
     entry = names(group)[name]
     try:
-        return entry.load()
+        loaded = entry.load()
     except Exception as error:
         raise _failure(entry, error) from error
+    if not isinstance(loaded, kind):
+        raise _failure(entry, TypeError(f"{type(loaded).__name__} is no {kind.__name__}"))
+    return loaded
 
 
 def ours(group: str, name: str, *, extra: str) -> Any:  # noqa: ANN401 - what it is, the group says

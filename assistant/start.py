@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import IO
 
 from assistant.host.files import discard
-from assistant.host.interrupts import heed_requests_to_end
 from assistant.host.pip_settings import (
     PipSettings,
     ask_pip,
@@ -28,7 +27,7 @@ from assistant.host.pip_settings import (
     uv_arguments,
     uv_environment,
 )
-from assistant.host.process import become, stream
+from assistant.host.process import become, heed_requests_to_end, stream
 from assistant.host.streams import settle_streams
 from assistant.host.telemetry import for_child
 from assistant.i18n import STARTED_AS, _, render, say

@@ -30,7 +30,7 @@ from assistant.catalog import load_catalog
 from assistant.cli import main
 from assistant.cli.plan import best_plan
 from assistant.detect import detect
-from assistant.host.interrupts import REQUESTS_TO_END
+from assistant.host.process import REQUESTS_TO_END
 from assistant.host.recording import ReplayHost
 from assistant.i18n import use_language
 from assistant.machines import load

@@ -208,7 +208,7 @@ NAMELESS = frozenset({"own user", "own host", "own variable", "own proxy"})  # t
 # Who else writes, and why nothing private goes out with it.
 EXEMPT = {
     "catalog/refresh.py:write_tables": "versions and tags of wheels, strictly decoded",
-    "cli/inputs.py:write_file": "it writes what the commands above give it",
+    "cli/options.py:write_file": "it writes what the commands above give it",
     "cli/lab.py:_put": "a notebook of the project",
     "cli/lab.py:put_copies": "private: names of notebooks and their hashes",
     "host/streams.py:keep_log": "what was typed, in the user's own log",

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from assistant import start
-from assistant.cli import COMMANDS
+from assistant.cli.commands import COMMANDS
 
 pytestmark = [pytest.mark.process, pytest.mark.full]
 

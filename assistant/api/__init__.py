@@ -1,7 +1,8 @@
 """What an add-on may use of the core: nouns, words, files, children and privacy here, more in the modules beside.
 
-`steps` finds, plans, installs and diagnoses; `terminal` is for commands; `notebook` for pages of the wizard. An add-on
-imports nothing else of the core. None of this loads a widget, torch or anything that speaks to a network.
+`steps` finds, plans, installs and diagnoses, and `planning` holds what plans are made of; `terminal` and `drawing` print,
+`journey` is for commands that set up, `notebook` for pages of the wizard. An add-on imports nothing else of the core.
+None of what is here loads a widget, torch or anything that speaks to a network.
 """
 
 from __future__ import annotations
@@ -70,7 +71,6 @@ RUNTIME = Path(__file__).parents[1] / "runtime"  # files that users copy into th
 __all__ = [
     "LANGUAGES",
     "NAME",
-    "RUNTIME",
     "STARTED_AS",
     "USABLE_FIELDS",
     "AssistantError",
@@ -88,6 +88,7 @@ __all__ = [
     "Message",
     "NothingFits",
     "PartDone",
+    "Path",
     "Plan",
     "Planning",
     "Policy",

@@ -42,8 +42,7 @@ from assistant.plan.requirements import requested
 from assistant.plan.rocm import targets_of, with_device_code
 from assistant.plan.target import USUAL_PYTHON, Refusal, Target, target_of
 from assistant.privacy import Lines
-from assistant.session.planning import unchecked
-from assistant.session.sources import Looks, fitted
+from assistant.session.planning import Looks, fitted, unchecked
 from assistant.views import rejection_reason, system_name
 
 __all__ = [

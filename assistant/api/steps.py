@@ -28,10 +28,9 @@ from assistant.machines import load as recorded_machine
 from assistant.machines import shipped as recorded_machines
 from assistant.plan import USUAL_PYTHON, PlanInputs, make_plans, nothing_fits
 from assistant.session.diagnosis import diagnosed
-from assistant.session.headless import fault
 from assistant.session.planning import decided
 from assistant.session.state import State, Task, known
-from assistant.session.store import Store
+from assistant.session.store import Store, fault
 from assistant.views import plan_title, rejection_reason, system_name
 
 __all__ = [

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import gettext
-import importlib
 import os
 import signal
 import sys
 
 import click
 
-from assistant import __version__, addons
+from assistant import __version__
+from assistant.cli.commands import Commands, translated
 from assistant.cli.terminal import echo, unwritten
-from assistant.host.interrupts import REQUESTS_TO_END, heed_requests_to_end
+from assistant.host.process import REQUESTS_TO_END, heed_requests_to_end
 from assistant.host.streams import drained, keep_log, settle_streams
 from assistant.host.uv import by_uvx
 from assistant.i18n import (
@@ -21,87 +21,24 @@ from assistant.i18n import (
     STARTED_AS,
     _,
     as_typed,
-    render,
     say,
     sentences,
     show_options,
     use_language,
 )
-from assistant.model.errors import AssistantError, Cancelled, WorkFailed
+from assistant.model.errors import AssistantError, Cancelled
 from assistant.model.visible import visible
 
 __all__ = ["main"]
 
-# Each command lives in a module that is imported only when the command is used: `assistant detect` needs no installer.
-COMMANDS = {
-    "setup": "setup",
-    "lab": "lab",
-    "detect": "detect",
-    "plan": "plan",
-    "install": "setup",
-    "verify": "setup",
-    "export": "apply",
-    "envs": "envs",
-    "recover": "envs",
-    "diagnose": "diagnose",
-    "doctor": "diagnose",
-    "apply": "apply",
-    "check": "apply",
-    "catalog": "catalog",
-}
 FIRST = ("plan", "setup", "doctor", "diagnose", "lab")  # what a newcomer may want to begin with
-
-
-class Commands(click.Group):
-    """Lists the commands without importing them."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """Return the names in the order of a setup, then those of add-ons."""
-        return [*COMMANDS, *addons.names(addons.COMMANDS)]
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Import one command's module and take the command from it; that of an add-on may say what it lacks."""
-        if cmd_name in COMMANDS:
-            module = importlib.import_module(f"assistant.cli.{COMMANDS[cmd_name]}")
-            return _translated(getattr(module, cmd_name))
-        if cmd_name not in addons.names(addons.COMMANDS):
-            return None
-        try:
-            return _translated(addons.load(addons.COMMANDS, cmd_name))
-        except WorkFailed as error:
-            return _lacking(cmd_name, error)
-
-
-def _lacking(name: str, error: WorkFailed) -> click.Command:
-    """Return a command that only fails, for an add-on that cannot be loaded: whatever its arguments are."""
-
-    def fail() -> None:
-        raise error
-
-    anything = {"ignore_unknown_options": True, "allow_extra_args": True}
-    said = render(error.message)
-    return click.Command(name, callback=fail, help=said, short_help=said, context_settings=anything)
-
-
-def _translated(command: click.Command) -> click.Command:
-    """Put the help of a command, of its options and of its subcommands into the language in force.
-
-    It is the short help, too: else click cuts it at 45 characters in lists (`get_short_help_str` in click/core.py).
-    """
-    command.help = command.short_help = say(command.help) if command.help else None
-    for option in command.params:
-        if isinstance(option, click.Option) and option.help:
-            option.help = say(option.help)
-    for below in getattr(command, "commands", {}).values():
-        _translated(below)
-    return command
 
 
 def _use_language(context: click.Context, _option: click.Parameter, code: str | None) -> None:
     """Use the language that is asked for, here and in the programs that are started (JupyterLab)."""
     if code:
         os.environ["LANGUAGE"] = use_language(code)
-        _translated(context.command)
+        translated(context.command)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -135,7 +72,7 @@ def _run() -> int:
     show_options()
     gettext.bindtextdomain("assistant", FOLDER)  # click's own sentences are in our catalogue
     gettext.textdomain("assistant")
-    _translated(cli)
+    translated(cli)
     if by_uvx():
         from assistant.host.extras import started_by  # noqa: PLC0415 - reads what is installed
 
@@ -191,7 +128,7 @@ def _failure(error: BaseException) -> AssistantError:
 
         if belongs := extra_of(error.name):
             return lacking(*belongs)
-    from assistant.session.headless import fault  # noqa: PLC0415 - likewise
+    from assistant.session.store import fault  # noqa: PLC0415 - likewise
 
     return fault(error)
 

@@ -15,13 +15,15 @@ from assistant.catalog.bundles import installed_recipes
 from assistant.catalog.catalog import known_index
 from assistant.cli.console import draw_rows
 from assistant.cli.draw import draw_course, draw_drifts, draw_plan
-from assistant.cli.inputs import host_of, read_text, replay_option
 from assistant.cli.journey import Journey, refuse_failed
 from assistant.cli.options import (
     dry_run_option,
     each,
     find_links_option,
+    host_of,
     offline_option,
+    read_text,
+    replay_option,
     request_of,
     request_options,
     target_option,

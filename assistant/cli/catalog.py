@@ -13,8 +13,7 @@ import msgspec
 from assistant.catalog import Catalog, load_catalog
 from assistant.catalog.refresh import newer_than, write_tables
 from assistant.catalog.tables import data_files, shipped_text, user_tables
-from assistant.cli.fold import folded
-from assistant.cli.terminal import ask, echo, echo_json, json_option, yes_option
+from assistant.cli.terminal import ask, echo, echo_json, folded, json_option, yes_option
 from assistant.host.live import LiveHost
 from assistant.i18n import Message, _, as_typed, render, say, sentences
 from assistant.install import Sources, check_index_url

@@ -10,8 +10,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from assistant.cli.fold import SHORT, columns, folded_command, indent, layout, pieces
-from assistant.cli.terminal import printing
+from assistant.cli.terminal import SHORT, columns, folded_command, indent, layout, pieces, printing
 from assistant.host.shell import shell_for
 from assistant.i18n import Message, render
 from assistant.model.shell import command_line

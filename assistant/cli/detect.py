@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from assistant.cli.inputs import host_of, read_text, replay_option, write_file
+from assistant.cli.options import host_of, read_text, replay_option, write_file
 from assistant.cli.terminal import echo_json, json_option
 from assistant.detect import detect as detect_machine
 from assistant.detect import overridden, read_report

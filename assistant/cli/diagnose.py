@@ -8,7 +8,7 @@ from itertools import islice
 import click
 
 from assistant import __version__
-from assistant.cli.inputs import (
+from assistant.cli.options import (
     host_of,
     only_one,
     print_answers,

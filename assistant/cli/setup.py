@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from assistant.cli.draw import draw_preview
-from assistant.cli.journey import Journey, refuse_failed
+from assistant.cli.journey import Journey, refuse_failed, settle_build, with_own_python
 from assistant.cli.options import (
     dry_run_option,
     place,
@@ -28,7 +28,6 @@ from assistant.install import Consent, Sources
 from assistant.model.errors import BadInput
 from assistant.model.record import replace
 from assistant.session.answers import of_preview
-from assistant.session.headless import settle_build, with_own_python
 from assistant.session.state import State, Task
 from assistant.session.store import last_setup, setup_of
 

@@ -1,4 +1,4 @@
-"""Child processes: output line by line, cancellable with all that they start, and none outlives this process."""
+"""Child processes, which none outlives this one, and requests to end: Ctrl-C, `kill`, a closed console."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple, NoReturn, Self
 
-from assistant.host.interrupts import REQUESTS_TO_END, heed_closing, uninterrupted
 from assistant.host.telemetry import for_child, for_program
 from assistant.i18n import _
 from assistant.model.errors import Cancelled, WorkFailed
@@ -25,6 +24,59 @@ if TYPE_CHECKING:
 
     from assistant.host.lock import Lock
     from assistant.host.windows import Job
+
+# Ctrl-C, `kill`, and Windows' Ctrl-Break.
+REQUESTS_TO_END = (signal.SIGINT, signal.SIGTERM, *filter(None, [getattr(signal, "SIGBREAK", None)]))
+
+
+def heed_requests_to_end() -> None:
+    """Let each request to end raise `KeyboardInterrupt` in the main thread: `kill`, Ctrl-Break, and a closed console.
+
+    Windows gives a process whose console window is closed five seconds.
+    """
+    for number in REQUESTS_TO_END[1:]:  # Ctrl-C does so already, unless whoever started us wants it ignored
+        signal.signal(number, signal.default_int_handler)
+    heed_closing()
+
+
+def heed_closing() -> None:
+    """Let the closing of the console window be as Ctrl-C, and wait for the end of this process, on Windows."""
+    if sys.platform == "win32":
+        from assistant.host.windows import on_console_closing  # noqa: PLC0415 - on Windows only
+
+        on_console_closing(lambda: signal.raise_signal(signal.SIGINT))
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Hold requests to end back until a short block is over; only the main thread receives them."""
+    heard: list[int] = []
+    old = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in REQUESTS_TO_END:
+            old[number] = signal.signal(number, lambda number, _frame: heard.append(number)) or signal.SIG_DFL
+    try:
+        yield
+    finally:
+        for number, handler in old.items():
+            signal.signal(number, handler)
+        if heard:
+            signal.raise_signal(heard[0])
+
+
+@contextlib.contextmanager
+def on_interrupt(handler: Callable[[], None]) -> Iterator[None]:
+    """Let a request to end call `handler`, and do nothing else; only the main thread receives them."""
+    old = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in REQUESTS_TO_END:
+            old[number] = signal.signal(number, lambda _number, _frame: handler())
+    try:
+        yield
+    finally:
+        for number, before in old.items():
+            signal.signal(number, before)
+
 
 CLOCK_SECONDS = 2.0  # chosen: by how much the start of a process and the time of a file may differ for one moment
 GRACE_SECONDS = 0.2  # chosen: little, as what our children were writing is thrown away or done again

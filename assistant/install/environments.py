@@ -16,8 +16,8 @@ import msgspec
 from assistant.catalog.launchers import Place, places
 from assistant.host.base import Host
 from assistant.host.files import discard_folder
-from assistant.host.interrupts import uninterrupted
 from assistant.host.lock import Lock
+from assistant.host.process import uninterrupted
 from assistant.i18n import _
 from assistant.install.conflicts import environment_of, project_of
 from assistant.install.constraints import guards, replaced

@@ -22,9 +22,9 @@ from pathlib import Path
 
 from assistant.host.files import discard, may_write, patiently, private_folder, settle, settle_all
 from assistant.host.folders import user_state
-from assistant.host.interrupts import uninterrupted
 from assistant.host.lock import Holder, Lock
 from assistant.host.parallel import Ahead
+from assistant.host.process import uninterrupted
 from assistant.i18n import Text, _, sentences
 from assistant.install.kernel import KernelNote, put_kernel_back
 from assistant.install.swap import Change, Identity, identities, put_back, spare, swap

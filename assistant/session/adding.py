@@ -14,7 +14,7 @@ from assistant.model.errors import WorkFailed
 from assistant.model.plan import Plan
 from assistant.model.record import replace
 from assistant.model.report import Report
-from assistant.session.sources import card_of
+from assistant.session.planning import card_of
 from assistant.session.state import Adding, State, known
 from assistant.session.steps import proved
 

@@ -45,7 +45,7 @@ from assistant.parsers.decode import tidied
 from assistant.session.causes import WHOLE
 from assistant.session.doctor import findings_of, judged, mixed_packages, still_true
 from assistant.session.environments import judged_site, unanswered
-from assistant.session.sources import card_of
+from assistant.session.planning import card_of
 from assistant.session.state import (
     Detected,
     Exported,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import traceback
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property
@@ -18,7 +19,7 @@ from assistant.host.live import known_here
 from assistant.host.process import alive
 from assistant.i18n import Message, Text, _
 from assistant.install import not_an_environment, python_of, read_marker
-from assistant.model.errors import AssistantError, BadInput
+from assistant.model.errors import AssistantError, BadInput, WorkFailed
 from assistant.model.event import Step
 from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Planning
@@ -184,6 +185,13 @@ def furthest(state: State) -> Step:
     """Return the step to go on with: the first that is not done, without the diagnosis, which nothing waits for."""
     steps = (step for step in Step if step is not Step.DIAGNOSE)
     return next((step for step in steps if state.status(step).phase is not Phase.DONE), Step.EXPORT)
+
+
+def fault(error: BaseException) -> WorkFailed:
+    """Keep the traceback of a fault of ours in a file, and say where."""
+    path = Store().keep_fault("".join(traceback.format_exception(error)))
+    message = _("The assistant itself failed: {kind}: {reason}.", kind=type(error).__name__, reason=error)
+    return WorkFailed(message, hint=_("Please report it with the file {path}.", path=path))
 
 
 def last_setup() -> State:

@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from assistant.api import require, say
-from assistant.api.terminal import echo, source_options
+from assistant.api.journey import source_options
+from assistant.api.terminal import echo
 
 
 @click.command()

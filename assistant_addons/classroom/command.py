@@ -23,6 +23,21 @@ from assistant.api import (
     require,
     say,
 )
+from assistant.api.drawing import draw_preview
+from assistant.api.journey import (
+    Brief,
+    Journey,
+    dry_run_option,
+    host_of,
+    plan_tools,
+    read_brief,
+    read_text,
+    refuse_failed,
+    request_of,
+    request_options,
+    source_options,
+    target_option,
+)
 from assistant.api.steps import (
     LiveHost,
     PlanInputs,
@@ -34,25 +49,7 @@ from assistant.api.steps import (
     load_catalog,
     recorded_machines,
 )
-from assistant.api.terminal import (
-    Brief,
-    Journey,
-    draw_preview,
-    dry_run_option,
-    echo,
-    echo_json,
-    host_of,
-    json_option,
-    plan_tools,
-    read_brief,
-    read_text,
-    refuse_failed,
-    request_of,
-    request_options,
-    source_options,
-    target_option,
-    yes_option,
-)
+from assistant.api.terminal import echo, echo_json, json_option, yes_option
 from assistant_addons.classroom.folder import WHEELS, Checked, Kind, check, check_files, read_bundle, read_lock
 from assistant_addons.classroom.kinds import Wanted, choose, unpack_python, without_indexes
 from assistant_addons.classroom.make import Made, make

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from assistant.api import BadInput, _, cell, render, require, say
-from assistant.api.terminal import draw_rows, echo, echo_json, json_option
+from assistant.api.drawing import draw_rows
+from assistant.api.terminal import echo, echo_json, json_option
 
 if TYPE_CHECKING:
     from assistant_addons.labs.definition import LabText

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 
 from assistant.api import duration, render, say
-from assistant.api.terminal import console, draw_findings, draw_rows
+from assistant.api.drawing import console, draw_findings, draw_rows
 from assistant_addons.onnx.answers import (
     HEADINGS_OF_AGREEMENT,
     HEADINGS_OF_CHANGES,

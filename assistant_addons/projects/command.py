@@ -9,10 +9,11 @@ import click
 from packaging.requirements import Requirement
 
 from assistant.api import Backend, Message, Text, _, as_typed, render, say
+from assistant.api.journey import each
+from assistant.api.journey import plan as plan_command
 from assistant.api.planning import in_words, launchers, needs
 from assistant.api.steps import system_name
-from assistant.api.terminal import each, echo, echo_json, json_option
-from assistant.api.terminal import plan as plan_command
+from assistant.api.terminal import echo, echo_json, json_option
 from assistant_addons.projects.recipes import ANY, Recipe, recipe_of
 from assistant_addons.projects.recipes import recipes as listed
 
@@ -31,7 +32,7 @@ def list_recipes(*, as_json: bool) -> None:
     if as_json:
         echo_json(listed())
         return
-    from assistant.api.terminal import draw_rows  # noqa: PLC0415 - --json need not load the drawing library
+    from assistant.api.drawing import draw_rows  # noqa: PLC0415 - --json need not load the drawing library
 
     headings = (say("Name"), say("Recipe"), say("Works with"), "Python", say("Card memory"))
     draw_rows(headings, ((one.key, one.name, *_short(one)) for one in listed()))
@@ -54,7 +55,7 @@ def show(name: str, *, as_json: bool) -> None:
         return
     from rich.text import Text  # noqa: PLC0415 - as above
 
-    from assistant.api.terminal import console, draw_rows  # noqa: PLC0415 - likewise
+    from assistant.api.drawing import console, draw_rows  # noqa: PLC0415 - likewise
 
     console.print(Text(render(recipe.name), style="bold"))
     draw_rows((), ((Text(render(label), style="bold"), value) for label, value in recipe_rows(recipe)))

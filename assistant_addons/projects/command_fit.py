@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 from assistant.api import Backend, BadInput, Machine, Message, NothingFits, _, from_json, render, sentences, verbatim
+from assistant.api.journey import each, host_of, only_one, read_text, replay_option
 from assistant.api.steps import detect, load_catalog, make_plans
-from assistant.api.terminal import each, echo, echo_json, host_of, json_option, only_one, read_text, replay_option
+from assistant.api.terminal import echo, echo_json, json_option
 from assistant_addons.projects.memory import (
     Estimate,
     Shape,
@@ -122,7 +123,7 @@ def _memory_of(machine: str | None, replay: str | None) -> tuple[float | None, M
 
 
 def _draw(need: Estimate, parameters: int, kind: str, context: int) -> None:
-    from assistant.api.terminal import draw_rows  # noqa: PLC0415 - --json need not load the drawing library
+    from assistant.api.drawing import draw_rows  # noqa: PLC0415 - --json need not load the drawing library
 
     low, high = need.cache_least, need.cache_most
     cache = f"{low:.1f} GB" if round(low, 1) == round(high, 1) else f"{low:.1f}–{high:.1f} GB"

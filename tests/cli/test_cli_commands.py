@@ -15,7 +15,7 @@ from loopback import LoopbackIndex
 from refused import refused
 from tables import each
 
-from assistant.cli import COMMANDS
+from assistant.cli.commands import COMMANDS
 
 pytestmark = pytest.mark.process
 

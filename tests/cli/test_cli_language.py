@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from made_up import without_filled, write_made_up
 
-from assistant.cli import COMMANDS
+from assistant.cli.commands import COMMANDS
 
 # Runs several commands one after the other in one process.
 START = """

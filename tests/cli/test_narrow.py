@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import each
 
-from assistant.cli.fold import columns, folded, folded_command, layout
+from assistant.cli.terminal import columns, folded, folded_command, layout
 
 pytestmark = pytest.mark.full
 

@@ -15,7 +15,7 @@ from refused import refused
 
 from assistant import cli
 from assistant.cli.journey import Bar
-from assistant.host.interrupts import REQUESTS_TO_END
+from assistant.host.process import REQUESTS_TO_END
 from assistant.model.event import Progress, Step
 
 pytestmark = [pytest.mark.process, pytest.mark.skipif(sys.platform == "win32", reason="shells of POSIX")]

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 from install.faults import Ground, Nursery, picture
 
-from assistant.host.interrupts import uninterrupted
-from assistant.host.process import CancelToken, alive, stream
+from assistant.host.process import CancelToken, alive, stream, uninterrupted
 from assistant.install.transaction import Outcome, recover, transaction
 from assistant.install.work_folder import WORK, Journal, entries, entry_of, make
 from assistant.model.errors import Cancelled, WorkFailed

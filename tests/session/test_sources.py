@@ -16,7 +16,7 @@ from assistant.model.machine import Answer, Exchange, Gpu, Machine, Recording, V
 from assistant.model.plan import Backend, Plan, Planning, Request
 from assistant.plan import make_plans
 from assistant.plan.availability import PlanInputs
-from assistant.session.sources import Looks, fitted, sized
+from assistant.session.planning import Looks, fitted, sized
 
 NOWHERE = "http://127.0.0.1:9/simple"
 LINUX = Machine(os="linux", arch="x86_64", glibc="2.39", python="3.12")

@@ -66,7 +66,7 @@ print(json.dumps(told))
 # Asks to stop in one of Windows' manners while a child says nothing.
 SILENT = """\
 import os, signal, sys, threading, time
-from assistant.host.interrupts import heed_requests_to_end
+from assistant.host.process import heed_requests_to_end
 from assistant.host.process import stream
 heed_requests_to_end()
 def request():

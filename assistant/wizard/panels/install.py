@@ -13,7 +13,7 @@ from assistant.model.plan import Request
 from assistant.model.report import Report, Status, check_kind, check_title, status_word, verdict
 from assistant.model.shell import command_line, shell_of
 from assistant.session.actions import Begin, Choose, Show
-from assistant.session.sources import from_another_index
+from assistant.session.planning import from_another_index
 from assistant.session.state import Adding, Page, Phase, State, Task
 from assistant.session.steps import rows
 from assistant.views import CHECK_HEADINGS, CheckRow, change_rows, check_rows, folded, plan_title, speed_lines

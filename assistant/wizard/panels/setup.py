@@ -28,10 +28,9 @@ from assistant.wizard import html
 from assistant.wizard.head import Footer, Other, titles
 from assistant.wizard.panels.addons import AddonParts
 from assistant.wizard.panels.base import PageView, Part, close_all, log_view
-from assistant.wizard.panels.choice import draw_ready_to_install, draw_why
+from assistant.wizard.panels.choice import draw_ready_to_install, draw_why, machine_options
 from assistant.wizard.panels.done import Done, draw_done
 from assistant.wizard.panels.install import before, draw_commands, draw_failed, draw_working, offer_again
-from assistant.wizard.panels.machine import machine_options
 from assistant.wizard.shared_widgets import Chips, Details, Drawing, Fold, make, shared, show
 from assistant.wizard.stage import Stage, stage, unplanned, unresolved
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 import time
 from collections import Counter
@@ -77,10 +78,16 @@ def after(lab, way):
 
 def do(line, scene, player):
     """Let a learner, or only the scene, do a line of a way."""
-    for name, place in (("{lab}", scene.folder), ("{work}", scene.python("work"))):
-        line = line.replace(name, str(place))
     name, writes, content = line.partition(" <<< ")
-    player.write(name, content) if writes else player.run(line)
+    if writes:
+        player.write(name, filled(content, scene, str))
+    else:
+        player.run(filled(line, scene, lambda path: shlex.quote(str(path))))
+
+
+def filled(text, scene, written):
+    """Put this machine's places into a line of a way."""
+    return text.replace("{lab}", written(scene.folder)).replace("{work}", written(scene.python("work")))
 
 
 def unwritten(definition: Definition) -> Iterator[str]:

@@ -1,0 +1,37 @@
+"""What commands that plan or set up share with the core's: their options, a machine's description, a setup's run."""
+
+from __future__ import annotations
+
+from assistant.cli.journey import Journey, refuse_failed
+from assistant.cli.options import (
+    dry_run_option,
+    each,
+    host_of,
+    only_one,
+    read_text,
+    replay_option,
+    request_of,
+    request_options,
+    source_options,
+    target_option,
+)
+from assistant.cli.plan import Brief, plan, plan_tools, read_brief
+
+__all__ = [
+    "Brief",
+    "Journey",
+    "dry_run_option",
+    "each",
+    "host_of",
+    "only_one",
+    "plan",
+    "plan_tools",
+    "read_brief",
+    "read_text",
+    "refuse_failed",
+    "replay_option",
+    "request_of",
+    "request_options",
+    "source_options",
+    "target_option",
+]
