@@ -63,6 +63,18 @@ def test_without_add_ons_the_core_works(bare):
         assert (done.returncode, answer in done.stdout) == (0, True), (done.stdout, done.stderr)
 
 
+def test_without_the_projects_add_on_what_nobody_could_check_is_said(bare):
+    """Packages beside torch are planned with a warning; a project and a recipe name the extra that reads them."""
+    (bare / "requirements.txt").write_text("einops\n")
+    machine = ("plan", "--replay", MACHINE, "--offline")
+    done = run(bare, *machine, "--pin", "einops")
+    assert done.returncode == 0, done.stderr
+    assert "could not be checked whether all packages go together: This needs the extra [projects]" in done.stdout
+    assert "could not be checked" not in run(bare, *machine, "--for", "course").stdout
+    for words in (("-r", "requirements.txt"), ("--for", "comfyui")):
+        refused(run(bare, *machine, *words), 1, "needs the extra [projects]")
+
+
 def test_the_guides_add_on_can_be_installed_and_run(tmp_path):
     """What the guide shows is a whole add-on: built and installed, its command answers beside the core's."""
     project, there = tmp_path / "assistant-hello", tmp_path / "there"

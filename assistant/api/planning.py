@@ -20,7 +20,7 @@ from assistant.catalog.companions import (
     wheel_sources,
 )
 from assistant.catalog.launchers import launchers, written
-from assistant.catalog.needs import clashes, in_words, needs
+from assistant.catalog.needs import clashes, in_words, needs, with_those_below
 from assistant.catalog.rows import CORE, FAMILY, SystemNeed, TorchRelease, Trial
 from assistant.catalog.tables import Table
 from assistant.host.index import local_path
@@ -120,6 +120,7 @@ __all__ = [
     "wheel_sources",
     "with_device_code",
     "with_python_reason",
+    "with_those_below",
     "without_wheel",
     "written",
 ]

@@ -9,11 +9,7 @@ from typing import NamedTuple
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from assistant.catalog.companions import (
-    Companion,
-    companion,
-    load_companions,
-)
+from assistant.catalog.companions import Companion, companion, load_companions
 from assistant.catalog.onnxruntimes import CLASH, load_onnxruntimes
 from assistant.catalog.rows import SystemNeed
 from assistant.catalog.tables import Table, read_tables
@@ -51,20 +47,12 @@ class Need(NamedTuple):
     libraries: str = ""
 
 
-class Overlap(NamedTuple):
-    """Packages that write one folder, so that only the last one installed is whole."""
-
-    key: str
-    names: tuple[str, ...]
-    text: Message
-
-
 def needs(name: str, os: str = "", backend: Backend | None = None) -> tuple[Need, ...]:
     """Return what a distribution wants of a system ("linux", "windows", "macos"); nothing for one that is unknown.
 
     Without a system or a backend: what it wants on any.
     """
-    found = (need for row in _with_those_below(name) for need in in_words(row.name, row.needs, os, backend))
+    found = (need for row in with_those_below(name) for need in in_words(row.name, row.needs, os, backend))
     return tuple(dict.fromkeys(found))
 
 
@@ -81,20 +69,19 @@ def in_words(
     )
 
 
-def _with_those_below(name: str) -> list[Companion]:
+def with_those_below(name: str) -> list[Companion]:
     """Return a companion and those that it computes with."""
     row = companion(name)
     return [one for one in (row, *map(companion, row.through)) if one] if row else []
 
 
-def clashes(versions: Mapping[str, str]) -> tuple[Overlap, ...]:
-    """Return the packages (versions by name, "" for one not known yet) that must not stand in one environment."""
-    text = _("{names} share one folder and overwrite one another; keep only one of them.")
-    known: dict[str, str] = {canonicalize_name(name): version for name, version in versions.items()}
-    found = {key: _there(needs, known) for key, needs in _by_clash().items()}
-    return tuple(
-        Overlap(key, names, text.format(names=", ".join(names))) for key, names in found.items() if len(names) > 1
-    )
+def clashes(versions: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """Return, by their key, packages that write one folder, so that only the last one installed would be whole.
+
+    `versions` are by name, "" for one that is not known yet.
+    """
+    found = {key: sharing(key, versions) for key in _by_clash()}
+    return {key: names for key, names in found.items() if len(names) > 1}
 
 
 def sharing(key: str, versions: Mapping[str, str]) -> tuple[str, ...]:

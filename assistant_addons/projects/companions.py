@@ -27,6 +27,7 @@ from assistant.api.planning import (
     overlap,
     target_of,
     version_ranges,
+    with_those_below,
 )
 
 _VARIABLES = {"linux": "LD_LIBRARY_PATH", "windows": "PATH"}
@@ -116,7 +117,7 @@ def beside(requirements: Iterable[Requirement], torch: str, variant: str, platfo
     parts = [
         part
         for need in requirements
-        for row in _with_those_below(need.name)
+        for row in with_those_below(need.name)
         for part in (_of_extras(row, need, torch, major), _of_wheels(row, need, torch, variant, platform))
     ]
     return Added(
@@ -198,9 +199,3 @@ def _by_cuda(row: Companion, torch: str, variant: str, platform: str) -> Specifi
     """Return the bounds that leave out wheels for another CUDA major, where some are known to be for this one."""
     good = [one for one in row.ranges if cuda_major(torch, variant, platform) in one.cuda]
     return between(for_other_cuda(row, torch, variant, platform), good)
-
-
-def _with_those_below(name: str) -> list[Companion]:
-    """Return a companion and those that it computes with."""
-    row = companion(name)
-    return [one for one in (row, *map(companion, row.through)) if one] if row else []

@@ -364,7 +364,8 @@ def without_overwritten(
     """
     kept = list(lines)
     ours = {name_of(line) for line in kept}.difference(asked)
-    left_out = {name for clash in clashes(versions) for name in clash.names if name in ours}
+    left_out = {name for names in clashes(versions).values() for name in names if name in ours}
     there = {name: version for name, version in versions.items() if name not in left_out}
     rest = tuple(line for line in kept if name_of(line) not in left_out)
-    return rest, [clash.text for clash in clashes(there)]
+    text = _("{names} share one folder and overwrite one another; keep only one of them.")
+    return rest, [text.format(names=", ".join(names)) for names in clashes(there).values()]

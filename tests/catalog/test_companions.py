@@ -193,7 +193,7 @@ def test_trials():
 )
 def test_clashes(versions, keys):
     """Flavours that write one folder; plug-ins with a folder of their own are none."""
-    assert [one.key for one in clashes(versions)] == keys
+    assert [*clashes(versions)] == keys
 
 
 def test_a_clash_that_is_none_is_refused():
