@@ -9,22 +9,19 @@ import sys
 
 import click
 
-from assistant import __version__
-from assistant.cli.commands import Commands, translated
+from assistant.cli.commands import cli, translated
 from assistant.cli.terminal import echo, unwritten
 from assistant.host.process import REQUESTS_TO_END, heed_requests_to_end
 from assistant.host.streams import drained, keep_log, settle_streams
 from assistant.host.uv import by_uvx
 from assistant.i18n import (
     FOLDER,
-    LANGUAGES,
     STARTED_AS,
     _,
     as_typed,
     say,
     sentences,
     show_options,
-    use_language,
 )
 from assistant.model.errors import AssistantError, Cancelled
 from assistant.model.visible import visible
@@ -32,27 +29,6 @@ from assistant.model.visible import visible
 __all__ = ["main"]
 
 FIRST = ("plan", "setup", "doctor", "diagnose", "lab")  # what a newcomer may want to begin with
-
-
-def _use_language(context: click.Context, _option: click.Parameter, code: str | None) -> None:
-    """Use the language that is asked for, here and in the programs that are started (JupyterLab)."""
-    if code:
-        os.environ["LANGUAGE"] = use_language(code)
-        translated(context.command)
-
-
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="assistant", help="Show the version and exit.")
-@click.option(
-    "--lang",
-    type=click.Choice(list(LANGUAGES)),
-    is_eager=True,
-    expose_value=False,
-    callback=_use_language,
-    help="Language of all messages.",
-)
-def cli() -> None:
-    """Set up PyTorch for the GPU that you have: detect, plan, install, verify, diagnose, export."""
 
 
 def main() -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import os
 
 import click
 
-from assistant import addons
-from assistant.i18n import render, say
+from assistant import __version__, addons
+from assistant.i18n import LANGUAGES, render, say, use_language
 from assistant.model.errors import WorkFailed
 
 # Each command lives in a module that is imported only when the command is used: `assistant detect` needs no installer.
@@ -72,3 +73,24 @@ def translated(command: click.Command) -> click.Command:
     for below in getattr(command, "commands", {}).values():
         translated(below)
     return command
+
+
+def _use_language(context: click.Context, _option: click.Parameter, code: str | None) -> None:
+    """Use the language that is asked for, here and in the programs that are started (JupyterLab)."""
+    if code:
+        os.environ["LANGUAGE"] = use_language(code)
+        translated(context.command)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="assistant", help="Show the version and exit.")
+@click.option(
+    "--lang",
+    type=click.Choice(list(LANGUAGES)),
+    is_eager=True,
+    expose_value=False,
+    callback=_use_language,
+    help="Language of all messages.",
+)
+def cli() -> None:
+    """Set up PyTorch for the GPU that you have: detect, plan, install, verify, diagnose, export."""

@@ -27,7 +27,7 @@ from assistant.i18n import _
 from assistant.install import Consent, Sources
 from assistant.model.errors import BadInput
 from assistant.model.record import replace
-from assistant.session.answers import of_preview
+from assistant.session.answers import of_preview, of_setup
 from assistant.session.state import State, Task
 from assistant.session.store import last_setup, setup_of
 
@@ -57,7 +57,7 @@ def setup(target: str, folder: str, *, yes: bool, as_json: bool, **options: Any)
     journey = _prepared(target, folder, options, quiet=as_json, asks=not yes)
     journey.install(Task.DIAGNOSE, Task.EXPORT, yes=yes)
     if as_json:
-        echo_json(journey.state)
+        echo_json(of_setup(journey.state))
     refuse_failed(journey.state)
 
 

@@ -13,7 +13,7 @@ from assistant.model.plan import Planning
 from assistant.model.record import Record, replace, with_words
 from assistant.plan import explain
 from assistant.session.diagnosis import unexplained
-from assistant.session.state import Unexplained
+from assistant.session.state import State, Unexplained
 from assistant.session.survey import Known, Repair, Survey
 
 Answer = dict[str, object]
@@ -43,6 +43,24 @@ def of_log(log: Log, machine: Machine, diagnoses: Iterable[Diagnosis]) -> Answer
 def of_preview(preview: Prepared | None) -> Answer:
     """Return what an installation would do; what stands there is no answer."""
     return _fields(replace(preview, site=None)) if preview else {}
+
+
+def of_setup(state: State) -> Answer:
+    """Return what a setup has come to: its plans, its environment with the report, and what else was found."""
+    answer: Answer = {
+        "statuses": {step.value: status for step, status in state.statuses.items()},
+        "request": state.choices.request,
+        "target": state.choices.target,
+        "detection": state.detection,
+        "planning": state.planning,
+        "environment": state.environment,
+        "report": state.report,
+        "findings": state.findings,
+        "diagnoses": state.diagnosed.diagnoses,
+        "exported": state.exported.files,
+        "log_file": state.log_file,
+    }
+    return {name: with_words(value) for name, value in answer.items()}
 
 
 def of_environments(survey: Survey) -> Answer:

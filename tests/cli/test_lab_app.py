@@ -52,7 +52,7 @@ def started(
     [
         ("jupyterlab", "lab", ("lab",)),
         ("jupyterlab", "lab", ("lab", "--app")),
-        ("nbformat", "lab", ("labs", "check", ".")),
+        ("nbformat", "labs", ("labs", "check", ".")),
         ("onnx", "onnx", ("onnx", "check", "model.onnx")),
     ],
 )
