@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-WRITERS = ("__main__", "onnx_kernels")  # they measure nothing, but write tables
-NAMES = sorted(file.stem for file in FOLDER.glob("*.py") if file.stem not in WRITERS)
+NAMES = sorted(file.stem for file in FOLDER.glob("*.py") if file.stem != "__main__")
 WITH_TORCH = ("verify_time",)  # its argument is the Python of an environment with torch
 WITH_FILES = ("onnx_real", "plan_peers")  # models, and a folder that keeps some; judged machines
 

@@ -35,7 +35,7 @@ HOMES = ("XDG_DATA_HOME", "XDG_STATE_HOME", "JUPYTER_DATA_DIR")
 ADDRESS = r"https?://[^\s;,)>]+"
 # What another test runs, or this run is; each is named with the file that does it.
 BUNDLE, WHEEL = "tests/addons/classroom/test_bundle.py", "tests/shipping/test_wheel.py"
-PROJECT = "tests/cli/test_project_option.py"
+PROJECT = "tests/addons/projects/test_project_option.py"
 ENVIRONMENTS, COLLECTION = "tests/session/test_environments.py", "tests/collection/test_collection.py"
 ELSEWHERE = {
     "python3 start.py": "tests/browser/test_lab_opens.py",

@@ -96,9 +96,3 @@ def connected(env: dict[str, str], user: User | None = None, *options: str, mode
     client = Client(server, elicitation_callback=user.answer if user else None, mode=mode)
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(client):
         yield Agent(portal, client)
-
-
-def wrong(looked: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return what is wrong with the packages of an environment that was checked; no stand-in for torch computes."""
-    found = looked["environment"].get("findings", ())
-    return [one for one in found if one["severity"] in {"error", "warning"} and not one["key"].startswith("verify.")]

@@ -13,7 +13,7 @@ from packaging.version import Version
 
 from assistant_addons.onnx import operators
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).parents[3] / "tools"))
 
 from onnx_kernels import kernels
 

@@ -1,7 +1,7 @@
 """Measures the CPU kernels of ONNX Runtime's releases and writes cpu.json anew.
 
-`python tests/benchmarks/onnx_kernels.py dump FOLDER` asks the installed release, once for each release;
-`python tests/benchmarks/onnx_kernels.py write FOLDER YYYY-MM-DD` makes the table of all that lie there.
+`python tools/onnx_kernels.py dump FOLDER` asks the installed release, once for each release;
+`python tools/onnx_kernels.py write FOLDER YYYY-MM-DD` makes the table of all that lie there.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 import onnx
 from packaging.version import Version
 
-TABLE = Path(__file__).parents[2] / "assistant_addons" / "onnx" / "data" / "cpu.json"
+TABLE = Path(__file__).parents[1] / "assistant_addons" / "onnx" / "data" / "cpu.json"
 OPEN = 2**31 - 1  # how ONNX Runtime writes that a kernel has no last version
 BY_HAND = ("query", "cpu_inputs")  # what no kernel says of itself, kept from the table as it is
 
