@@ -47,7 +47,7 @@ def load(group: str, name: str, kind: type = object) -> Any:  # noqa: ANN401 - w
     return loaded
 
 
-def ours(group: str, name: str, *, extra: str) -> Any:  # noqa: ANN401 - what it is, the group says
+def load_from_extra(group: str, name: str, *, extra: str) -> Any:  # noqa: ANN401 - what it is, the group says
     """Import what one of our own add-ons brings; raise `WorkFailed` with the extra where it is not there."""
     if name not in names(group):
         raise lacking(f"assistant_addons.{extra}", extra)

@@ -89,7 +89,7 @@ def is_recipe(key: str) -> bool:
 
 def recipe_reader() -> Any:  # noqa: ANN401 - the module that is described above
     """Return what an add-on knows of recipes; raise `WorkFailed` with the extra that is missing."""
-    return addons.ours(addons.READERS, "recipes", extra="projects")
+    return addons.load_from_extra(addons.READERS, "recipes", extra="projects")
 
 
 def bundle_of(key: str) -> Bundle:

@@ -11,6 +11,7 @@ from assistant import __version__
 from assistant.cli.options import (
     host_of,
     only_one,
+    place,
     print_answers,
     read_file,
     read_lines,
@@ -137,10 +138,16 @@ def _of_line(line: str) -> object:
 
 @click.command()
 @replay_option
-@click.option("--target", metavar="PATH", help="Check the packages of this environment, not those of this Python.")
+@click.option(
+    "--target",
+    default="",
+    metavar="PATH",
+    callback=place,
+    help="Check the packages of this environment, not those of this Python.",
+)
 @click.option("--verbose", "-v", is_flag=True, help="Show remedies for every line, not only for problems.")
 @json_option
-def doctor(replay: str | None, target: str | None, *, verbose: bool, as_json: bool) -> None:
+def doctor(replay: str | None, target: str, *, verbose: bool, as_json: bool) -> None:
     """Check this machine: one line for each check, with fixes for what is wrong."""
     if replay and target:
         raise click.UsageError(

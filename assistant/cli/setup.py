@@ -83,7 +83,13 @@ def install(target: str, *, dry_run: bool, yes: bool, as_json: bool, **options: 
 
 
 @click.command()
-@click.option("--target", default="", metavar="PATH", help="The environment to check; by default the last setup's.")
+@click.option(
+    "--target",
+    default="",
+    metavar="PATH",
+    callback=place,
+    help="The environment to check; by default the last setup's.",
+)
 @click.option("--device", default="", metavar="DEVICE", help="cpu, cuda, cuda:1, …; by default the plan's.")
 @click.option("--full", is_flag=True, help="Check every operation, small models and speed as well (about a minute).")
 @json_option

@@ -148,7 +148,7 @@ def _made(folder: Path, marker: Marker, kernels: Sequence[str], host: Host) -> M
     except BadInput:
         health = "broken"
     return Made(
-        name=folder.name,
+        name=_name(folder),
         path=str(folder),
         backend=marker.plan.backend.value,
         torch=marker.plan.torch,

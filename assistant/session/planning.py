@@ -121,7 +121,7 @@ def _look(sources: Sources, index_url: str | None, python: str, machine: Machine
 
 def project_reader() -> Any:  # noqa: ANN401 - the module that is described above
     """Return what reads projects; raise `WorkFailed` with the extra that is missing."""
-    return addons.ours(addons.READERS, "project", extra="projects")
+    return addons.load_from_extra(addons.READERS, "project", extra="projects")
 
 
 def planned(state: State, tools: Tools) -> Planned:
@@ -167,7 +167,7 @@ def _asks_more(case: PlanInputs) -> bool:
 def _searched(planning: Planning, case: PlanInputs, tools: Tools, looks: Looks | None) -> Planning:
     """Have the add-on search for the whole set; without it the plans stay as they are."""
     try:
-        decide = addons.ours(addons.TASKS, "decide", extra="projects")
+        decide = addons.load_from_extra(addons.TASKS, "decide", extra="projects")
     except WorkFailed as error:
         return unchecked(planning, error.message)
     found: Planning = decide(planning, case, tools, looks)

@@ -207,6 +207,7 @@ def setup_of(target: Path, host: Host) -> State:
 
     Raises `BadInput` for a folder that is no environment.
     """
+    target = target.resolve() if target.is_dir() else target  # the marker knows its folder by no other name
     marker, last = read_marker(target), Store().load()
     if marker and last and last.environment == marker.environment:
         return last
