@@ -4,10 +4,3 @@ from __future__ import annotations
 
 from assistant.cli.console import console, draw_rows
 from assistant.cli.draw import draw_findings, draw_preview
-
-__all__ = [
-    "console",
-    "draw_findings",
-    "draw_preview",
-    "draw_rows",
-]

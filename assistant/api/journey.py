@@ -16,22 +16,3 @@ from assistant.cli.options import (
     target_option,
 )
 from assistant.cli.plan import Brief, plan, plan_tools, read_brief
-
-__all__ = [
-    "Brief",
-    "Journey",
-    "dry_run_option",
-    "each",
-    "host_of",
-    "only_one",
-    "plan",
-    "plan_tools",
-    "read_brief",
-    "read_text",
-    "refuse_failed",
-    "replay_option",
-    "request_of",
-    "request_options",
-    "source_options",
-    "target_option",
-]

@@ -8,21 +8,3 @@ from assistant.session.state import Extra, Page, State, Task
 from assistant.wizard import html
 from assistant.wizard.panels.addons import AddonPart
 from assistant.wizard.shared_widgets import Chips, Drawing, make, shared
-
-__all__ = [
-    "Action",
-    "AddonPart",
-    "Begin",
-    "Chips",
-    "Drawing",
-    "Extra",
-    "Page",
-    "Session",
-    "State",
-    "Supply",
-    "Task",
-    "Wish",
-    "html",
-    "make",
-    "shared",
-]

@@ -3,12 +3,3 @@
 from __future__ import annotations
 
 from assistant.cli.terminal import Option, ask, echo, echo_json, json_option, yes_option
-
-__all__ = [
-    "Option",
-    "ask",
-    "echo",
-    "echo_json",
-    "json_option",
-    "yes_option",
-]
