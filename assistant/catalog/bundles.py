@@ -120,8 +120,12 @@ def nearest(wanted: str, keys: list[str]) -> list[str]:
 
 
 def trial_of(key: str) -> Trial | None:
-    """Return what shows that a recipe works beyond its imports; None for a key that is no recipe's."""
-    return next((one.trial for one in installed_recipes() if one.key == key), None)
+    """Return what shows that a recipe works beyond its imports; None for a key that is no recipe's.
+
+    Raises `WorkFailed` where the add-on is missing that knows the recipe.
+    """
+    recipes: tuple[Bundle, ...] = recipe_reader().recipes() if is_recipe(key) else ()
+    return next((one.trial for one in recipes if one.key == key), None)
 
 
 def packages_of_recipes() -> set[str]:

@@ -23,7 +23,7 @@ from assistant.catalog.rows import Trial
 from assistant.host.lock import Lock
 from assistant.host.process import CancelToken, stream
 from assistant.i18n import Message, Text, _, first_line, lines, render, sentences
-from assistant.model.errors import AssistantError, BadInput, Cancelled
+from assistant.model.errors import AssistantError, BadInput, Cancelled, WorkFailed
 from assistant.model.event import Event, FindingRaised, LogLine, Part, Progress, Sink, Step
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.plan import Backend
@@ -375,9 +375,12 @@ def verify(  # noqa: PLR0913 - what runs it, on what, who hears it; the rest are
         )
     keys = CHECKS[level] if isinstance(level, str) else level
     asked = {package_check(name): {"name": name, **_call(trial(name) if calls else None)} for name in packages}
-    if calls and (found := trial_of(recipe)):
+    found, unknown = _trial_of_recipe(recipe) if calls else (None, "")
+    if found or unknown:
         asked[recipe_check(recipe)] = _call(found)
     results, started = Results(device, (*keys, *asked), sink), time.monotonic()
+    if unknown:
+        results.skip((recipe_check(recipe),), unknown)
     command = [python, *(("-B",) if traceless else ()), "-I", "-X", "utf8", CHILD]
 
     def run(child: Child, **request: object) -> None:
@@ -399,6 +402,14 @@ def verify(  # noqa: PLR0913 - what runs it, on what, who hears it; the rest are
     _side_by_side(alone, lambda one: run(one, packages={key: asked[key] for key in one.keys}))
     results.progress(_("Verification done"))
     return Report(device=device, checks=results.checks(), facts=results.facts, seconds=time.monotonic() - started)
+
+
+def _trial_of_recipe(key: str) -> tuple[Trial | None, Text]:
+    """Return what shows that a recipe works, and why nobody knows it where the add-on is missing."""
+    try:
+        return trial_of(key), ""
+    except WorkFailed as error:
+        return None, error.message
 
 
 def _side_by_side(children: Sequence[Child], run: Callable[[Child], None]) -> None:
