@@ -56,82 +56,14 @@ from assistant.session.state import (
 )
 from assistant.session.survey import Survey
 
-
-def environment_blockers(state: State, task: Task) -> tuple[Message, ...]:
-    """List what a task lacks: the environment that it is about, or the change that was shown."""
-    here = state.environments
-    lacks = {Task.SURVEY: False, Task.REPAIR: here.repair is None}.get(task, not here.picked)
-    return (_("No environment was chosen."),) if lacks else ()
-
-
-def begin_environment_task(state: State, task: Task) -> State:
-    """Begin a task; only the one that looks for environments may go on behind another page."""
-    page = state.page if task is Task.SURVEY else Page.ENVIRONMENTS
-    log = () if task in {Task.REPAIR, Task.UNDO} else state.log
-    begun = replace(state, running=task, stopping=False, page=page, log=log)
-    return begun.with_environments(status=StepStatus(phase=Phase.RUNNING))
-
-
-def tell_of_environments(state: State, events: Iterable[Event], most: int) -> State:
-    """Keep how far a task is, and the lines of one that changes something."""
-    for event in events:
-        if isinstance(event, Progress):
-            state = state.with_environments(status=replace(state.environments.status, progress=event))
-        elif isinstance(event, LogLine) and state.running in {Task.REPAIR, Task.UNDO}:
-            state = replace(state, log=(*state.log, event.text)[-most:])
-    return state
-
-
-def finish_environment_task(state: State, end: Finished, result: Surveyed) -> State:
-    """Keep what is known now; what is wrong with the setup's own environment is judged anew where it was changed."""
-    status = StepStatus(phase=Phase.DONE, seconds=end.seconds)
-    # The real setup is laid aside while a recorded machine is looked at; what was changed here may be its environment.
-    picked = state.environments.picked
-    aside = finish_environment_task(state.aside.with_environments(picked=picked), end, result) if state.aside else None
-    new = replace(state, aside=aside)
-    new = new.with_environments(survey=result.survey, repair=result.repair, status=status)
-    known = result.survey.of(picked)
-    own = state.environment is not None and state.environment.path == picked
-    if end.task in {Task.REPAIR, Task.UNDO} and own and known and state.detection and state.installed:
-        installed = replace(state.installed, proof=None)
-        again = {**state.statuses, Step.VERIFY: StepStatus(phase=Phase.READY)}
-        findings = (*state.detection.findings, *known.findings)
-        proved = {"installed": installed, "verified": None, "statuses": again}
-        return replace(new, findings=findings, raised=known.findings, **proved)
-    if end.task is Task.REMOVE and own:
-        kept = {step: state.statuses[step] for step in (Step.DETECT, Step.PLAN) if step in state.statuses}
-        return replace(new, installed=None, verified=None, preview=None, exported=Exported(), statuses=kept)
-    return new
-
-
-def fail_environment_task(state: State, failure: JobFailed) -> State:
-    """Keep why a task failed, and what was known before."""
-    status = StepStatus(phase=Phase.FAILED, message=failure.message, hint=failure.hint, exit_code=failure.exit_code)
-    return replace(state, running=None, stopping=False, question="").with_environments(status=status)
-
-
-def pick_environment(state: State, pick: Pick) -> State:
-    """Choose another environment: what was offered for the last one is no longer meant."""
-    return state.with_environments(picked=pick.path, repair=None, status=StepStatus())
-
-
-def look_in(state: State, wish: LookIn) -> State:
-    """Have one more folder searched."""
-    before = state.environments.survey or Survey()
-    folders = tuple(dict.fromkeys((*before.folders, wish.folder)))
-    return state.with_environments(survey=replace(before, folders=folders)) if wish.folder else state
-
-
 LOG_LINES = 200  # that the panels show; the file of `State.log_file` has every line
-
-
 STEPS = tuple(Step)
 
 
 def blockers(state: State, task: Task) -> tuple[Message, ...]:
     """List, why a task cannot begin now; empty when it can."""
     running = (_("Something is still running; wait for it or cancel it."),) if state.running else ()
-    return (*running, *(environment_blockers(state, task) if task.is_errand else _blockers(state, task)))
+    return (*running, *(environment_blockers(state, task) if task.is_about_environments else _blockers(state, task)))
 
 
 def _blockers(state: State, task: Task) -> list[Message]:
@@ -232,7 +164,7 @@ def _with_fact(state: State, answer: SetFact) -> State:
 
 
 def _begun(state: State, task: Task) -> State:
-    if task.is_errand:
+    if task.is_about_environments:
         return begin_environment_task(state, task)
     if task in _BESIDE:
         return replace(state, running=task, stopping=False, page=task.page or state.page)
@@ -244,7 +176,7 @@ def _begun(state: State, task: Task) -> State:
 
 
 def _told(state: State, events: tuple[Event, ...]) -> State:
-    if state.running and state.running.is_errand:
+    if state.running and state.running.is_about_environments:
         return tell_of_environments(state, events, LOG_LINES)
     lines = [event.text for event in events if isinstance(event, LogLine)]
     progress = [event for event in events if isinstance(event, Progress)]
@@ -370,7 +302,7 @@ def _with_added(state: State, adding: Adding) -> State:
 
 
 def _failed(state: State, failure: JobFailed) -> State:
-    if state.running and state.running.is_errand:
+    if state.running and state.running.is_about_environments:
         return fail_environment_task(state, failure)
     why = {"message": failure.message, "hint": failure.hint, "exit_code": failure.exit_code}
     if state.running is Task.ADDON:
@@ -390,7 +322,7 @@ def _failed(state: State, failure: JobFailed) -> State:
 def _abandoned(state: State) -> State:
     if state.running is None:
         return state
-    if state.running.is_errand:
+    if state.running.is_about_environments:
         return replace(state, running=None, stopping=False, question="").with_environments(status=StepStatus())
     return replace(
         _with(state, state.running.step, StepStatus(phase=Phase.READY)), running=None, stopping=False, question=""
@@ -412,6 +344,71 @@ def _stale(state: State, changed: Step, *, itself: bool = False) -> State:
 
 def _with(state: State, step: Step, status: StepStatus) -> State:
     return replace(state, statuses={**state.statuses, step: status})
+
+
+def environment_blockers(state: State, task: Task) -> tuple[Message, ...]:
+    """List what a task lacks: the environment that it is about, or the change that was shown."""
+    here = state.environments
+    lacks = {Task.SURVEY: False, Task.REPAIR: here.repair is None}.get(task, not here.picked)
+    return (_("No environment was chosen."),) if lacks else ()
+
+
+def begin_environment_task(state: State, task: Task) -> State:
+    """Begin a task; only the one that looks for environments may go on behind another page."""
+    page = state.page if task is Task.SURVEY else Page.ENVIRONMENTS
+    log = () if task in {Task.REPAIR, Task.UNDO} else state.log
+    begun = replace(state, running=task, stopping=False, page=page, log=log)
+    return begun.with_environments(status=StepStatus(phase=Phase.RUNNING))
+
+
+def tell_of_environments(state: State, events: Iterable[Event], most: int) -> State:
+    """Keep how far a task is, and the lines of one that changes something."""
+    for event in events:
+        if isinstance(event, Progress):
+            state = state.with_environments(status=replace(state.environments.status, progress=event))
+        elif isinstance(event, LogLine) and state.running in {Task.REPAIR, Task.UNDO}:
+            state = replace(state, log=(*state.log, event.text)[-most:])
+    return state
+
+
+def finish_environment_task(state: State, end: Finished, result: Surveyed) -> State:
+    """Keep what is known now; what is wrong with the setup's own environment is judged anew where it was changed."""
+    status = StepStatus(phase=Phase.DONE, seconds=end.seconds)
+    # The real setup is laid aside while a recorded machine is looked at; what was changed here may be its environment.
+    picked = state.environments.picked
+    aside = finish_environment_task(state.aside.with_environments(picked=picked), end, result) if state.aside else None
+    new = replace(state, aside=aside)
+    new = new.with_environments(survey=result.survey, repair=result.repair, status=status)
+    known = result.survey.of(picked)
+    own = state.environment is not None and state.environment.path == picked
+    if end.task in {Task.REPAIR, Task.UNDO} and own and known and state.detection and state.installed:
+        installed = replace(state.installed, proof=None)
+        again = {**state.statuses, Step.VERIFY: StepStatus(phase=Phase.READY)}
+        findings = (*state.detection.findings, *known.findings)
+        proved = {"installed": installed, "verified": None, "statuses": again}
+        return replace(new, findings=findings, raised=known.findings, **proved)
+    if end.task is Task.REMOVE and own:
+        kept = {step: state.statuses[step] for step in (Step.DETECT, Step.PLAN) if step in state.statuses}
+        return replace(new, installed=None, verified=None, preview=None, exported=Exported(), statuses=kept)
+    return new
+
+
+def fail_environment_task(state: State, failure: JobFailed) -> State:
+    """Keep why a task failed, and what was known before."""
+    status = StepStatus(phase=Phase.FAILED, message=failure.message, hint=failure.hint, exit_code=failure.exit_code)
+    return replace(state, running=None, stopping=False, question="").with_environments(status=status)
+
+
+def pick_environment(state: State, pick: Pick) -> State:
+    """Choose another environment: what was offered for the last one is no longer meant."""
+    return state.with_environments(picked=pick.path, repair=None, status=StepStatus())
+
+
+def look_in(state: State, wish: LookIn) -> State:
+    """Have one more folder searched."""
+    before = state.environments.survey or Survey()
+    folders = tuple(dict.fromkeys((*before.folders, wish.folder)))
+    return state.with_environments(survey=replace(before, folders=folders)) if wish.folder else state
 
 
 Change = Callable[[State, Any], State]  # each takes the action that stands beside it in its table

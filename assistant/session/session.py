@@ -285,7 +285,7 @@ class Session:
 
         Detection alone does not replace a saved setup, nor does what goes on by itself replace one that was installed.
         """
-        if self._store is None or task is Task.DETECT or task.is_errand:
+        if self._store is None or task is Task.DETECT or task.is_about_environments:
             return
         by_itself = self._guided and task in {Task.PLAN, Task.PREPARE} and self.state.environment is None
         if not (by_itself and self._keeps):

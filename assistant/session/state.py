@@ -73,10 +73,10 @@ class Task(Enum):
             Task.MEND: Step.DIAGNOSE,
             Task.ADDON: Step.DIAGNOSE,
         }
-        return steps.get(self) or (Step.DIAGNOSE if self.is_errand else Step(self.value))
+        return steps.get(self) or (Step.DIAGNOSE if self.is_about_environments else Step(self.value))
 
     @property
-    def is_errand(self) -> bool:
+    def is_about_environments(self) -> bool:
         """Whether the task is about environments that stand, whatever the setup is at."""
         about = {Task.SURVEY, Task.CHECK, Task.COMPARE, Task.REPAIR, Task.UNDO, Task.FORGET, Task.REMOVE}
         return self in about
@@ -376,7 +376,7 @@ class State(Record, frozen=True):
     def doing(self) -> StepStatus:
         """How far the running task is, or how the last step ended."""
         task = self.running or Task.DETECT
-        return self.environments.status if task.is_errand else self.status(task.step)
+        return self.environments.status if task.is_about_environments else self.status(task.step)
 
     def status(self, step: Step) -> StepStatus:
         """Give a step's status; the first is ready from the start, any other that was never reached is locked."""

@@ -133,7 +133,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
     def _draw_foot(self, state: State) -> None:
         shown = self._footer(state)
         # What is read of environments beside a page ends without changing what its buttons mean.
-        beside = _reads_aside(state) and state.running is not None and state.running.is_errand
+        beside = _reads_aside(state) and state.running is not None and state.running.is_about_environments
         offer = (*shown.offer, None if beside else state.running)
         if offer != self._offered:
             self._offered, self.foot.offer = offer, self.foot.offer + 1

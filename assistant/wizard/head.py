@@ -195,7 +195,7 @@ def _status(state: State) -> str:
         progress = state.doing.progress
         text = visible(render(progress.text)) if progress else ""
         stopping = say("Stopping; changes made so far are being rolled back.") if state.stopping else ""
-        if state.running.is_errand:
+        if state.running.is_about_environments:
             return stopping or text or word(state.environments.status)
         return about(state.running.step, stopping or text or word(state.status(state.running.step)))
     if state.page is Page.ENVIRONMENTS:

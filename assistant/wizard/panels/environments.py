@@ -27,7 +27,7 @@ from assistant.wizard.shared_widgets import Details, Drawing, EnvironmentRows, m
 def draw_lead(state: State) -> Markup:
     """Write the heading, how the last task ended, and what the last change reported."""
     survey, phase = state.environments.survey, state.environments.status.phase
-    waits = state.running is not None and not state.running.is_errand
+    waits = state.running is not None and not state.running.is_about_environments
     lead = say("The list comes when the work below is done.") if waits else say("Looking for environments …")
     if phase is Phase.FAILED:
         lead = ""
@@ -74,13 +74,13 @@ def draw_repair(state: State, repair: Repair) -> Markup:
 
 
 def _failure(state: State) -> Markup:
-    errand = state.environments.status
+    status = state.environments.status
     if state.question and state.running:
         return html.note(Severity.WARNING, state.question)
-    if errand.phase is not Phase.FAILED:
+    if status.phase is not Phase.FAILED:
         return html.NOTHING
-    severity = Severity.INFO if errand.exit_code == Cancelled.exit_code else Severity.ERROR
-    return html.failure(errand.message, errand.hint, severity)
+    severity = Severity.INFO if status.exit_code == Cancelled.exit_code else Severity.ERROR
+    return html.failure(status.message, status.hint, severity)
 
 
 def caption(survey: Survey) -> str:
