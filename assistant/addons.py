@@ -3,8 +3,9 @@
     [project.entry-points."assistant.commands"]
     onnx = "assistant_addons.onnx.command:onnx"
 
-A command is a click command. A page is a `Part` of the wizard that stands on one of its pages. A task is a function of
-`session/`, which says what it calls by which name. A reader reads what a project needs.
+A command is a click command. A page is an `AddonPart`, which stands on a page of the wizard. A task is a function that
+a session runs on the add-on's own record; `decide` searches for a whole set of packages (`session/planning.py`). A
+reader is a module that reads what a project needs, or the recipes.
 """
 
 from __future__ import annotations

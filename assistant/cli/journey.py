@@ -60,7 +60,7 @@ def refuse_blocked(session: Session, task: Task) -> None:
 
 def failure_of(state: State, task: Task) -> AssistantError | None:
     """Return why a task failed, with its exit code; None where it did not."""
-    status = state.environments.status if task.is_errand else state.status(task.step)
+    status = state.environments.status if task.is_about_environments else state.status(task.step)
     if status.phase is not Phase.FAILED:
         return None
     failure = AssistantError(status.message, hint=status.hint)
@@ -234,7 +234,7 @@ class Journey:
 
     def _raise_for(self, task: Task) -> None:
         """Raise the failure of a task, after the diagnosis of one that did real work."""
-        status = self.state.environments.status if task.is_errand else self.state.status(task.step)
+        status = self.state.environments.status if task.is_about_environments else self.state.status(task.step)
         if status.phase is Phase.FAILED and task in {Task.INSTALL, Task.VERIFY} and status.exit_code == 1:
             self.session.begin(Task.DIAGNOSE)
             if not self._quiet:
