@@ -10,6 +10,7 @@ from pathlib import Path
 
 import forked
 import pytest
+from addons.projects.test_memory import LLAMA_31_8B as CONFIG
 from refused import refused
 
 from assistant_addons.projects.recipes import recipes
@@ -24,16 +25,6 @@ MACHINE = {
     "memory_gb": 32,
     "nvidia_driver": "580.95.05",
     "gpus": [{"vendor": "nvidia", "name": "GeForce RTX 4090", "compute_capability": "8.9", "vram_gb": 24}],
-}
-CONFIG = {
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 8,
-    "hidden_size": 4096,
-    "intermediate_size": 14336,
-    "vocab_size": 128256,
-    "hidden_act": "silu",
-    "torch_dtype": "bfloat16",
 }
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
