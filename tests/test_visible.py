@@ -203,7 +203,6 @@ COMMANDS = {
     "recover": ["recover", "--target", f"env {EVIL}"],
     "a model": ["onnx", "check", "m.onnx"],
     "no such model": ["onnx", "check", EVIL],
-    "a table": ["catalog", "show", EVIL],
     "labs": ["labs", "check", EVIL],
 }
 

@@ -465,13 +465,6 @@ def refreshed(tables: Kept, seen: Iterable[Seen], facts: Facts, today: str) -> R
     return Refreshed(after, changed, (*releases, *basics, *family, *amd, *pairs))
 
 
-def newer_than(tables: TorchTables, seen: Iterable[Seen]) -> str | None:
-    """Return the newest torch that an index lists and the tables do not know yet."""
-    known = max(number(row.version) for row in tables.releases.rows)
-    newer = {file.version for file in files_of(seen) if file.package == "torch"}
-    return max((version for version in newer if number(version) > known), key=number, default=None)
-
-
 def to_read(tables: Kept, seen: Iterable[Seen]) -> tuple[Seen, ...]:
     """Choose the wheels whose metadata can tell what the tables do not know, one for each version.
 

@@ -53,7 +53,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 def read_tables(name: str, kind: type[T]) -> T:
     """Return the tables of a data file: the package's, or those that the user refreshed, which are no older."""
     newer: T | None = user_tables().tables.get(name)
-    return _shipped(name, kind) if newer is None else newer
+    return shipped(name, kind) if newer is None else newer
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +101,7 @@ def _kind_of_refreshed() -> type[msgspec.Struct]:
 
 def _is_current(name: str, tables: msgspec.Struct) -> bool:
     """Return whether refreshed tables are no older than the package's."""
-    return _day(tables) >= _day(_shipped(name, type(tables)))
+    return _day(tables) >= _day(shipped(name, type(tables)))
 
 
 def _day(tables: msgspec.Struct) -> str:
@@ -111,18 +111,7 @@ def _day(tables: msgspec.Struct) -> str:
 
 
 @cache
-def _shipped(name: str, kind: type[T]) -> T:
-    """Decode a data file of the package; a fault in it names the file and the key."""
-    return from_json(shipped_text(name), kind, str(_DATA / f"{name}.json"))
-
-
-@cache
-def shipped_text(name: str) -> bytes:
-    """Read a data file of the package by its name without the suffix."""
-    return (_DATA / f"{name}.json").read_bytes()
-
-
-@cache
-def data_files() -> tuple[str, ...]:
-    """Name the data files of the package, without their suffix."""
-    return tuple(sorted(path.stem for path in _DATA.glob("*.json")))
+def shipped(name: str, kind: type[T]) -> T:
+    """Decode a data file of the package, named without its suffix; a fault in it names the file and the key."""
+    path = _DATA / f"{name}.json"
+    return from_json(path.read_bytes(), kind, str(path))

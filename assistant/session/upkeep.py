@@ -85,12 +85,6 @@ class Renewal(NamedTuple):
     read: Read
 
 
-def looked_over(sources: Sources, known: Catalog, today: str) -> Renewal:
-    """Ask what the sources list of torch, and return what that alone would change."""
-    listing = list_builds(sources, known, ("torch",))
-    return Renewal(refreshed(kept(known), listing.seen, {}, today), listing, Read({}))
-
-
 def renewed(sources: Sources, known: Catalog, today: str) -> Renewal:
     """Ask what the sources list, read the metadata that tell what is not known, and return the tables that follow."""
     tables = kept(known)

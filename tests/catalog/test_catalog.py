@@ -12,7 +12,7 @@ from importlib.resources import files
 import pytest
 
 from assistant.catalog import load_catalog, number
-from assistant.catalog.tables import Table, data_files, read_tables, shipped_text
+from assistant.catalog.tables import Table, read_tables
 from assistant.model.record import Record
 
 CATALOG = load_catalog()
@@ -135,8 +135,9 @@ def test_indexes():
 
 def test_every_row_has_a_source_and_a_day():
     """A table names where it was read and when; a row with a day of its own has one that is a day."""
-    for name in data_files():
-        for title, table in json.loads(shipped_text(name)).items():
+    for file in (files("assistant.catalog") / "data").iterdir():
+        for title, table in json.loads(file.read_bytes()).items():
+            name = file.name
             days = [row["as_of"] for row in table["rows"] if isinstance(row, dict) and "as_of" in row]
             assert table["source"], f"{name}.{title}"
             assert table["rows"], f"{name}.{title}"
@@ -147,8 +148,8 @@ def test_every_row_has_a_source_and_a_day():
 def test_loading_leaves_the_gpu_tables_alone():
     """Planning reads its own tables, and no identity table."""
     code = (
-        "import assistant.catalog as c; c.load_catalog(); from assistant.catalog.tables import shipped_text; "
-        "print(shipped_text.cache_info().currsize)"
+        "import assistant.catalog as c; c.load_catalog(); from assistant.catalog.tables import shipped; "
+        "print(shipped.cache_info().currsize)"
     )
     read = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert int(read) == len({"torch", "cuda", "rocm", "directml", "systems"})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assistant.catalog import Catalog, load_catalog
-from assistant.catalog.refresh import Metadata, Seen, kept, newer_than, refreshed
+from assistant.catalog.refresh import Metadata, Seen, kept, refreshed
 from assistant.catalog.rows import TorchTables
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.record import from_json, to_json
@@ -97,12 +97,6 @@ def test_what_stands_beside_torch_gains_python_versions():
     found = next(row for row in tables.basics.rows if row.package == "onnxruntime")
     assert "315" in found.pythons["linux_x86_64"]
     assert tuple(map(str, changes)) == ("onnxruntime has wheels for more Python versions.",)
-
-
-def test_a_newer_torch_than_the_tables_know_is_named():
-    """The warning that the tables are behind, without changing them."""
-    assert newer_than(TABLES, NEW) == "2.16.0"
-    assert newer_than(TABLES, []) is None
 
 
 def test_a_companion_that_came_out_for_no_one_torch_is_learnt_with_its_builds():

@@ -82,7 +82,6 @@ COMMANDS = {
     "detect": ("detect", "--replay", "linux-mint22-laptop-780m-rtx4070"),
     "doctor": ("doctor", "--replay", "linux-arch-rx6700xt-directml"),
     "labs": ("labs", "list"),
-    "catalog": ("catalog", "show", "bundles.bundles"),
     "refusal": ("verify", "--target", "/a/folder/that/is/nowhere/on/this/machine/and/has/a/long/name/indeed"),
 }
 

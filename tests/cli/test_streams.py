@@ -55,8 +55,6 @@ ARGUMENTS = {
     "onnx convert": "{new}",
     "onnx try": "{new}",
     "mcp": "--skill",
-    "catalog show": "needs.needs",
-    "catalog check": f"--index-url {NOWHERE}",
     "catalog refresh": f"--yes --index-url {NOWHERE}",
     "labs list": "",
     "labs check": "{folder}",

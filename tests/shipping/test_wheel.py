@@ -147,7 +147,6 @@ def test_the_core_is_small(core):
         (0, ("labs", "list")),
         (0, ("envs",)),
         (0, ("recover",)),
-        (0, ("catalog", "show")),
         (1, ("lab",)),
         (1, ("onnx", "check", "model.onnx")),
         (1, ("labs", "check", ".")),

@@ -32,7 +32,6 @@ COMMANDS = (
     ("export", "--list"),
     ("check", rf"{EXPORTED}\assistant.toml"),
     ("recover",),
-    ("catalog", "show", "mirrors"),
     ("recipes", "list"),
     ("fit", "--help"),
     ("labs", "list"),

@@ -38,7 +38,6 @@ READERS = [
     "list_recipes",
     "show_recipe",
     "fit",
-    "show_catalog",
     "check_onnx",
     "propose_undo",
     "propose_remove",
