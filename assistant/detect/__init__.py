@@ -5,8 +5,6 @@ from assistant.detect.overrides import Fact, check_fact, facts_to_set, overridde
 from assistant.detect.run import detect
 from assistant.model.machine import Detection
 
-__all__ = ["Fact", "broken_kernels", "check_fact", "detect", "facts_to_set", "overridden", "read_report"]
-
 
 def read_report(text: str) -> Detection:
     """Read every report that a pasted text holds into one machine; raise `BadInput` where there is none."""

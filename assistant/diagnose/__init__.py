@@ -9,30 +9,3 @@ from assistant.diagnose.log import Log, read_log
 from assistant.diagnose.remedies import launched, relaunched
 from assistant.diagnose.rules import PlanRequest, Rule, RuleRemedy, check_packages, check_up, load_rules, variables
 from assistant.diagnose.words import symptoms
-
-__all__ = [
-    "UV_OPTIONS",
-    "Interpreter",
-    "Log",
-    "PlanRequest",
-    "Rule",
-    "RuleRemedy",
-    "as_remedy",
-    "check_packages",
-    "check_up",
-    "diagnose",
-    "interpreter_of",
-    "launched",
-    "load_rules",
-    "matches",
-    "merged",
-    "near",
-    "placed",
-    "question",
-    "read_log",
-    "relaunched",
-    "remedies_for",
-    "supposed_cuda",
-    "symptoms",
-    "variables",
-]

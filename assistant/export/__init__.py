@@ -20,27 +20,3 @@ from assistant.export.formats import FORMATS, PURPOSES
 from assistant.export.report import stated_env_text
 from assistant.export.setup import MARKER, Setup, clean
 from assistant.export.write import export, texts
-
-__all__ = [
-    "DIFFERS",
-    "FORMATS",
-    "MARKER",
-    "PURPOSES",
-    "Config",
-    "Drift",
-    "Setup",
-    "clean",
-    "export",
-    "file_drift",
-    "first_notebook",
-    "machine_drift",
-    "package_drift",
-    "plan_drift",
-    "read_config",
-    "report_drift",
-    "same_hardware",
-    "stated_env_text",
-    "texts",
-    "uses",
-    "write_first_notebook",
-]

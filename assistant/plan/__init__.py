@@ -15,21 +15,3 @@ from assistant.plan.gpus import card_name
 from assistant.plan.planner import NIGHTLY, explain, kind_of, make_plans, nothing_fits
 from assistant.plan.requirements import requested
 from assistant.plan.target import USUAL_PYTHON
-
-__all__ = [
-    "NIGHTLY",
-    "USUAL_PYTHON",
-    "Lookup",
-    "PlanInputs",
-    "brings_cuda",
-    "card_name",
-    "companions_to_find",
-    "explain",
-    "kind_of",
-    "make_plans",
-    "nothing_fits",
-    "requested",
-    "settle",
-    "with_companions",
-    "with_sizes",
-]

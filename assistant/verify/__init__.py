@@ -3,5 +3,3 @@
 from __future__ import annotations
 
 from assistant.verify.run import compile_ahead, lacking_in_system, raised, verify
-
-__all__ = ["compile_ahead", "lacking_in_system", "raised", "verify"]

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from assistant.wizard.app import SetupWizard
 
-__all__ = ["open_doctor", "open_wizard"]
-
 
 def open_wizard(machine: str = "", *, language: str | None = None) -> SetupWizard:
     """Show the guided setup; call it as the last line of a cell.

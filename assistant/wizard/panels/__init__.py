@@ -12,23 +12,6 @@ from assistant.wizard.panels.export import PACK, PAGE, ExportPage
 from assistant.wizard.panels.install import draw_checks, draw_commands, draw_ready
 from assistant.wizard.panels.setup import SetupPage
 
-__all__ = [
-    "PACK",
-    "PAGE",
-    "PAGES",
-    "PageView",
-    "draw_causes",
-    "draw_checks",
-    "draw_commands",
-    "draw_machine",
-    "draw_ready",
-    "draw_why",
-    "failure",
-    "headline",
-    "log_view",
-    "working",
-]
-
 PAGES: dict[Page, type[PageView]] = {
     Page.SETUP: SetupPage,
     Page.EXPORT: ExportPage,
