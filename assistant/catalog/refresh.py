@@ -21,7 +21,6 @@ from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel
 from packaging.version import Version
 
 from assistant.catalog.catalog import AMD_INDEX, Catalog, number
-from assistant.catalog.companions import Companion, CompanionTables, VersionRange, load_companions
 from assistant.catalog.rows import FAMILY, AmdRelease, Basic, LaterCompanion, RocmTables, TorchRelease, TorchTables
 from assistant.catalog.tables import refreshed_file, user_tables, with_rows
 from assistant.host.files import write_whole
@@ -327,50 +326,6 @@ def _later(name: str, version: str, files: Iterable[File], torch: TorchRelease) 
     )
 
 
-def with_companions(
-    tables: CompanionTables, files: list[File], facts: Facts, today: str
-) -> tuple[CompanionTables, tuple[Message, ...]]:
-    """Return the tables with the pairs of companions' new versions: from their own metadata, and from torch's."""
-    found: dict[tuple[str, str], str] = {}
-    for file in files:
-        told = facts.get(file.seen.filename)
-        if told and file.package == "torch":
-            needs = (Requirement(line) for line in told.requires)
-            found |= {
-                (canonicalize_name(need.name), exact(str(need.specifier))): f"=={file.version}"
-                for need in needs
-                if exact(str(need.specifier))
-            }
-        elif told:
-            found[file.package, file.version] = told.bounds("torch") or ""
-    changes: list[Message] = []
-    rows = tuple(_companion(row, found, today, changes) for row in tables.companions.rows)
-    if not changes:
-        return tables, ()
-    return replace(tables, companions=replace(tables.companions, rows=rows, as_of=today)), tuple(changes)
-
-
-def unknown_version(row: Companion, version: str) -> bool:
-    """Return whether a version is newer than all that a companion's row tells of."""
-    ranges = [one for one in row.ranges if one.versions]
-    newest = max((one.least for one in ranges), default=None)
-    told = any(SpecifierSet(one.versions, prereleases=True).contains(version) for one in row.ranges)
-    return newest is not None and Version(version) > newest and not told
-
-
-def _companion(row: Companion, found: dict[tuple[str, str], str], today: str, changes: list[Message]) -> Companion:
-    """Add the versions that no range holds; one that asks for no torch, or for several releases, says that, too."""
-    new = [
-        (version, bounds)
-        for (name, version), bounds in sorted(found.items(), key=lambda item: number(item[0][1]))
-        if name == row.name and bounds and unknown_version(row, version)
-    ]
-    for version, bounds in new:
-        changes.append(_("{name} {version} goes with torch {torch}.", name=row.name, version=version, torch=bounds))
-    ranges = (VersionRange(versions=f"=={version}", torch=(bounds,), as_of=today) for version, bounds in new)
-    return replace(row, ranges=(*row.ranges, *ranges)) if new else row
-
-
 System = Literal["linux", "windows"]
 _SYSTEMS: dict[str, System] = {"linux_x86_64": "linux", "windows_amd64": "windows"}
 _ROCM = re.compile(r"\+rocm(\d+(?:\.\d+)+)-")  # torch-2.14.0+rocm10.1.0-cp312-cp312-win_amd64.whl
@@ -436,7 +391,6 @@ class Kept(NamedTuple):
 
     torch: TorchTables
     rocm: RocmTables
-    companions: CompanionTables
 
 
 class Refreshed(NamedTuple):
@@ -449,7 +403,7 @@ class Refreshed(NamedTuple):
 
 def kept(known: Catalog) -> Kept:
     """Return the tables in force."""
-    return Kept(known.torch, known.rocm, load_companions())
+    return Kept(known.torch, known.rocm)
 
 
 def refreshed(tables: Kept, seen: Iterable[Seen], facts: Facts, today: str) -> Refreshed:
@@ -459,10 +413,9 @@ def refreshed(tables: Kept, seen: Iterable[Seen], facts: Facts, today: str) -> R
     torch, basics = with_basics(torch, files, today)
     torch, family = with_family(torch, files, facts, today)
     rocm, amd = with_amd(tables.rocm, files, today)
-    companions, pairs = with_companions(tables.companions, files, facts, today)
-    after = Kept(torch, rocm, companions)
+    after = Kept(torch, rocm)
     changed = {name: new for name, new in after._asdict().items() if new is not getattr(tables, name)}
-    return Refreshed(after, changed, (*releases, *basics, *family, *amd, *pairs))
+    return Refreshed(after, changed, (*releases, *basics, *family, *amd))
 
 
 def to_read(tables: Kept, seen: Iterable[Seen]) -> tuple[Seen, ...]:
@@ -491,24 +444,13 @@ def _asked(tables: Kept, listed: TorchTables, file: File) -> tuple[str, ...]:
 
     `listed` are the releases as the indexes list them.
     """
-    if file.package == "torch":
-        return _asked_of_torch(tables, file)
-    if file.package in FAMILY:
-        paired = {version for row in tables.torch.releases.rows for version in getattr(row, file.package)}
-        first, last = min(paired, key=number), max(paired, key=number)
-        before, newest = (getattr(row, file.package) for row in listed.releases.rows[-2:])
-        new = file.version not in paired and number(file.version) > number(first)
-        return (file.package, file.version) if new or (file.version == last and before and not newest) else ()
-    row = next((row for row in tables.companions.companions.rows if row.name == file.package), None)
-    return (file.package, file.version) if row and unknown_version(row, file.version) else ()
-
-
-def _asked_of_torch(tables: Kept, file: File) -> tuple[str, ...]:
-    """Ask one wheel of a new release for each kind of build: which Triton it takes, its metadata alone tell."""
-    known = {row.version for row in tables.torch.releases.rows}
-    new = file.version not in known and number(file.version) >= min(map(number, known))
-    asked = new and file.platform.startswith("linux") and not is_amds(file)
-    return ("torch", file.version, re.sub(r"[\d.]", "", file.variant)) if asked else ()
+    if file.package not in FAMILY:
+        return ()
+    paired = {version for row in tables.torch.releases.rows for version in getattr(row, file.package)}
+    first, last = min(paired, key=number), max(paired, key=number)
+    before, newest = (getattr(row, file.package) for row in listed.releases.rows[-2:])
+    new = file.version not in paired and number(file.version) > number(first)
+    return (file.package, file.version) if new or (file.version == last and before and not newest) else ()
 
 
 def write_tables(tables: Mapping[str, msgspec.Struct]) -> Path:

@@ -91,10 +91,9 @@ def user_tables() -> Refreshed:
 
 def _kind_of_refreshed() -> type[msgspec.Struct]:
     """Return what the user's file is decoded into: the data files that a refresh brings up to date."""
-    from assistant.catalog.companions import CompanionTables  # noqa: PLC0415 - its rows are tables of this module
-    from assistant.catalog.rows import RocmTables, TorchTables  # noqa: PLC0415 - likewise
+    from assistant.catalog.rows import RocmTables, TorchTables  # noqa: PLC0415 - their rows are tables of this module
 
-    kinds = {"torch": TorchTables, "rocm": RocmTables, "companions": CompanionTables}
+    kinds = {"torch": TorchTables, "rocm": RocmTables}
     fields = [(name, kind | None, None) for name, kind in kinds.items()]
     return msgspec.defstruct("Refreshed", fields, bases=(Record,), frozen=True)
 

@@ -10,9 +10,7 @@ from typing import Literal, NamedTuple
 from packaging.utils import parse_wheel_filename
 
 from assistant.catalog import Catalog, number
-from assistant.catalog.companions import load_companions
 from assistant.catalog.refresh import (
-    Kept,
     Metadata,
     Refreshed,
     Seen,
@@ -88,20 +86,10 @@ class Renewal(NamedTuple):
 def renewed(sources: Sources, known: Catalog, today: str) -> Renewal:
     """Ask what the sources list, read the metadata that tell what is not known, and return the tables that follow."""
     tables = kept(known)
-    listing = list_builds(sources, known, ("torch", *_beside(tables)))
+    basics = {row.package for row in tables.torch.basics.rows if row.cuda is None}
+    listing = list_builds(sources, known, ("torch", *sorted({*basics, *FAMILY})))
     read = read_wheels(sources, to_read(tables, listing.seen))
     return Renewal(refreshed(tables, listing.seen, read.facts, today), listing, read)
-
-
-def _beside(tables: Kept) -> tuple[str, ...]:
-    """Name what is listed beside torch: what every plan adds, and the companions that metadata ties to a torch."""
-    basics = {row.package for row in tables.torch.basics.rows if row.cuda is None}
-    tied = {
-        row.name
-        for row in load_companions().companions.rows
-        if not row.only_source and any(one.torch and one.known == "metadata" for one in row.ranges)
-    }
-    return tuple(sorted({*basics, *tied, *FAMILY}))
 
 
 def list_builds(sources: Sources, known: Catalog, projects: Iterable[str]) -> Listing:

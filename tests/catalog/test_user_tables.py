@@ -10,7 +10,6 @@ import pytest
 from tables import each
 
 from assistant.catalog import load_catalog
-from assistant.catalog.companions import load_companions
 from assistant.catalog.refresh import Seen, kept, refreshed, write_tables
 from assistant.catalog.rows import CudaTables, RocmTables, TorchTables
 from assistant.catalog.tables import read_tables, refreshed_file, user_tables
@@ -57,14 +56,6 @@ def test_a_later_refresh_keeps_what_an_earlier_one_brought():
     write_tables({"rocm": NEW_ROCM})
     assert (load_catalog().torch, load_catalog().rocm) == (NEW, NEW_ROCM)
     assert sorted(json.loads(refreshed_file().read_text())) == ["rocm", "torch"]
-
-
-def test_companions_are_refreshed_like_the_others():
-    """They are read apart from the catalogue's other tables."""
-    known = load_companions()
-    newer = replace(known, clashes=replace(known.clashes, as_of="2030-01-01"))
-    write_tables({"companions": newer})
-    assert load_companions() == newer
 
 
 def test_a_fault_in_one_table_spoils_them_all():
