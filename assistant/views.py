@@ -172,11 +172,7 @@ def folded(report: Report) -> Report:
     row = Check(key=f"{PACKAGES}{len(passed)}", status=Status.PASSED, seconds=seconds, detail=names)
     others = [check for check in packages if check not in passed]
     first = [check for check in report.checks if check not in packages]
-    return replace(report, checks=(*first, *sorted(others, key=_is_skipped), row))
-
-
-def _is_skipped(check: Check) -> bool:
-    return check.status is Status.SKIPPED
+    return replace(report, checks=(*first, *sorted(others, key=lambda check: check.status is Status.SKIPPED), row))
 
 
 def check_rows(report: Report) -> list[CheckRow]:

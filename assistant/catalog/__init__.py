@@ -22,29 +22,8 @@ if TYPE_CHECKING:
     )
     from assistant.catalog.companions import carried_by_torch_index
 
-__all__ = [
-    "AMD_INDEX",
-    "AMD_NIGHTLY",
-    "Catalog",
-    "GpuIdentity",
-    "Number",
-    "TorchWheel",
-    "carried_by_torch_index",
-    "has_code",
-    "identified",
-    "identify",
-    "identify_name",
-    "load_catalog",
-    "number",
-    "python_range",
-    "vendor_of",
-]
-
 
 def __getattr__(name: str) -> object:
     """Import what plans rest on when it is first named: detection, which names GPUs alone, does without (5 ms)."""
-    if name not in __all__:
-        message = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(message)
     home = "companions" if name == "carried_by_torch_index" else "catalog"
     return getattr(import_module(f"assistant.catalog.{home}"), name)

@@ -223,16 +223,31 @@ def unpaired(names: Iterable[str], torch: str) -> tuple[Message, ...]:
     """Say of which distributions no version is known to go with a torch, though no resolver would refuse them."""
     text = _("No version of {name} is known to work with torch {torch}: importing it may fail.")
     wanted = dict.fromkeys(canonicalize_name(name) for name in names)
-    lost = (name for name in wanted if _is_unpaired(version_ranges(name), torch))
-    return tuple(text.format(name=name, torch=torch) for name in lost)
+    lost = []
+    for name in wanted:
+        tied = [one for one in version_ranges(name) if one.torch]
+        only_here = any(one.known != "metadata" for one in tied)
+        if only_here and not any(one.goes_with(torch) for one in tied):
+            lost.append(text.format(name=name, torch=torch))
+    return tuple(lost)
 
 
 @lru_cache(maxsize=4096)
 def version_ranges(name: str) -> tuple[VersionRange, ...]:
-    """Return what is known of a companion's versions; torch's releases name those of torchvision and torchaudio."""
-    row = companion(name)
+    """Return what is known of a companion's versions.
+
+    Torch's releases name those of torchvision and torchaudio; of a version that the row names, too, the row says more.
+    """
+    row, project = companion(name), canonicalize_name(name)
     own = row.ranges if row else ()
-    return (*_paired_by_release(canonicalize_name(name), own), *own)
+    releases = load_catalog().releases if project in FAMILY else ()
+    paired = (
+        VersionRange(versions=f"=={version}", torch=(f"=={release.version}",))
+        for release in releases
+        for version in getattr(release, project)
+        if not any(_within(one.versions, version) for one in own)
+    )
+    return (*paired, *own)
 
 
 @lru_cache(maxsize=4096)
@@ -251,7 +266,8 @@ def _by_torch(row: Companion, torch: str) -> SpecifierSet:
         end = newest.end if newest and newest.only_in_table and newest.end else ""  # where the next torch's begin
         return between(bad, good) & SpecifierSet(f"<{end}" if end else "")
     first, last = min(bad, key=lambda one: one.least), max(bad, key=lambda one: one.least)
-    if all(Version(torch) < _least_torch(one) for one in bad):
+    torchs = [VersionRange(versions=alternative) for one in bad for alternative in one.torch]
+    if all(Version(torch) < one.least for one in torchs):
         return SpecifierSet(f"<{first.least}")
     return SpecifierSet(f">={last.end}") if last.end else SpecifierSet()
 
@@ -265,27 +281,6 @@ def between(bad: Iterable[VersionRange], good: Collection[VersionRange]) -> Spec
     above = min((one for one in bad if one.least > middle), key=lambda one: one.least, default=None)
     bounds = (f">={below.end}" if below else "", f"<{above.least}" if above else "")
     return SpecifierSet(",".join(filter(None, bounds)))
-
-
-def _is_unpaired(found: Iterable[VersionRange], torch: str) -> bool:
-    """Return whether versions are tied to torch by these tables alone, and none of them to this one."""
-    tied = [one for one in found if one.torch]
-    return any(one.known != "metadata" for one in tied) and not any(one.goes_with(torch) for one in tied)
-
-
-def _least_torch(one: VersionRange) -> Version:
-    return min(VersionRange(versions=alternative).least for alternative in one.torch)
-
-
-def _paired_by_release(name: str, own: tuple[VersionRange, ...]) -> tuple[VersionRange, ...]:
-    """Return the pairs that torch's releases name, but those versions of which the companion's row says more."""
-    pairs = [
-        (version, release.version)
-        for release in load_catalog().releases
-        for version in (getattr(release, name) if name in FAMILY else ())
-    ]
-    said = [pair for pair in pairs if not any(_within(one.versions, pair[0]) for one in own)]
-    return tuple(VersionRange(versions=f"=={version}", torch=(f"=={torch}",)) for version, torch in said)
 
 
 @cache

@@ -90,7 +90,12 @@ def sharing(key: str, versions: Mapping[str, str]) -> tuple[str, ...]:
     if key not in rows:
         raise ValueError(f"there is no clash {key!r}; there are {', '.join(rows)}")
     known: dict[str, str] = {canonicalize_name(name): version for name, version in versions.items()}
-    return _there(rows[key], known)
+    return tuple(
+        need.name
+        for need in rows[key]
+        if (version := known.get(need.name)) is not None
+        and (not need.specifier or (version != "" and need.specifier.contains(version, prereleases=True)))
+    )
 
 
 @cache
@@ -98,12 +103,3 @@ def _by_clash() -> dict[str, tuple[Requirement, ...]]:
     runtimes = [row.requirement for row in load_onnxruntimes().builds.rows]
     named = {CLASH: runtimes, **{row.key: row.names for row in load_companions().clashes.rows}}
     return {key: tuple(map(Requirement, names)) for key, names in named.items()}
-
-
-def _there(needs: Iterable[Requirement], versions: Mapping[str, str]) -> tuple[str, ...]:
-    found = ((need, versions[need.name]) for need in needs if need.name in versions)
-    return tuple(
-        need.name
-        for need, version in found
-        if not need.specifier or (version != "" and need.specifier.contains(version, prereleases=True))
-    )

@@ -85,8 +85,9 @@ def user_tables() -> Refreshed:
             reason=error.message if isinstance(error, BadInput) else str(error),
         )
         return Refreshed({}, remark)
-    found = {name: tables for name in read.__struct_fields__ if (tables := getattr(read, name)) is not None}
-    return Refreshed({name: tables for name, tables in found.items() if _is_current(name, tables)})
+    found: dict[str, msgspec.Struct | None] = msgspec.structs.asdict(read)
+    newer = {name: new for name, new in found.items() if new and _day(new) >= _day(shipped(name, type(new)))}
+    return Refreshed(newer)
 
 
 def _kind_of_refreshed() -> type[msgspec.Struct]:
@@ -96,11 +97,6 @@ def _kind_of_refreshed() -> type[msgspec.Struct]:
     kinds = {"torch": TorchTables, "rocm": RocmTables}
     fields = [(name, kind | None, None) for name, kind in kinds.items()]
     return msgspec.defstruct("Refreshed", fields, bases=(Record,), frozen=True)
-
-
-def _is_current(name: str, tables: msgspec.Struct) -> bool:
-    """Return whether refreshed tables are no older than the package's."""
-    return _day(tables) >= _day(shipped(name, type(tables)))
 
 
 def _day(tables: msgspec.Struct) -> str:

@@ -62,15 +62,10 @@ def read_text(name: str, limit: int = READ_LIMIT) -> str:
         raise BadInput(text, hint=_("Check the name and try again.")) from error
 
 
-def _standard_input() -> io.BufferedReader:
-    """Return the bytes that are piped in."""
-    return cast("io.BufferedReader", sys.stdin.buffer)
-
-
 def read_lines(name: str) -> Iterator[str]:
     """Yield the lines of a file ("-": standard input) of any length, as `read_text` would read them."""
     try:
-        with nullcontext(_standard_input()) if name == "-" else Path(name).open("rb") as file:
+        with nullcontext(cast("io.BufferedReader", sys.stdin.buffer)) if name == "-" else Path(name).open("rb") as file:
             yield from text_lines(file)
     except OSError as error:
         raise unreadable(name, error) from error

@@ -44,6 +44,7 @@ _JUDGED_ELSEWHERE = {"torchcodec", "bitsandbytes", "qnn", "other"}
 
 
 _UNIX = re.compile(r"lib[^\n]{1,90}\.so[\d.]{0,12}")
+_NOT_INTEL = {Vendor.NVIDIA, Vendor.AMD, Vendor.APPLE}
 # Kinds of libraries whose absence is one cause, whoever asks for them.
 _KEYS = {
     "tensorrt": "ort-tensorrt-libs",
@@ -97,18 +98,13 @@ def _library(case: Surroundings, wanted: _Wanted) -> Iterator[Cause]:
         yield from _part_of_torch(case, wanted)
     elif kind in {"cuda", "cudnn", "torch-cuda"}:
         yield from _cuda(case, wanted)
-    elif kind in _KEYS and not (kind == "oneapi" and _of_others(case)):
+    elif kind in _KEYS and not (kind == "oneapi" and {gpu.vendor for gpu in case.machine.gpus} & _NOT_INTEL):
         yield _cause(case, wanted, _KEYS[kind])
     elif (row is None or kind == "system") and _UNIX.fullmatch(wanted.missing.thing) and _LOADER in _line(case, wanted):
         packages = {
             "arch_package" if name == "arch" else name: one for name, one in (row.packages if row else {}).items()
         }
         yield _cause(case, wanted, "missing-system-library", **packages)
-
-
-def _of_others(case: Surroundings) -> bool:
-    """Return whether the machine's GPUs are not Intel's."""
-    return bool({gpu.vendor for gpu in case.machine.gpus} & {Vendor.NVIDIA, Vendor.AMD, Vendor.APPLE})
 
 
 def _line(case: Surroundings, wanted: _Wanted) -> str:

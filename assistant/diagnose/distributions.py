@@ -79,7 +79,8 @@ def sure_names(case: Surroundings, rule: Rule, names: Mapping[str, str]) -> Mapp
                 filled = PLACEHOLDER.sub(lambda found: names.get(found[1], ""), text)
                 command = filled if text in (*remedy.commands, *remedy.check) else f"assistant plan {filled}"
                 unsure = {one for one in distributions_in(command) if one not in listed() and not is_printed(one, case)}
-                if unsure & _words(names[name]):
+                words = re.findall(r"[A-Za-z0-9][\w.-]*", names[name])
+                if unsure.intersection(map(canonicalize_name, words)):
                     bad.add(name)
     return {name: value for name, value in names.items() if name not in bad}
 
@@ -148,7 +149,3 @@ def _split(text: str) -> Iterable[str]:
         return shlex.split(text)
     except ValueError:
         return text.split()
-
-
-def _words(text: str) -> set[str]:
-    return {str(canonicalize_name(word)) for word in re.findall(r"[A-Za-z0-9][\w.-]*", text)}

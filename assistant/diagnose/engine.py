@@ -142,13 +142,9 @@ def _fitting(search: _Search, computed: list[Cause], machine: Machine) -> list[t
 def question(told: Iterable[Symptom], machine: Machine) -> Remedy | None:
     """Return what to ask first where symptoms have no cause yet: for a fact that would separate their causes."""
     wanted = (name for symptom in told for name in symptom.asks)
-    unknown = next((name for name in wanted if not _is_known(name, machine)), None)
-    return _asked(unknown) if unknown else None
-
-
-def _is_known(name: str, machine: Machine) -> bool:
     given = {"gpu": machine.gpus or machine.evidence, "packages": machine.packages, "driver": machine.nvidia_driver}
-    return bool(given[name] if name in given else getattr(machine, name))
+    unknown = next((name for name in wanted if not (given[name] if name in given else getattr(machine, name))), None)
+    return _asked(unknown) if unknown else None
 
 
 def _asked(name: str) -> Remedy:

@@ -53,47 +53,33 @@ _STALE_LOCK = re.compile(
 
 def environment_causes(log: Log, machine: Machine) -> Iterable[Cause]:
     """Return what a log tells of pip, Jupyter, lock files and builds that an environment lacks or has wrong."""
-    for ask in (_pip, _jupyter, _glibc, _lock, _index_not_applied):
-        yield from ask(log, machine)
+    yield from _pip(log)
+    tool = _TOOL.search(log.text)
+    if tool and _ABSENT.search(log.text) and not _NO_PIP_TOLD.search(log.text):
+        yield _cause("jupyter-tool-env", log, tool.start())
+    glibc = CONDA_GLIBC.search(log.text)
+    least = (glibc[1] or glibc[2]) if glibc else ""
+    if glibc and not (machine.glibc and number(machine.glibc) >= number(least)):
+        yield _cause("glibc-too-old", log, glibc.start(), glibc=least)
+    if stale := _STALE_LOCK.search(log.text):
+        yield _cause("lock-outdated", log, stale.start(), **lock_commands(log.text))
+    yield from _index_not_applied(log, machine)
 
 
 def _cause(key: str, log: Log, at: int, **names: str) -> Cause:
     return Cause(key, "installer", (log.index_at(at),), {name: value for name, value in names.items() if value})
 
 
-def _as_written(log: Log, at: int, text: str) -> str:
-    """Return a part of the log's text with the capitals that it had."""
-    line = log.lines[log.index_at(at)][1]
-    start = line.lower().find(text)
-    return line[start : start + len(text)] if start >= 0 else text
-
-
-def _pip(log: Log, _machine: Machine) -> Iterator[Cause]:
+def _pip(log: Log) -> Iterator[Cause]:
     if found := _NO_PIP.search(log.text):
-        python = _as_written(log, found.start(1), found[1])
+        line = log.lines[log.index_at(found.start(1))][1]  # as it was written; the text is in lower case
+        start = line.lower().find(found[1])
+        python = line[start : start + len(found[1])] if start >= 0 else found[1]
         system = re.match(r"/usr/(?:local/)?bin/python|python[\d.]*$", found[1])
         typed = "" if system or " " in python else python
         yield _cause("pip-missing-in-env", log, found.start(1), interpreter=typed)
     elif found := _NO_PIP_TOLD.search(log.text):
         yield _cause("pip-missing-in-env", log, found.start())
-
-
-def _jupyter(log: Log, _machine: Machine) -> Iterator[Cause]:
-    found = _TOOL.search(log.text)
-    if found and _ABSENT.search(log.text) and not _NO_PIP_TOLD.search(log.text):
-        yield _cause("jupyter-tool-env", log, found.start())
-
-
-def _glibc(log: Log, machine: Machine) -> Iterator[Cause]:
-    """Judge conda's own word for a C library that is too old."""
-    found = CONDA_GLIBC.search(log.text)
-    if found and not (machine.glibc and number(machine.glibc) >= number(found[1] or found[2])):
-        yield _cause("glibc-too-old", log, found.start(), glibc=found[1] or found[2])
-
-
-def _lock(log: Log, _machine: Machine) -> Iterator[Cause]:
-    if found := _STALE_LOCK.search(log.text):
-        yield _cause("lock-outdated", log, found.start(), **lock_commands(log.text))
 
 
 def _index_not_applied(log: Log, machine: Machine) -> Iterator[Cause]:

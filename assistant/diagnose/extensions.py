@@ -63,7 +63,7 @@ def symbol_causes(case: Surroundings) -> Iterator[Cause]:
         who = asks.kind if asks and (one.requester or kind) else ""
         package = case.package(one.at, one.requester) or (_loading(case, one.at) if one.thing == "procedure" else "")
         who = "torchvision" if package in _TRIO else "torch" if package == "torch" else who
-        extension = package if known(package) or _made_for_torch(kind, one) else ""
+        extension = package if known(package) or (kind == "torch" and one.requester) else ""
         if kind == "nvjitlink":
             yield case.cause("nvjitlink-mismatch", one.at, {"library": "libnvJitLink"})
         elif kind == "oneapi" or who in {"ipex", "directml"} or (who == "onnxruntime" and kind != "torch"):
@@ -95,10 +95,6 @@ def _loading(case: Surroundings, at: int) -> str:
     modules = [package_of(module) for module in case.frames(at)]
     loading = next((name for name in reversed(modules) if name != "torch"), "")
     return loading if loading in _TRIO or known(loading) else ""
-
-
-def _made_for_torch(kind: str, one: Missing) -> bool:
-    return kind == "torch" and bool(one.requester)
 
 
 def _abi(case: Surroundings, at: int, package: str) -> Cause:

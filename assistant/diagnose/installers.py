@@ -404,19 +404,11 @@ _BY_UV = re.compile(r"no solution found when resolving|\buv pip install\b|\buv (
 
 def unasked(attempt: Attempt) -> Iterator[Cause]:
     """Yield that an index was named and not asked for a package."""
-    yield from _first_index(attempt)
-    yield from _unread(attempt)
-
-
-def _first_index(attempt: Attempt) -> Iterator[Cause]:
-    """Judge what uv says itself: it stops at the first index that knows a name."""
-    found = _FIRST_INDEX.search(attempt.text)
-    if found and found[1] == attempt.package:
-        yield attempt.cause("index-not-applied", index=found[2], right=found[3] or "")
-
-
-def _unread(attempt: Attempt) -> Iterator[Cause]:
-    """Judge an index that stands where this tool does not look: pip's settings, or those of `uv pip` alone."""
+    # uv says itself that it stops at the first index that knows a name.
+    first = _FIRST_INDEX.search(attempt.text)
+    if first and first[1] == attempt.package:
+        yield attempt.cause("index-not-applied", index=first[2], right=first[3] or "")
+    # Another index stands where this tool does not look: pip's settings, or those of `uv pip` alone.
     text, right = attempt.text, right_index(attempt) if attempt.package in CORE else ""
     of_pip = _BY_UV.search(text) and _PIP_SETTINGS.search(text)
     if right not in {"", PYPI} and (of_pip or (_BY_PROJECT.search(text) and _UV_PIP_TABLE.search(text))):

@@ -146,15 +146,11 @@ def _notes(commands: tuple[str, ...], where: Interpreter) -> Iterator[Message]:
     tool = _tool(where)
     if where.folder:
         yield _("Type it in the folder of {program}.", program=where.folder)
-    if tool and tool.sync and not any(line.startswith(tuple(_words(tool))) for line in commands):
+    adding = tuple(line.partition(" {")[0] for line in (*tool.install, *tool.from_index)) if tool else ()
+    if tool and tool.sync and not any(line.startswith(adding) for line in commands):
         yield _("The next `{sync}` undoes it unless pyproject.toml says the same.", sync=tool.sync)
     if where.container:
         yield _("In a container it lasts only if the image has it: add it to the Dockerfile as a RUN line.")
-
-
-def _words(tool: Project) -> Iterator[str]:
-    """Yield how the commands begin that change a project's own file."""
-    return (line.partition(" {")[0] for line in (*tool.install, *tool.from_index))
 
 
 def _typed(command: str, where: Interpreter) -> Iterator[str]:

@@ -46,10 +46,6 @@ def _gpu(machine: Machine, pattern: str) -> Verdict:
     return bool(re.search(pattern, " + ".join(texts))) if texts else None
 
 
-def _gpus(machine: Machine, least: int) -> Verdict:
-    return len(machine.gpus) >= least if machine.gpus else None
-
-
 def _integrated(machine: Machine, wanted: bool) -> Verdict:  # noqa: FBT001 - the rule's argument
     known = [gpu.integrated for gpu in machine.gpus if gpu.integrated is not None]
     return any(value == wanted for value in known) if known else None
@@ -177,11 +173,6 @@ def _env_any(machine: Machine, wanted: dict[str, str]) -> Verdict:
     return any(known) if known else None
 
 
-def _env(machine: Machine, wanted: dict[str, str]) -> Verdict:
-    """Each variable is set to what its pattern describes."""
-    return _all(_variables(machine, wanted))
-
-
 def _variables(machine: Machine, wanted: dict[str, str]) -> Iterator[Verdict]:
     """Compare each variable with its pattern; one that is not listed is unknown."""
     for name, pattern in wanted.items():
@@ -194,7 +185,7 @@ PREDICATES: dict[str, tuple[type, Callable[[Machine, Any], Verdict]]] = {
     "arch": (str, _text("arch")),
     "vendor": (list, _vendor),
     "gpu": (str, _gpu),
-    "gpus": (int, _gpus),
+    "gpus": (int, lambda machine, least: len(machine.gpus) >= least if machine.gpus else None),
     "integrated": (bool, _integrated),
     "packages": (dict, _packages),
     "python": (str, _python),
@@ -210,7 +201,7 @@ PREDICATES: dict[str, tuple[type, Callable[[Machine, Any], Verdict]]] = {
     "installed": (dict, _installed),
     "builds_differ": (list, _builds_differ),
     "targets": (int, _targets),
-    "env": (dict, _env),
+    "env": (dict, lambda machine, wanted: _all(_variables(machine, wanted))),
     "env_any": (dict, _env_any),
 }
 

@@ -176,7 +176,8 @@ def pip_install(name: str, torch: str) -> str:
         return ""
     best = max(ranges, key=lambda one: one.least)
     paired = f'"{canonicalize_name(name)}{best.versions}"'
-    index = f" --index-url https://download.pytorch.org/whl/{build}" if _has_index(name, build) else ""
+    has_index = build.startswith(("cpu", "cu", "xpu", "rocm")) and carried_by_torch_index(name, build)
+    index = f" --index-url https://download.pytorch.org/whl/{build}" if has_index else ""
     return f"python -m pip install {paired}{index}"
 
 
@@ -196,10 +197,6 @@ def pip_install_trio(torch: str) -> str:
     wanted = " ".join(command.split()[4] for command in commands)
     index = next((command.partition(" --index-url ")[2] for command in commands if "--index-url" in command), "")
     return f"python -m pip install {wanted} --index-url {index}" if index else ""
-
-
-def _has_index(name: str, build: str) -> bool:
-    return build.startswith(("cpu", "cu", "xpu", "rocm")) and carried_by_torch_index(name, build)
 
 
 def for_cuda(row: Companion | None, major: int) -> str:

@@ -148,7 +148,7 @@ def report_text(setup: Setup) -> str:
     block = collect_env_text(setup)
     return filled(
         "report.md",
-        {"text": escaped, "code": code, "cell": _cell, "cells": _cells},
+        {"text": escaped, "code": code, "cell": _cell, "cells": lambda row: f"| {' | '.join(map(escaped, row))} |"},
         setup=setup,
         plan=setup.plan,
         report=report,
@@ -182,11 +182,6 @@ def code(value: object) -> str:
 
 def _line(value: object) -> str:
     return " ".join(at_home(render(value) if isinstance(value, Message) else str(value)).split())
-
-
-def _cells(row: Iterable[Text]) -> str:
-    """Write a row of a table."""
-    return f"| {' | '.join(map(escaped, row))} |"
 
 
 def _cell(value: Text) -> str:

@@ -93,10 +93,6 @@ def _folder(path: str) -> Answer:
 _KINDS = ("folders", "others")
 
 
-def _link(path: str) -> Answer:
-    return Answer(text=str(Path(path).resolve(strict=True)))
-
-
 def _access(path: str) -> Answer:
     if not Path(path).exists():
         return Answer(status="missing")
@@ -272,7 +268,7 @@ _LOOKS: dict[str, Callable[..., Answer]] = {
     "read": _read,
     "names": _names,
     "folder": _folder,
-    "link": _link,
+    "link": lambda path: Answer(text=str(Path(path).resolve(strict=True))),
     "access": _access,
     "which": _which,
     "variable": _variable,

@@ -44,7 +44,7 @@ class Lock:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.fileno = -1
-        self._holder = Holder(pid=os.getpid(), where=_where(), user=_user(), since=time.time())
+        self._holder = Holder(pid=os.getpid(), where=f"{platform.node()} {_place()}", user=_user(), since=time.time())
         self._recording = threading.Lock()
 
     def take(self) -> Holder | None:
@@ -150,8 +150,7 @@ def read_holder(path: Path) -> Holder | None:
 
 def _orphaned(holder: Holder) -> bool:
     """Return whether the holder was killed and only its children are left; False for other machines' processes."""
-    here = holder.where.partition(" ")[2] == _place() or holder.where in _earlier()
-    return here and not alive(holder.pid)
+    return holder.where.partition(" ")[2] == _place() and not alive(holder.pid)
 
 
 def _unusable(path: Path, error: OSError) -> WorkFailed:
@@ -160,11 +159,6 @@ def _unusable(path: Path, error: OSError) -> WorkFailed:
         text.format(path=path, reason=error.strerror or error),
         hint=_("It must be a regular file in a folder that you may write to, on a disk of this machine."),
     )
-
-
-def _where() -> str:
-    """Return this machine's name, for people, and the place in which a process number counts."""
-    return f"{platform.node()} {_place()}"
 
 
 @cache
@@ -200,11 +194,6 @@ def _namespace() -> str:
     with suppress(OSError):
         return os.readlink("/proc/self/ns/pid")  # noqa: PTH115 - no path, a name
     return ""
-
-
-def _earlier() -> tuple[str, ...]:
-    """Return what versions before this one wrote as the place: the machine's name, and the namespace."""
-    return (platform.node(), f"{platform.node()} {_namespace()}")
 
 
 def _user() -> str:

@@ -281,9 +281,9 @@ def carry_out(
         _guard(target, difference.after, work)
         installer.cancel.check()
         staged = work.layout.staged
-        change = change_for(
-            target, staged, (name for name in old if name not in others or _is(staged, name)), OWN_FILES
-        )
+        # A Path for each of 20,000 files would cost seconds.
+        there = (name for name in old if name not in others or os.path.lexists(f"{staged}/{name}"))
+        change = change_for(target, staged, there, OWN_FILES)
         check_movable(target, (*change.goes, *change.comes))
         came = work.change(change)
         work.settle_ahead()
@@ -302,10 +302,6 @@ def _guard(target: Path, after: Mapping[str, str], work: Transaction) -> None:
         before = marker.environment
         packages = {name: after[name] for name in before.packages if name in after}
         write_marker(work.layout.staged, marker.plan, replace(before, packages=packages))
-
-
-def _is(folder: Path, name: str) -> bool:
-    return os.path.lexists(f"{folder}/{name}")  # a Path for each of 20,000 files would cost seconds
 
 
 def _of_others(site: Site, leaving: Iterable[str]) -> set[str]:

@@ -207,14 +207,12 @@ def replaced_torch(text: str) -> tuple[str, str] | None:
 
 def _printed_builds(text: str) -> list[str]:
     """Return the builds of PyTorch that a text names by their tags, in its order."""
-    return [one[1] for one in _there(_BUILD, text) if not _of_another(one)]
-
-
-def _of_another(found: re.Match[str]) -> bool:
-    """Return whether a build's tag belongs to a package that is named before it and is not PyTorch."""
-    before = found.string[max(0, found.start() - 40) : found.start()]
-    owner = _OTHERS.search(before)
-    return owner is not None and owner[1] not in {"torch", "pytorch"}
+    found = []
+    for one in _there(_BUILD, text):
+        owner = _OTHERS.search(text[max(0, one.start() - 40) : one.start()])
+        if owner is None or owner[1] in {"torch", "pytorch"}:
+            found.append(one[1])
+    return found
 
 
 # gfx1100;gfx1101;gfx1102    ['gfx900', 'gfx906', 'gfx942']: what a build holds code for, not what the machine has

@@ -8,7 +8,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from assistant.catalog import AMD_INDEX, AMD_NIGHTLY, Catalog, number
-from assistant.catalog.bundles import BundlePackage, bundle_of, is_recipe, load_bundles
+from assistant.catalog.bundles import bundle_of, is_recipe, load_bundles
 from assistant.catalog.companions import bounds_beside
 from assistant.catalog.rows import FAMILY
 from assistant.i18n import Message, _
@@ -157,25 +157,17 @@ def bundle_mb(key: str) -> int | None:
 
 
 def _line(name: str, candidate: Candidate, context: Context) -> str:
+    """Return the requirement of a package of a bundle; "" where it has no wheel."""
     if name in FAMILY:
-        return _family_line(name, candidate, context)
+        version = built_companion(Requirement(name), candidate, context)
+        return f"{name}=={version}" if version else ""
     row = next((row for row in load_bundles().packages.rows if row.package == name), None)
-    return _package_line(row, candidate, context) if row else name
-
-
-def _package_line(row: BundlePackage, candidate: Candidate, context: Context) -> str:
-    """Return the requirement of a package, "" where it has no wheel; free-threaded Pythons are tried all the same."""
-    tag = context.target.tag
-    known = row.pythons.get(context.target.platform, row.pythons["any"])
-    if tag and tag.isdigit() and tag not in known:
+    if row is None:
+        return name
+    tag, pythons = context.target.tag, row.pythons.get(context.target.platform, row.pythons["any"])
+    if tag and tag.isdigit() and tag not in pythons:  # a free-threaded Python is tried all the same
         return ""
-    return f"{row.package}{bounds_beside(row.package, candidate.version)}"
-
-
-def _family_line(name: str, candidate: Candidate, context: Context) -> str:
-    """Pin torchvision or torchaudio to the release that goes with torch, where its build has a wheel."""
-    version = built_companion(Requirement(name), candidate, context)
-    return f"{name}=={version}" if version else ""
+    return f"{name}{bounds_beside(name, candidate.version)}"
 
 
 def built_companion(pin: Requirement, candidate: Candidate, context: Context) -> str:

@@ -32,19 +32,15 @@ def requirements_of(text: str) -> tuple[str, ...]:
         words = words[words.index("install") + 1 :]
     found: list[str] = []
     for part in re.split(r"([\s,]+)", " ".join(words)):
-        apart = not found or not (part.startswith(_GOES_ON) or found[-1].endswith(_GOES_ON) or "[" in _open(found[-1]))
+        last = found[-1] if found else ""
+        goes_on = part.startswith(_GOES_ON) or last.endswith(_GOES_ON) or last.rfind("[") > last.rfind("]")
         if re.fullmatch(r"[\s,]*", part):
             gap = "," if "," in part else ""
-        elif apart:
+        elif not found or not goes_on:
             found.append(part)
         else:
             found[-1] += gap + part
     return tuple(found)
-
-
-def _open(word: str) -> str:
-    """Return the part of a word from its last bracket on, as long as that is open."""
-    return "" if "]" in word[word.rfind("[") :] or "[" not in word else word[word.rfind("[") :]
 
 
 def added(state: State, tools: Tools) -> Adding:

@@ -123,9 +123,5 @@ def _severity(rejection: Rejection, planning: Planning) -> Severity:
     choice = planning.choice
     if choice is None:
         return Severity.WARNING
-    return Severity.WARNING if _is_mendable(rejection) and choice.backend is not rejection.backend else Severity.INFO
-
-
-def _is_mendable(rejection: Rejection) -> bool:
-    """Return whether a user can change what rules a build out."""
-    return rejection.key in MENDABLE or rejection.key.startswith("nvidia-")
+    mendable = rejection.key in MENDABLE or rejection.key.startswith("nvidia-")
+    return Severity.WARNING if mendable and choice.backend is not rejection.backend else Severity.INFO

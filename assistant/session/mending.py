@@ -90,10 +90,6 @@ def _one_version(site: Site, finding: Finding, _machine: Machine) -> Wanted:
     return Wanted(requires=(f"{name}=={version_in_place(site, name)}",), again=(name,))
 
 
-def _older_numpy(_site: Site, _finding: Finding, _machine: Machine) -> Wanted:
-    return Wanted(requires=("numpy<2",))
-
-
 def _one_index(site: Site, _finding: Finding, _machine: Machine) -> Wanted:
     """Take what belongs to torch from torch's own index."""
     versions = site.versions
@@ -143,7 +139,7 @@ _WAYS: dict[str, Way] = {  # in order: where two name the same package, the firs
     "directml-on-native-linux": _no_directml,
     "onnxruntime-packages-conflict": _one_runtime,
     "torch-torchvision-mismatch": _one_index,
-    "numpy2-abi": _older_numpy,
+    "numpy2-abi": lambda _site, _finding, _machine: Wanted(requires=("numpy<2",)),
     "requirement-broken": _what_is_required,
     "torch-pinned": _what_is_required,
 }

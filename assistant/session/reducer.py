@@ -147,15 +147,6 @@ def _other_machine(state: State, machine: str) -> State:
     return State(machine=machine, aside=real) if machine else replace(real, page=Page.SETUP)
 
 
-def _aimed(state: State, aim: Aim) -> State:
-    return replace(state.with_choices(target=aim.target), preview=None)
-
-
-def _elsewhere(state: State) -> State:
-    """Forget what is wrong with the environment: another is meant now."""
-    return replace(state, raised=(), findings=state.detection.findings if state.detection else ())
-
-
 def _with_fact(state: State, answer: SetFact) -> State:
     """Set a fact of the machine by hand, or take the setting back."""
     kept = {fact: value for fact, value in state.choices.overrides.items() if fact != answer.fact}
@@ -272,6 +263,12 @@ def _with_extra(state: State, extra: Extra) -> State:
     return replace(state, extras={**state.extras, state.addon: extra})
 
 
+def _aimed(state: State, aim: Aim) -> State:
+    """Take another target; what is wrong with the former one is forgotten."""
+    findings = state.detection.findings if state.detection else ()
+    return replace(state.with_choices(target=aim.target), preview=None, raised=(), findings=findings)
+
+
 def _without_proof(state: State) -> Installed | None:
     """Return what was installed, without what its installation verified, once it is verified by itself."""
     return replace(state.installed, proof=None) if state.installed else None
@@ -327,10 +324,6 @@ def _abandoned(state: State) -> State:
     return replace(
         _with(state, state.running.step, StepStatus(phase=Phase.READY)), running=None, stopping=False, question=""
     )
-
-
-def _given(log: Pasted | str) -> Pasted:
-    return Pasted(text=log) if isinstance(log, str) else log
 
 
 def _stale(state: State, changed: Step, *, itself: bool = False) -> State:
@@ -423,7 +416,10 @@ _EVENTS: dict[type[Action], Change] = {
     JobFailed: _failed,
     Show: lambda state, show: replace(state, page=show.page),
     Stop: lambda state, _: replace(state, stopping=True) if state.running and not state.stopping else state,
-    Paste: lambda state, paste: replace(state, pasted=_given(paste.log), edited=False),  # no other task rests on it
+    # No other task rests on what is pasted.
+    Paste: lambda state, paste: replace(
+        state, pasted=Pasted(text=paste.log) if isinstance(paste.log, str) else paste.log, edited=False
+    ),
     Edited: lambda state, _: replace(state, edited=True),
 }
 # What the user may answer while nothing runs; what rested on the old answer turns stale.
@@ -439,7 +435,7 @@ _WISHES: dict[type[Action], Change] = {
     Wish: lambda state, wish: _stale(
         replace(state.with_choices(request=wish.request, plan=0), preview=None), Step.PLAN, itself=True
     ),
-    Aim: lambda state, aim: _stale(_elsewhere(_aimed(state, aim)), Step.PLAN),
+    Aim: lambda state, aim: _stale(_aimed(state, aim), Step.PLAN),
     Choose: lambda state, choice: _chosen(state, choice.index),
     Fill: _filled_in,
 }

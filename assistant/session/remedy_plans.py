@@ -46,7 +46,8 @@ def with_plans(
     """
     filled: list[tuple[Remedy, RuleRemedy | None]] = []
     for remedy, origin in remedies:
-        if origin and origin.plan and not gpus_known(machine) and _by_maker(origin, origin.plan):
+        by_maker = origin and origin.plan and (origin.plan.backend is None or "vendor" in origin.facts)
+        if by_maker and not gpus_known(machine):
             asked = {each.text for each, _origin in filled}
             both = (remedy, _WHICH_GPU) if remedy.commands else (_WHICH_GPU, remedy)
             filled += [(each, None) for each in both if each.text not in asked]
@@ -78,11 +79,6 @@ def any_nvidia(machine: Machine, cuda: str) -> Machine:
     driver = None if told else cuda
     cards = machine.gpus or (Gpu(vendor=Vendor.NVIDIA),)
     return replace(machine, os=machine.os or "linux", gpus=cards, cuda_driver_api=machine.cuda_driver_api or driver)
-
-
-def _by_maker(origin: RuleRemedy, wanted: PlanRequest) -> bool:
-    """Return whether it depends on the GPU's maker what a remedy installs, or whether it is one at all."""
-    return wanted.backend is None or "vendor" in origin.facts
 
 
 def gpus_known(machine: Machine) -> bool:
@@ -156,12 +152,14 @@ def _pip_install(plan: Plan, lines: Mapping[str, str]) -> Iterator[str]:
 
 
 def _from_torchs_index(plan: Plan, names: Iterable[str]) -> list[str]:
-    return [name for name in names if name in CORE or _from_index_of(plan, name)]
-
-
-def _from_index_of(plan: Plan, name: str) -> bool:
-    """Return whether a companion comes from the index that the plan's torch comes from."""
-    return plan.index_url is None or (name not in plan.apart and carried_by_torch_index(name, plan.variant))
+    """Return what comes from the index that the plan's torch comes from."""
+    if plan.index_url is None:
+        return [*names]
+    return [
+        name
+        for name in names
+        if name in CORE or (name not in plan.apart and carried_by_torch_index(name, plan.variant))
+    ]
 
 
 def _bare(line: str) -> str:

@@ -47,7 +47,9 @@ def draw_causes(state: State) -> Markup:
         failure(state, Step.DIAGNOSE),
         _of_own(state),
         _tried(state),
-        _waits(state) if outdated else html.NOTHING,
+        html.lead_line(say("Press “Find the cause” to have this text examined."))
+        if outdated and state.running is None
+        else html.NOTHING,
         _draw_answer(causes[0], state) if causes else html.NOTHING,
         _more_causes(causes[1:CAUSES], state),
         _unknown(state) if unknown else html.NOTHING,
@@ -72,15 +74,6 @@ def _draw_finding(finding: Finding, state: State) -> Markup:
     """Frame a finding with all that helps."""
     fixes = ((fix, f"{finding.key}#{number}") for number, fix in enumerate(finding.remedies, 1))
     return html.note(finding.severity, finding.text, joined(draw_remedy(fix, name, state) for fix, name in fixes))
-
-
-def _waits(state: State) -> Markup:
-    """Say that what is in the box was not looked at yet."""
-    return (
-        html.lead_line(say("Press “Find the cause” to have this text examined."))
-        if state.running is None
-        else html.NOTHING
-    )
 
 
 def _draw_answer(cause: Diagnosis, state: State) -> Markup:

@@ -7,7 +7,7 @@ from assistant.install import FOREIGN_PIP
 from assistant.machines import label, shipped
 from assistant.markup import Markup, joined, tag
 from assistant.model.event import Step
-from assistant.model.finding import Finding, Severity
+from assistant.model.finding import Severity
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Plan, Planning, ProjectSummary
 from assistant.model.shell import quoted
@@ -111,14 +111,13 @@ def draw_ready_to_install(state: State) -> Markup:
             failure(state, Step.INSTALL),
             draw_project(project, state.choices.request.project) if project else "",
             *(html.note(Severity.WARNING, line) for line in plan.warnings),
-            *(html.note(one.severity, one.text, _what_helps(one)) for one in wrong),
+            # Most fixes are for an environment that exists, and a new one needs none of them.
+            *(
+                html.note(one.severity, one.text, html.details(say("What helps"), html.remedies(one.remedies)))
+                for one in wrong
+            ),
         ]
     )
-
-
-def _what_helps(finding: Finding) -> Markup:
-    """Fold a finding's fixes away: most are for an environment that exists, and a new one needs none of them."""
-    return html.details(say("What helps"), html.remedies(finding.remedies))
 
 
 def draw_why(state: State, planning: Planning, plan: Plan) -> Markup:

@@ -80,7 +80,9 @@ class Done(Part):
             return Footer(label=say("Add these packages"), actions=(Begin(task=Task.ADD),), others=(rest,))
         another = Other(label=say("Set up another"), actions=(Begin(task=Task.DETECT),))
         label = say("Open a notebook with it")
-        return Footer(label=label, actions=(OpenNotebook(),), note=_opens(state), others=(another,))
+        name = state.environment.launcher_name if state.environment else ""
+        note = say("Opens a first notebook on the kernel “{name}”.", name=name) if name else ""
+        return Footer(label=label, actions=(OpenNotebook(),), note=note, others=(another,))
 
 
 def draw_done(state: State) -> Markup:
@@ -116,9 +118,3 @@ def _next(state: State) -> list[dict[str, str]]:
         },
         {"key": SAVE, "title": say("Save the configuration"), "lead": say("colleague, project, container, bug report")},
     ]
-
-
-def _opens(state: State) -> str:
-    made = state.environment
-    name = made.launcher_name if made else ""
-    return say("Opens a first notebook on the kernel “{name}”.", name=name) if name else ""

@@ -52,7 +52,8 @@ class ExportPage(PageView):
 
     def follow(self, state: State) -> None:
         """Show the files, and the choices."""
-        self.lead.value = _lead(state)
+        lead = say("As files: for you, for a colleague, for your project, for a bug report.")
+        self.lead.value = html.heading(say("Save the configuration"), lead) + failure(state, Step.EXPORT)
         self.parts = self._after if state.exported.files else self._before
         self.written.value = draw_written(state)
         self.files.draw(lambda: draw_files(state))
@@ -83,11 +84,6 @@ def _folder(state: State) -> str:
     """Return the folder to write to by default: beside the notebook, where JupyterLab's file browser shows it."""
     name = Path(state.environment.path).name if state.environment else "pytorch"
     return str(here() / f"{name}-configuration")
-
-
-def _lead(state: State) -> Markup:
-    lead = say("As files: for you, for a colleague, for your project, for a bug report.")
-    return html.heading(say("Save the configuration"), lead) + failure(state, Step.EXPORT)
 
 
 def _written_to(state: State) -> str:
