@@ -36,7 +36,7 @@ from assistant.session.causes import log_report
 from assistant.session.state import Detected, Diagnosed, Pasted, Phase, Planned, State, StepStatus
 from assistant.session.store import Store
 from assistant.verify.run import Child, Clock, Results
-from assistant.wizard.page import page
+from assistant.wizard.saved_page import page
 
 ROOT = Path(__file__).parents[1] / "assistant"
 KNOWN = Known(users=(USER,), hosts=(HOST,), secrets=secret_values(VARIABLES))
@@ -192,7 +192,7 @@ def _child(text: str, _folder: Path) -> str:
 PRODUCERS: dict[str, Producer] = {
     "cli/detect.py:_look": _recording,
     "cli/diagnose.py:_write": _report,
-    "wizard/page.py:file_of": _page,
+    "wizard/saved_page.py:file_of": _page,
     "export/write.py:write_all": _export,
     "session/store.py:write_log": _log,
     "session/store.py:keep_fault": _fault,
@@ -312,7 +312,7 @@ def test_every_writer_of_a_file_is_known():
     """Somebody who writes a new file says here how it is made, or why nothing private can be in it."""
     found = writers_in(ROOT)
     outside = {  # what is handed out without a file of ours, or in lines
-        "wizard/page.py:file_of",
+        "wizard/saved_page.py:file_of",
         "export/write.py:write_all, requirements",
         "verify/run.py:_hear_stray",
         "install/installer.py:call",

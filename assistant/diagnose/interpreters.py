@@ -60,6 +60,11 @@ _CONTAINER = re.compile(
     r"\bdocker(?:-compose| compose| run| build| exec| pull)\b|\bdockerfile\b|\bpodman (?:run|build)\b"
 )
 _PIP = re.compile(r"python -m pip (install|uninstall|show|check|list|freeze)\b ?(.*)")
+# pip install torch    uv add torch    conda install -y numpy    sudo apt install ffmpeg; but not: git lfs install
+_CHANGES = re.compile(
+    r"\b(?:pip3?|uv|conda|mamba|pixi|poetry|pdm|apt|apt-get|dnf|pacman|zypper|winget|choco|brew)\b"
+    r"[^|&;\n]{0,80}? (?:install|uninstall|add|remove)\b"
+)
 # What a path may hold that is put into a command: nothing that a shell reads, even between quotation marks.
 _PLAIN = re.compile(r"[\w .()+,@~:\\/-]+")
 _ABSOLUTE = re.compile(r"(?:[A-Za-z]:)?[\\/]")
@@ -136,7 +141,7 @@ def placed(remedy: Remedy, where: Interpreter) -> Remedy:
     check = tuple(line for command in remedy.check for line in _typed(command, where))
     if "\\" in where.python:
         commands, check = tuple(map(taken_by_both, commands)), tuple(map(taken_by_both, check))
-    changes = any(re.search(r"\b(?:install|uninstall|add)\b", line) for line in commands)
+    changes = any(map(_CHANGES.search, commands))
     if not changes and commands == remedy.commands:
         return replace(remedy, check=check)
     return replace(remedy, text=sentences((remedy.text, *_notes(commands, where))), commands=commands, check=check)

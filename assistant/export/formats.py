@@ -79,10 +79,12 @@ class Format:
     """One kind of export: `files` returns its texts by path below the export folder, `purpose` says what they are for.
 
     `MARKER` stands at the beginning of each text. `files` raises `Unsuited` for a setup that cannot have the format.
+    `needs` are the formats that its own text reads: they are written along, for alone it would not work.
     """
 
     files: Callable[[Setup], dict[str, str]]
     purpose: Message
+    needs: tuple[str, ...] = ()
 
     @property
     def description(self) -> str:
@@ -90,8 +92,8 @@ class Format:
         return render(self.purpose)
 
 
-def _one(path: str, text: Callable[[Setup], str], purpose: Message) -> tuple[str, Format]:
-    return path, Format(lambda setup: {path: text(setup)}, purpose)
+def _one(path: str, text: Callable[[Setup], str], purpose: Message, needs: tuple[str, ...] = ()) -> tuple[str, Format]:
+    return path, Format(lambda setup: {path: text(setup)}, purpose, needs)
 
 
 FORMATS = dict(
@@ -115,26 +117,39 @@ FORMATS = dict(
         _one("pyproject.toml", pyproject_text, _("a project for uv, torch tied to its own index")),
         _one("pixi.toml", pixi_text, _("a workspace for pixi")),
         _one("environment.yml", conda_text, _("an environment for conda and mamba")),
-        _one("Dockerfile", dockerfile_text, _("a container that reaches the same device")),
-        _one(".devcontainer/devcontainer.json", devcontainer_text, _("the same container in VS Code")),
+        _one(
+            "Dockerfile",
+            dockerfile_text,
+            _("a container that reaches the same device"),
+            ("requirements.txt", "device.py"),
+        ),
+        _one(
+            ".devcontainer/devcontainer.json",
+            devcontainer_text,
+            _("the same container in VS Code"),
+            ("Dockerfile", "requirements.txt", "device.py"),
+        ),
         _one(
             "kernelspec/kernel.json",
             kernelspec_text,
             _("a Jupyter kernel that travels with the environment"),
         ),
         _one(".vscode/settings.json", vscode_text, _("VS Code's interpreter and variables")),
-        _one(".vscode/tasks.json", vscode_tasks_text, _("VS Code's tasks that run `assistant check`")),
-        _one(".github/workflows/torch.yml", workflow_text, _("a GitHub job that installs and verifies")),
-        _one("verify.py", verify_text, _("computes on the device and compares with the CPU")),
+        _one(
+            ".vscode/tasks.json",
+            vscode_tasks_text,
+            _("VS Code's tasks that run `assistant check`"),
+            ("assistant.toml",),
+        ),
+        _one(
+            ".github/workflows/torch.yml",
+            workflow_text,
+            _("a GitHub job that installs and verifies"),
+            ("requirements.txt", "device.py", "verify.py"),
+        ),
+        _one("verify.py", verify_text, _("computes on the device and compares with the CPU"), ("device.py",)),
         _one("device.py", lambda _setup: runtime_text("device.py"), _("picks the device in your own code")),
         _one("fallback.py", lambda _setup: runtime_text("fallback.py"), _("runs on the CPU what the device cannot")),
         ("launch", Format(launch_files, _("start settings for image applications such as ComfyUI"))),
     ]
 )
-# What a format's own text reads: it is written along, for alone it would not work.
-NEEDS = {
-    "Dockerfile": ("requirements.txt", "device.py"),
-    ".devcontainer/devcontainer.json": ("Dockerfile", "requirements.txt", "device.py"),
-    ".vscode/tasks.json": ("assistant.toml",),
-    ".github/workflows/torch.yml": ("requirements.txt", "device.py", "verify.py"),
-}

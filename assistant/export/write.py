@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from operator import methodcaller
 from pathlib import Path
 
-from assistant.export.formats import FORMATS, NEEDS, PURPOSES
+from assistant.export.formats import FORMATS, PURPOSES
 from assistant.export.setup import MARKER, Setup, Unsuited, clean
 from assistant.host.files import discard, draft, put_in_place, write_whole
 from assistant.i18n import _
@@ -45,7 +45,7 @@ def texts(setup: Setup, formats: Sequence[str] = (), purpose: str = "") -> dict[
     """
     written: dict[str, str] = {}
     chosen = formats or PURPOSES[purpose].formats
-    wanted = [needed for name in chosen for needed in (name, *NEEDS.get(name, ()))]
+    wanted = [needed for name in chosen for needed in (name, *FORMATS[name].needs)]
     for name in dict.fromkeys(wanted or FORMATS):
         try:
             written |= {path: visible(text) for path, text in FORMATS[name].files(setup).items()}

@@ -30,8 +30,8 @@ from assistant.wizard.head import (
     put_notebook,
     send_notebook,
 )
-from assistant.wizard.page import file_of
 from assistant.wizard.panels import PAGES, PageView, working
+from assistant.wizard.saved_page import file_of
 from assistant.wizard.shared_widgets import Drawing, Foot, Head, make, shared
 
 

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assistant.export import FORMATS, MARKER, export
-from assistant.export.formats import NEEDS
 from assistant.export.report import code, escaped
 from assistant.export.write import _step_in, write_all
 from assistant.model.errors import BadInput, WorkFailed
@@ -204,8 +203,8 @@ def test_a_hostile_name_adds_no_column_and_no_markup(tmp_path):
     assert not [line for line in HOSTILE.splitlines()[1:] if line in text.splitlines()]
 
 
-@pytest.mark.parametrize("name", NEEDS)
+@pytest.mark.parametrize("name", [name for name, kind in FORMATS.items() if kind.needs])
 def test_a_format_alone_brings_what_it_reads(name, tmp_path):
     """Asked for alone, a container or a job comes with the files that its text names."""
     paths = export(SETUP, tmp_path, [name])
-    assert {path.relative_to(tmp_path).as_posix() for path in paths} == {name, *NEEDS[name]}
+    assert {path.relative_to(tmp_path).as_posix() for path in paths} == {name, *FORMATS[name].needs}

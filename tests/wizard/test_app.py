@@ -47,9 +47,9 @@ from assistant.session.store import Store
 from assistant.session.survey import Known, Survey
 from assistant.wizard import open_wizard
 from assistant.wizard.app import SetupWizard
-from assistant.wizard.page import file_of
 from assistant.wizard.panels import PAGES
 from assistant.wizard.panels.setup import Offer
+from assistant.wizard.saved_page import file_of
 from assistant.wizard.shared_widgets import Details, Fold
 
 HOSTILE = '<img src=x onerror="alert(1)"><script>alert(2)</script>'

@@ -13,16 +13,24 @@ from assistant.wizard import html
 from assistant.wizard.panels.base import Part, close_all
 from assistant.wizard.shared_widgets import Drawing, Fold, make
 
+PLACES = (Page.SETUP, Page.WRONG)  # the pages that have room for add-ons
+
 
 class AddonPart(Part):
     """What one add-on shows on a page; an entry point of `assistant.pages` names a class derived from this one.
 
-    `page` is where it stands. `parts` are its widgets, from top to bottom. They stand below a fold where `title` gives
-    one its words, and what costs time is then made by `fill`, when the fold is opened for the first time.
+    `page` is where it stands, one of `PLACES`. `parts` are its widgets, from top to bottom. They stand below a fold
+    where `title` gives one its words, and what costs time is then made by `fill`, when the fold is opened for the first
+    time.
     """
 
     page: Page
     parts: tuple[widgets.Widget, ...] = ()
+
+    def __init_subclass__(cls) -> None:
+        """Refuse a page on which nothing of an add-on would ever be shown."""
+        if cls.page not in PLACES:
+            raise TypeError(f"{cls.__name__}.page must be one of {', '.join(map(str, PLACES))}")
 
     def title(self) -> str:
         """Return the words of the fold, in the language in force; "" for none."""

@@ -15,7 +15,7 @@ from assistant.model.record import replace
 from assistant.session.reducer import reduce
 from assistant.session.session import InlineRunner, Session
 from assistant.session.state import Detected, Exported, Phase, State, StepStatus, Task
-from assistant.wizard.page import page
+from assistant.wizard.saved_page import page
 
 EVIL = '<img src=x onerror="alert(1)"><script>alert(2)</script>'
 PASSIVE = {
