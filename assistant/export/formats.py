@@ -98,16 +98,8 @@ def _one(path: str, text: Callable[[Setup], str], purpose: Message, needs: tuple
 
 FORMATS = dict(
     [
-        _one(
-            "assistant.toml",
-            config_text,
-            _("the whole setup, for `assistant apply` and `assistant check`"),
-        ),
-        _one(
-            "report.md",
-            report_text,
-            _("what was found, chosen and verified, for people and bug reports"),
-        ),
+        _one("assistant.toml", config_text, _("the whole setup, for `assistant apply` and `assistant check`")),
+        _one("report.md", report_text, _("what was found, chosen and verified, for people and bug reports")),
         _one(".env", dotenv_text, _("variables for bash, Docker and VS Code")),
         _one("env.ps1", powershell_text, _("variables for PowerShell")),
         _one("env.fish", fish_text, _("variables for fish")),
@@ -129,11 +121,7 @@ FORMATS = dict(
             _("the same container in VS Code"),
             ("Dockerfile", "requirements.txt", "device.py"),
         ),
-        _one(
-            "kernelspec/kernel.json",
-            kernelspec_text,
-            _("a Jupyter kernel that travels with the environment"),
-        ),
+        _one("kernelspec/kernel.json", kernelspec_text, _("a Jupyter kernel that travels with the environment")),
         _one(".vscode/settings.json", vscode_text, _("VS Code's interpreter and variables")),
         _one(
             ".vscode/tasks.json",
