@@ -316,8 +316,14 @@ exit 1
 """
 
 
+@pytest.fixture(scope="module")
+def cpu_plan() -> dict[str, Any]:
+    """Give a plan such as the assistant notes in an environment that it made."""
+    return json.loads(forked.run("plan", "--replay", RX, "--backend", "cpu", "--json").stdout)["choice"]
+
+
 @pytest.fixture
-def planted(place: Place, request: pytest.FixtureRequest) -> Iterator[tuple[Path, Path]]:
+def planted(place: Place, cpu_plan: dict[str, Any], request: pytest.FixtureRequest) -> Iterator[tuple[Path, Path]]:
     """Give a stranger's environment whose files say that the assistant made it, and the mark that its Python leaves.
 
     It lies below the home folder, where environments are looked for, and no server has heard of it.
@@ -330,9 +336,8 @@ def planted(place: Place, request: pytest.FixtureRequest) -> Iterator[tuple[Path
     program.chmod(0o755)
     (folder / "pyvenv.cfg").write_text("home = /usr/bin\nversion_info = 3.12.4\n")
     (folder.parent / "pyproject.toml").write_text("[project]\nname = 'x'\ndependencies = ['torch']\n[tool.uv]\n")
-    plan = json.loads(forked.run("plan", "--replay", RX, "--backend", "cpu", "--json").stdout)["choice"]
     made = {"path": str(folder), "python": str(program), "kernel": "pytorch", "packages": {"torch": "2.9.0"}}
-    (folder / "assistant-environment.json").write_text(json.dumps({"schema": 1, "plan": plan, "environment": made}))
+    (folder / "assistant-environment.json").write_text(json.dumps({"schema": 1, "plan": cpu_plan, "environment": made}))
     place.user.asked.clear()
     yield folder, mark
     place.user.agrees = True
