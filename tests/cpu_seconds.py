@@ -19,7 +19,6 @@ import pytest
 CACHE_KEY = "cpu_seconds/whole_run"
 SHOWN = 10  # files
 PROPERTY = "cpu_seconds"
-SHARED = "cpu_seconds_of_fixtures"
 
 
 def cpu_seconds(*, with_children: bool) -> float:
@@ -47,7 +46,7 @@ class CpuSeconds:
         self._starts_processes = starts_processes
         self._whole = whole
         self._by_file: Counter[str] = Counter()
-        self._shared: Counter[str] = Counter()
+        self._spent: Counter[str] = Counter()
         self._before = 0.0
         self._with_children = False
 
@@ -64,12 +63,11 @@ class CpuSeconds:
         if fixturedef.scope != "session":
             return (yield)
         before = cpu_seconds(with_children=self._with_children)
-        try:
-            return (yield)
-        finally:
-            spent = max(0.0, cpu_seconds(with_children=self._with_children) - before)
-            self._before += spent
-            self._shared[f"the fixture {fixturedef.argname}"] += spent
+        value = yield
+        spent = max(0.0, cpu_seconds(with_children=self._with_children) - before)
+        self._before += spent
+        self._spent[f"the fixture {fixturedef.argname}"] += spent
+        return value
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> Iterator[pytest.TestReport]:
@@ -77,16 +75,15 @@ class CpuSeconds:
         report = yield
         if call.when == "teardown":
             spent = cpu_seconds(with_children=self._with_children) - self._before
-            report.user_properties += [(PROPERTY, max(0.0, spent)), (SHARED, dict(self._shared))]
-            self._shared.clear()
+            self._spent[report.nodeid.partition("::")[0]] += max(0.0, spent)
+            report.user_properties.append((PROPERTY, dict(self._spent)))
+            self._spent.clear()
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Add the figures to those of its file and of the fixtures."""
         if report.when == "teardown":
-            found = dict(report.user_properties)
-            self._by_file[report.nodeid.partition("::")[0]] += found.get(PROPERTY, 0.0)
-            self._by_file.update(found.get(SHARED, {}))
+            self._by_file.update(dict(report.user_properties).get(PROPERTY, {}))
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Show the dearest files and the sum."""
