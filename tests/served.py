@@ -117,7 +117,7 @@ def open_notebook(page: Page, jupyter_server: Server) -> Callable[[str], Page]:
     def opened(name: str) -> Page:
         page.goto(jupyter_server.document(name))
         page.locator(".jp-Notebook").wait_for(timeout=60_000)
-        page.wait_for_function(KERNEL_IS_READY, timeout=60_000)
+        page.wait_for_function(KERNEL_IS_READY, polling=200, timeout=60_000)  # not for each frame that is drawn
         return page
 
     return opened

@@ -99,8 +99,9 @@ def _sha256(path: Path) -> str | None:
 
 # What JupyterLab reads beside the user's own configuration, in this process only. Without announcements no question
 # about Jupyter's news lies over the wizard, and PyPI is not asked for a newer JupyterLab; `LabApp.news_url=None` leaves
-# the question (announcements.ts in @jupyterlab/apputils-extension, 4.6). And it tells our extension that the folder
-# served is the user's.
+# the question (announcements.ts in @jupyterlab/apputils-extension, 4.6). Without the check of the build each page costs
+# no half second of Node.js, and no proposal to build JupyterLab anew lies over the wizard (`buildPlugin` in
+# application-extension's index.tsx, 4.6). And it tells our extension that the folder served is the user's.
 CONFIGURATION = Path(__file__).with_name("jupyter")
 WORKSPACE = "pytorch"  # a user's own JupyterLab remembers tabs of other folders, which are not here
 

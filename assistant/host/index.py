@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import logging
 import re
-import ssl
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urljoin, urlsplit
-from urllib.request import url2pathname
 
 import msgspec
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
@@ -25,6 +23,8 @@ from assistant.model.record import Record, decoder, replace
 from assistant.privacy import Policy, redact, without_credentials
 
 if TYPE_CHECKING:
+    import ssl
+
     import httpx2
     from unearth import Link, PackageFinder, TargetPython
     from unearth.fetchers import PyPIClient
@@ -346,6 +346,8 @@ def _certificates(network: Network) -> ssl.SSLContext | bool:
     """Return what a client checks servers with: the user's own certificates, or the usual ones (True)."""
     if not (network.cert or network.client_cert):
         return True
+    import ssl  # noqa: PLC0415 - few users have certificates of their own, and every command would wait for it
+
     context = ssl.create_default_context(cafile=network.cert or None)
     if network.client_cert:
         context.load_cert_chain(network.client_cert)
@@ -384,6 +386,8 @@ def local_path(url: str) -> Path | None:
     """Return the path of a `file:` URL or a plain path; None for a URL on a server."""
     parts = urlsplit(url)
     if parts.scheme == "file":
+        from urllib.request import url2pathname  # noqa: PLC0415 - draws in http and ssl
+
         return Path(url2pathname(parts.path))
     return None if "://" in url else Path(url)
 

@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import msgspec
-import pynvml
 
 from assistant.host.base import Host
 from assistant.host.files import open_plain
@@ -301,38 +301,45 @@ def known_of(identity: Mapping[str, object]) -> Known:
 
 def look() -> Answer:
     """Return driver version, CUDA driver API and every device as a JSON object; "missing" when no driver is loaded."""
+    import pynvml as nvml  # noqa: PLC0415 - every command that only reads or plans would wait for it
+
+    absent = (
+        nvml.NVML_ERROR_LIBRARY_NOT_FOUND,
+        nvml.NVML_ERROR_DRIVER_NOT_LOADED,
+        nvml.NVML_ERROR_FUNCTION_NOT_FOUND,
+    )
     try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError as error:
-        return Answer(status="missing" if error.value in _ABSENT else "failed", text=str(error))
+        nvml.nvmlInit()
+    except nvml.NVMLError as error:
+        return Answer(status="missing" if error.value in absent else "failed", text=str(error))
     try:
-        devices = [_device(index) for index in range(pynvml.nvmlDeviceGetCount())]
-        api = pynvml.nvmlSystemGetCudaDriverVersion_v2()  # 13010 is 13.1
+        devices = [_device(nvml, index) for index in range(nvml.nvmlDeviceGetCount())]
+        api = nvml.nvmlSystemGetCudaDriverVersion_v2()  # 13010 is 13.1
         driver = {
-            "driver": _text(pynvml.nvmlSystemGetDriverVersion()),
+            "driver": _text(nvml.nvmlSystemGetDriverVersion()),
             "cuda": f"{api // 1000}.{api % 1000 // 10}",
         }
         return Answer(text=msgspec.json.encode({**driver, "devices": devices}).decode())
-    except pynvml.NVMLError as error:
+    except nvml.NVMLError as error:
         return Answer(status="failed", text=str(error))
     finally:
-        pynvml.nvmlShutdown()
+        nvml.nvmlShutdown()
 
 
-_ABSENT = (
-    pynvml.NVML_ERROR_LIBRARY_NOT_FOUND,
-    pynvml.NVML_ERROR_DRIVER_NOT_LOADED,
-    pynvml.NVML_ERROR_FUNCTION_NOT_FOUND,
-)
-
-
-def _device(index: int) -> dict[str, object]:
+def _device(nvml: ModuleType, index: int) -> dict[str, object]:
     """Describe one device; what it does not support (memory of a GPU that shares the host's) is None."""
-    handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-    pci = _value(pynvml.nvmlDeviceGetPciInfo, handle)
-    memory = _value(pynvml.nvmlDeviceGetMemoryInfo, handle)
-    capability = _value(pynvml.nvmlDeviceGetCudaComputeCapability, handle)
-    name = _value(pynvml.nvmlDeviceGetName, handle)
+    handle = nvml.nvmlDeviceGetHandleByIndex(index)
+
+    def value(question: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - as many types as questions
+        try:
+            return question(handle)
+        except nvml.NVMLError:
+            return None
+
+    pci = value(nvml.nvmlDeviceGetPciInfo)
+    memory = value(nvml.nvmlDeviceGetMemoryInfo)
+    capability = value(nvml.nvmlDeviceGetCudaComputeCapability)
+    name = value(nvml.nvmlDeviceGetName)
     return {
         "name": _text(name) if name else None,
         "bus": _text(pci.busId) if pci else None,
@@ -340,13 +347,6 @@ def _device(index: int) -> dict[str, object]:
         "memory": int(memory.total) if memory else None,
         "compute_capability": f"{capability[0]}.{capability[1]}" if capability else None,
     }
-
-
-def _value(question: Callable[[Any], Any], handle: object) -> Any:  # noqa: ANN401 - as many types as questions
-    try:
-        return question(handle)
-    except pynvml.NVMLError:
-        return None
 
 
 def _text(value: str | bytes) -> str:

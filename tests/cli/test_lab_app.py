@@ -87,7 +87,7 @@ def test_jupyterlab_opens_the_users_copy_of_the_setup(options, mode, tmp_path: P
 
 
 @pytest.mark.process
-def test_the_question_about_news_is_kept_away_in_this_process_only(tmp_path: Path) -> None:
+def test_questions_about_news_and_a_build_are_kept_away_in_this_process_only(tmp_path: Path) -> None:
     """JupyterLab reads our configuration first and the user's still, and nothing is written to the user's."""
     page = tmp_path / ".jupyter" / "labconfig" / "page_config.json"
     page.parent.mkdir(parents=True)
@@ -101,6 +101,7 @@ def test_the_question_about_news_is_kept_away_in_this_process_only(tmp_path: Pat
     done = started("lab", code=code.format(str(told)), home=tmp_path, config=page.parents[1])
     answer = ast.literal_eval(done.stdout)
     assert set(answer["disabledExtensions"]) == {"@ann/clock", "@jupyterlab/apputils-extension:announcements"}
+    assert answer["buildCheck"] is False
     assert answer["torchSetupAssistant"] == "serves"
     assert page.read_text() == of_the_user
 

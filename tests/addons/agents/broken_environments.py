@@ -62,7 +62,7 @@ def numpy_two(at: Broken) -> None:
     """Put a torch that was built for NumPy 1 beside NumPy 2."""
     at.add("torch", "2.2.2", NUMPY_2, requires=("numpy",))
     at.add("numpy", "2.1.0")
-    at.install("torch", "numpy")
+    at.install("torch", "numpy==2.1.0")
     at.add("numpy", "1.26.4")
 
 
