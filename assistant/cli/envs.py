@@ -87,7 +87,10 @@ def envs(remove: str, *, prune: bool, every: bool, yes: bool, as_json: bool, **o
 
 def _tidy(remove: str, *, prune: bool, yes: bool, as_json: bool) -> None:
     freed = prune_downloads() if prune else None
-    removed = _remove(remove, yes=yes) if remove else None
+    question = say("Remove {name} and all that is in it?", name=remove)
+    if remove and not yes and not ask(question, default=False, err=True):
+        raise Cancelled(_("Nothing was removed."))
+    removed = str(remove_environment(remove)) if remove else None
     if as_json:
         echo_json({"removed": removed, "freed_bytes": freed})
         return
@@ -128,13 +131,6 @@ def _agree(repair: Repair, *, yes: bool, as_json: bool) -> None:
         draw_repair(repair)
     if not yes and not ask(say("Change these packages now?"), default=False, err=True):
         raise Cancelled(_("Nothing was changed."), hint=_("Run the command again when you are ready."))
-
-
-def _remove(name: str, *, yes: bool) -> str:
-    question = say("Remove {name} and all that is in it?", name=name)
-    if not yes and not ask(question, default=False, err=True):
-        raise Cancelled(_("Nothing was removed."))
-    return str(remove_environment(name))
 
 
 def _draw(found: tuple[Made, ...]) -> None:

@@ -59,19 +59,15 @@ class Unsuited(BadInput):
 
 
 def clean(setup: Setup, known: Known = NOBODY) -> Setup:
-    """Remove what must not leave this machine; requirements and addresses stay usable."""
-    return redact(replace(setup, lock=_lasting(setup.lock)), known=known)
+    """Remove what must not leave this machine; requirements and addresses stay usable.
 
-
-def _lasting(lock: str) -> str:
-    """Remove what differs from one export of the same packages to the next.
-
-    uv's first lines name folders of this machine; size and time of a file an index may state today and not tomorrow
-    (PEP 751 needs neither: the hash says which file is meant).
+    From the lock goes what differs from one export of the same packages to the next: uv's first lines name folders of
+    this machine; size and time of a file an index may state today and not tomorrow, and PEP 751 needs neither.
     """
     # wheels = [{ url = "https://…/numpy-2.4.6-….whl", upload-time = 2026-06-01T10:00:00Z, size = 16000000, hashes = …
-    rows = "".join(line for line in lock.splitlines(keepends=True) if not line.startswith("#"))
-    return re.sub(r"\b(?:upload-time|size) = [\w:.+-]+, (?=\w)", "", rows)
+    rows = "".join(line for line in setup.lock.splitlines(keepends=True) if not line.startswith("#"))
+    lasting = re.sub(r"\b(?:upload-time|size) = [\w:.+-]+, (?=\w)", "", rows)
+    return redact(replace(setup, lock=lasting), known=known)
 
 
 def variables(setup: Setup) -> dict[str, str]:

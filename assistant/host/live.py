@@ -79,10 +79,6 @@ def _read(path: str) -> Answer:
         return Answer(text=file.read(FILE_LIMIT).decode("utf-8", "replace"))
 
 
-def _names(path: str) -> Answer:
-    return Answer(text="\n".join(sorted(entry.name for entry in Path(path).iterdir())))
-
-
 def _folder(path: str) -> Answer:
     """Return the names of a folder's own folders, and of all else in it; a link is no folder, wherever it leads."""
     with os.scandir(path) as entries:
@@ -266,7 +262,7 @@ def _json(value: object) -> Answer:
 _LOOKS: dict[str, Callable[..., Answer]] = {
     "run": _run,
     "read": _read,
-    "names": _names,
+    "names": lambda path: Answer(text="\n".join(sorted(entry.name for entry in Path(path).iterdir()))),
     "folder": _folder,
     "link": lambda path: Answer(text=str(Path(path).resolve(strict=True))),
     "access": _access,

@@ -138,17 +138,6 @@ def _refused(report: Report, names: tuple[Message, ...]) -> WorkFailed:
     )
 
 
-def _report(state: State, tools: Tools) -> Report:
-    """Verify an environment; what its installation has just found is not done twice."""
-    proof = state.installed.proof if state.installed else None
-    if proof and state.choices.level == "quick" and not state.choices.device:
-        for finding in raised(proof):
-            tools.sink(FindingRaised(step=Step.VERIFY, finding=finding))
-        return proof
-    device = state.choices.device or known(state.plan).backend.value
-    return _run(known(state.environment), device, state.choices.level, state.plan, tools)
-
-
 def _as_placed(report: Report, built: str, target: str) -> Report:
     """Let a report name the place that an environment goes to, not the folder in which it was built and _report."""
 
@@ -235,7 +224,14 @@ def stopped(state: State) -> Cancelled:
 
 def verified(state: State, tools: Tools) -> Verified:
     """Verify an environment; judge one that was there before anew, as its faults may be gone or not."""
-    report = _report(state, tools)
+    proof = state.installed.proof if state.installed else None
+    if proof and state.choices.level == "quick" and not state.choices.device:
+        report = proof  # what its installation has just found is not done twice
+        for finding in raised(proof):
+            tools.sink(FindingRaised(step=Step.VERIFY, finding=finding))
+    else:
+        device = state.choices.device or known(state.plan).backend.value
+        report = _run(known(state.environment), device, state.choices.level, state.plan, tools)
     _judge(known(state.environment), state, tools)
     return Verified(report=report, detected=_still_true(state, tools, report))
 

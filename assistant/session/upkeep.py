@@ -177,21 +177,14 @@ def read_wheels(sources: Sources, wanted: tuple[Seen, ...]) -> Read:
     texts = read_metadata_of(urls, index_urls=indexes, timeout=READ_SECONDS, network=sources.settings.network)
     facts: dict[str, Metadata] = {}
     unread = []
-    for name, one in chosen.items():
+    for file, one in chosen.items():
         text = texts.get(one.url)
-        told = read_metadata(text) if isinstance(text, bytes) else None
-        if told and _is_what_it_says(one, told):
-            facts[name] = told
+        found = read_metadata(text) if isinstance(text, bytes) else None
+        name, version, _build, _tags = parse_wheel_filename(file)
+        if found and (name, version.public) == (found.name, found.version.partition("+")[0]):
+            facts[file] = found
         elif text is not None:
-            unread.append(_unread(one, text if isinstance(text, str) else _("it is not what its name says")))
+            reason = _("it is not what its name says") if isinstance(text, bytes) else text
+            sentence = _("Not read: {file} ({reason}). What it would tell stays unknown until the next refresh.")
+            unread.append(sentence.format(file=file, reason=reason))
     return Read(facts, tuple(unread))
-
-
-def _unread(one: Seen, reason: Text) -> Message:
-    text = _("Not read: {file} ({reason}). What it would tell stays unknown until the next refresh.")
-    return text.format(file=one.filename, reason=reason)
-
-
-def _is_what_it_says(one: Seen, facts: Metadata) -> bool:
-    name, version, _build, _tags = parse_wheel_filename(one.filename)
-    return (name, version.public) == (facts.name, facts.version.partition("+")[0])
