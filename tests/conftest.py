@@ -58,8 +58,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 LINT = Path(__file__).parent / "lint"  # has a command of its own
-LABS = Path(__file__).parents[1] / "notebooks" / "labs"  # all alike: two of them stand for the others
-USUAL_LABS = ("01-directml-on-linux.ipynb", "08-onnx-overflow.ipynb")
 # What a test costs beyond its own Python code, dearest first. Fixtures tell for most; the others are marked by hand.
 COSTS = ("windows", "heavy", "browser", "torch", "process")
 COST_OF_FIXTURE = {
@@ -91,8 +89,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         marks = ["windows"] if "windows" in marks else marks  # it costs more than a browser, and is chosen apart
         for mark in marks or ["process"] * (item.path.suffix == ".ipynb"):  # a kernel runs the cells
             item.add_marker(mark)
-        if item.path.parent == LABS and item.path.name not in USUAL_LABS:
-            item.add_marker("full")
         dearest[item.path] = min(cost(item), dearest.get(item.path, len(COSTS)))
     items.sort(key=lambda item: dearest[item.path])
     left_out = () if config.option.markexpr else ("heavy", "windows")

@@ -19,17 +19,22 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-APART = (
-    "assistant.wizard",
-    "assistant.runtime",
-    "assistant.verify.ch",
-    "assistant_addons.labs",
-)  # need Jupyter or torch
+Run = Callable[..., subprocess.CompletedProcess[str]]  # what fixtures give
+APART = ("assistant.wizard", "assistant.runtime", "assistant.verify.ch")  # need Jupyter or torch
 TURN = threading.Lock()  # for tests that run commands from several threads
+
+
+def at_home(folder: Path, index: str = "http://127.0.0.1:9/simple", **more: str) -> dict[str, str]:
+    """Return the variables of a user whose home is a folder, and whose pip knows one index: one that nobody serves."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "UV_"))}
+    places = ("HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "JUPYTER_DATA_DIR")
+    own = {**dict.fromkeys(places, str(folder)), "UV_CACHE_DIR": str(folder / "cache"), "UV_HTTP_RETRIES": "0"}
+    pip = {"PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": "", "PIP_INDEX_URL": index}
+    return {**kept, **own, **pip, "LANGUAGE": "en", "COLUMNS": "200", **more}
 
 
 def run(

@@ -12,3 +12,9 @@ def refused(done: subprocess.CompletedProcess[str], code: int, *words: str) -> N
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr
     for word in words:
         assert word in done.stderr
+
+
+def without(package: str) -> str:
+    """Return the code that runs `assistant` as where a package is not installed."""
+    lacks = f"from assistant.host import extras; extras._is_missing = {package!r}.__eq__"
+    return f"import sys; sys.modules[{package!r}] = None; {lacks}; from assistant.cli import main; main()"

@@ -6,19 +6,17 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import forked
 import pytest
+from forked import Run
 from packaging.pylock import Pylock
 from refused import refused
 
 from assistant.export.config import read_config
 
 pytestmark = pytest.mark.process
-
-Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="module")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import re
 import subprocess
 import sys
@@ -13,14 +11,13 @@ import unicodedata
 from pathlib import Path
 
 import forked
-import onnx
 import pytest
 from export.setups import DETECTION, ENVIRONMENT, LOCK, PLAN, REPORT
-from onnx import TensorProto, helper
 from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 from tables import each
+from terminals import at_a_terminal
 
 from assistant.cli.console import Terminal
 from assistant.export import Config, Setup, read_config, texts
@@ -149,9 +146,6 @@ def home(tmp_path: Path) -> Path:
     (tmp_path / "refused.toml").write_text(
         f'schema = "{spelled(EVIL, long=True)}"\n"{EVIL[-4:]}" = 1\n', encoding="utf-8"
     )
-    node = helper.make_node("Relu", ["x"], ["y"], name=EVIL)
-    shapes = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in "xy"]
-    onnx.save(helper.make_model(helper.make_graph([node], EVIL, shapes[:1], shapes[1:])), tmp_path / "m.onnx")
     return tmp_path
 
 
@@ -201,17 +195,13 @@ COMMANDS = {
     "verify": ["verify", "--target", f"env {EVIL}"],
     "environments": ["envs", "--remove", EVIL, "--yes"],
     "recover": ["recover", "--target", f"env {EVIL}"],
-    "a model": ["onnx", "check", "m.onnx"],
-    "no such model": ["onnx", "check", EVIL],
-    "labs": ["labs", "check", EVIL],
 }
 
 
-def assistant(folder: Path, *arguments: str, **variables: str) -> tuple[list[str], dict[str, str]]:
-    """Give a command line and its environment, evil wherever the assistant looks."""
+def variables(folder: Path, **more: str) -> dict[str, str]:
+    """Give the variables of a user with that home, evil wherever the assistant looks."""
     evil = {"CUDA_VISIBLE_DEVICES": EVIL, "SETUP_ASSISTANT_STARTED_AS": f"start {EVIL}", "INFERENCE_DEVICE": EVIL}
-    places = {"XDG_STATE_HOME": str(folder), "XDG_DATA_HOME": str(folder), "HOME": str(folder), "COLUMNS": "100"}
-    return [sys.executable, "-m", "assistant", *arguments], {**os.environ, **places, **evil, **variables}
+    return forked.at_home(folder, COLUMNS="100", **evil, **more)
 
 
 @pytest.mark.process
@@ -219,7 +209,7 @@ def assistant(folder: Path, *arguments: str, **variables: str) -> tuple[list[str
 def test_no_command_prints_or_writes_anything_hidden(home: Path, arguments: list[str]):
     """Whatever machine, log, model, path, variable or reason it tells of; there is no traceback either."""
     before = {path for path in home.rglob("*") if path.is_file()}
-    done = forked.run(*arguments, env=assistant(home)[1], cwd=home)
+    done = forked.run(*arguments, env=variables(home), cwd=home)
     said = done.stdout + done.stderr
     assert said.strip()
     assert hidden(said) == set()
@@ -230,36 +220,19 @@ def test_no_command_prints_or_writes_anything_hidden(home: Path, arguments: list
 
 
 @pytest.mark.process
-@pytest.mark.parametrize(
-    "name", ["plan", "detect", "diagnose", "check", "export", "a model", "a wrong choice", "setup"]
-)
+@pytest.mark.parametrize("name", ["plan", "detect", "diagnose", "check", "export", "a wrong choice", "setup"])
 def test_a_terminal_gets_our_own_colours_only(home: Path, name: str):
     """On a terminal rich colours and moves; what stands in a name does neither."""
-    ours, theirs = pty.openpty()
-    command, environment = assistant(home, *COMMANDS[name], TERM="xterm-256color")
-    with subprocess.Popen(command, env=environment, cwd=home, stdin=theirs, stdout=theirs, stderr=theirs) as child:
-        os.close(theirs)
-        said = b""
-        while piece := _read(ours):
-            said += piece
-    os.close(ours)
-    assert child.returncode is not None
-    assert hidden(OWN.sub("", said.decode())) == set(), said
-    assert "\x1b[7;35m" not in said.decode()
-
-
-def _read(handle: int) -> bytes:
-    try:
-        return os.read(handle, 1 << 16)
-    except OSError:  # how Linux says that the last writer has gone
-        return b""
+    said = at_a_terminal(COMMANDS[name], variables(home, TERM="xterm-256color"), cwd=home).decode()
+    assert hidden(OWN.sub("", said)) == set(), said
+    assert "\x1b[7;35m" not in said
 
 
 @pytest.mark.process
 def test_forced_colours_are_ours_only(home: Path):
     """FORCE_COLOR asks for colours where no terminal is."""
-    command, environment = assistant(home, *COMMANDS["plan"], FORCE_COLOR="1")
-    said = subprocess.run(command, env=environment, cwd=home, capture_output=True, text=True, check=False).stdout
+    command, env = [sys.executable, "-m", "assistant", *COMMANDS["plan"]], variables(home, FORCE_COLOR="1")
+    said = subprocess.run(command, env=env, cwd=home, capture_output=True, text=True, check=False).stdout
     assert "\x1b[" in said
     assert hidden(OWN.sub("", said)) == set(), repr(said)
     assert "\x1b[7;35m" not in said

@@ -11,12 +11,12 @@ from assistant.host.download import Fetch, Patience, download, file_name
 from assistant.host.index import local_path
 from assistant.host.live import LiveHost
 from assistant.host.recording import ReplayHost
+from assistant.host.uv import find_uv
 from assistant.install import (
     Package,
     Resolution,
     Sources,
     Tools,
-    find_uv,
     foreign_target,
     interpreter,
     is_environment,

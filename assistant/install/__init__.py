@@ -3,7 +3,6 @@
 Other packages import from here only, never from the modules behind it.
 """
 
-from assistant.host.uv import find_uv
 from assistant.install.conflicts import FOREIGN_PIP, conflicts, undone_by_project
 from assistant.install.constraints import guarded, guards, replaced
 from assistant.install.difference import Difference, Wanted, carry_out, version_in_place, work_out
@@ -50,7 +49,6 @@ from assistant.install.swap import set_aside
 from assistant.install.target import (
     KERNEL,
     check_folder,
-    default_target,
     find_target,
     full_path,
     not_an_environment,

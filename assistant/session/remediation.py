@@ -14,6 +14,7 @@ from packaging.version import Version
 from assistant.diagnose import UV_OPTIONS, load_rules
 from assistant.host.folders import is_own_environment
 from assistant.host.process import CancelToken, stream
+from assistant.host.uv import find_uv
 from assistant.i18n import Message, _, sentences
 from assistant.install import (
     Site,
@@ -21,7 +22,6 @@ from assistant.install import (
     Unsolved,
     Wanted,
     carry_out,
-    find_uv,
     is_environment,
     look_at,
     set_aside,

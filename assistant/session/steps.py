@@ -18,12 +18,12 @@ from assistant.host.lock import Lock
 from assistant.host.parallel import Ahead
 from assistant.host.process import CancelToken
 from assistant.host.recording import ReplayHost
+from assistant.host.uv import find_uv
 from assistant.i18n import Message, Text, _, first_line, map_texts, sentences
 from assistant.install import (
     Prepared,
     Resolution,
     Tools,
-    find_uv,
     interpreter,
     is_environment,
     look_at,

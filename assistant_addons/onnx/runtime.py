@@ -18,7 +18,7 @@ from assistant_addons.onnx.program import FLOAT, HALF, Scope, Value, program
 PASSES = OPERATORS.moves | OPERATORS.follows | OPERATORS.chooses_type | {
     "CastLike", "Constant", "If", "Loop", "Range", "Scan", "SequenceAt", "SequenceConstruct",
 }  # fmt: skip
-# Chosen on the models of tests/onnx_traps.py and on onnx's own test models.
+# Chosen on the models of tests/addons/onnx/traps.py and on onnx's own test models.
 CLOSE = 4e-3  # of the largest number: what an output may differ by
 SMALLEST_SCALE = 1e-3  # outputs that are all smaller count as this large: their last digits are noise
 MOST_CHANGED = 0.005  # of integers and truths, which change as a whole

@@ -12,7 +12,7 @@ from onnx import helper, numpy_helper, save
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from onnx_prediction import disagreements, node_tests
+from addons.onnx.prediction import disagreements, node_tests
 
 from assistant_addons.onnx import check_model
 

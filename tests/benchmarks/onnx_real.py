@@ -18,7 +18,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "real_models"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "addons" / "onnx" / "real_models"))
 
 from children import child
 from corpus import models

@@ -1,7 +1,10 @@
-"""An index for commands that ask what this machine's CPU plan needs."""
+"""A home in which commands run, and an index for those that ask what this machine's CPU plan needs."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import forked
 import pytest
 from loopback import LoopbackIndex
 
@@ -10,6 +13,17 @@ from assistant.detect import detect
 from assistant.host.live import LiveHost
 from assistant.model.plan import Backend, Plan, Request
 from assistant.plan import make_plans
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> forked.Run:
+    """Give a function that runs the command in a home of its own, with the variables that are named."""
+
+    def runner(*words: str | Path, input: str = "", typed: str = "", **variables: str):  # noqa: A002 - as forked.run
+        env = forked.at_home(tmp_path / "home", **variables)
+        return forked.run(*words, env=env, cwd=tmp_path, input=input, typed=typed)
+
+    return runner
 
 
 @pytest.fixture(scope="session")

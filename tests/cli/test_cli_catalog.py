@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
-from collections.abc import Callable
-from pathlib import Path
 
-import forked
 import pytest
 from refused import refused
 
@@ -18,7 +13,6 @@ from assistant.catalog.tables import read_tables
 
 pytestmark = pytest.mark.process
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
 PYTHON = f"{sys.version_info.major}{sys.version_info.minor}"
 TAG = f"cp{PYTHON}-cp{PYTHON}-manylinux_2_28_x86_64"
 NEWEST = max(
@@ -27,30 +21,16 @@ NEWEST = max(
 BROKEN = "http://127.0.0.1:9/simple"
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> Run:
-    """Give a function that runs the command in a home of its own, with pip configured for one index only."""
-
-    def runner(*arguments: str | Path, pip: str = BROKEN, **options: object) -> subprocess.CompletedProcess[str]:
-        home = {name: str(tmp_path / name) for name in ("HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "JUPYTER_DATA_DIR")}
-        sources = {"PIP_INDEX_URL": pip, "PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": "", "UV_HTTP_RETRIES": "0"}
-        cache = {"UV_CACHE_DIR": str(tmp_path / "cache")}
-        environment = {**os.environ, **home, **sources, **cache, "LANGUAGE": "en", "COLUMNS": "200"}
-        return forked.run(*arguments, env=environment, **options)
-
-    return runner
-
-
 def test_refresh_says_what_each_source_answered(run, loopback_index):
     """The one that is down, the one that answers, and only with both that nothing is new."""
     loopback_index.add("torch", NEWEST, TAG)
-    half = run("catalog", "refresh", "--index-url", BROKEN, pip=loopback_index.url)
+    half = run("catalog", "refresh", "--index-url", BROKEN, index=loopback_index.url)
     assert half.returncode == 0
     assert half.stdout.splitlines()[0].startswith(f"! {BROKEN}: not checked")
     assert f"✓ {loopback_index.url}: torch {NEWEST} is the newest of its releases (1)." in half.stdout
     assert "Up to date" not in half.stdout
     assert "is not known" in half.stdout
-    whole = run("catalog", "refresh", "--index-url", loopback_index.url, pip=loopback_index.url)
+    whole = run("catalog", "refresh", "--index-url", loopback_index.url, index=loopback_index.url)
     assert whole.returncode == 0
     assert "Up to date" in whole.stdout
 
@@ -58,7 +38,7 @@ def test_refresh_says_what_each_source_answered(run, loopback_index):
 def test_an_index_that_holds_no_torch_is_not_up_to_date(run, loopback_index):
     """It may have moved: that is said, and nothing is claimed."""
     loopback_index.add("numpy", "2.0")
-    done = run("catalog", "refresh", "--index-url", loopback_index.url, pip=loopback_index.url, input="n\n")
+    done = run("catalog", "refresh", "--index-url", loopback_index.url, index=loopback_index.url, input="n\n")
     assert "perhaps it has moved" in done.stdout
     assert "Up to date" not in done.stdout
 
@@ -66,14 +46,14 @@ def test_an_index_that_holds_no_torch_is_not_up_to_date(run, loopback_index):
 def test_refresh_writes_what_the_index_lists_and_plans_use_it(run, loopback_index, tmp_path):
     """The changes are shown, the file goes to the user's folder, and the next plan takes the new release."""
     loopback_index.add("torch", "9.1.0+cpu", TAG)
-    done = run("catalog", "refresh", "--yes", "--index-url", loopback_index.url, pip=loopback_index.url)
+    done = run("catalog", "refresh", "--yes", "--index-url", loopback_index.url, index=loopback_index.url)
     assert done.returncode == 0, done.stderr
     assert "+ torch 9.1.0 is new: cpu." in done.stdout
-    (written,) = (tmp_path / "XDG_DATA_HOME").rglob("catalog.json")
+    (written,) = (tmp_path / "home").rglob("catalog.json")
     assert str(written) in done.stdout
     plan = json.loads(run("plan", "--json", "--backend", "cpu", "--index-url", loopback_index.url).stdout)["choice"]
     assert plan["torch"] == "9.1.0"
-    again = run("catalog", "refresh", "--json", "--index-url", loopback_index.url, pip=loopback_index.url)
+    again = run("catalog", "refresh", "--json", "--index-url", loopback_index.url, index=loopback_index.url)
     told = json.loads(again.stdout)
     assert (told["changes"], told["not_checked"], told["not_read"], told["written"]) == ([], [], [], None)
 
@@ -81,21 +61,21 @@ def test_refresh_writes_what_the_index_lists_and_plans_use_it(run, loopback_inde
 def test_refresh_asks_before_it_writes(run, loopback_index, tmp_path):
     """No is no."""
     loopback_index.add("torch", "9.1.0+cpu", TAG)
-    done = run("catalog", "refresh", "--index-url", loopback_index.url, pip=loopback_index.url, input="n\n")
+    done = run("catalog", "refresh", "--index-url", loopback_index.url, index=loopback_index.url, input="n\n")
     assert done.returncode == 130
     assert "Nothing was written" in done.stderr
-    assert not list((tmp_path / "XDG_DATA_HOME").rglob("catalog.json"))
+    assert not list((tmp_path / "home").rglob("catalog.json"))
 
 
 def test_refresh_without_a_network_keeps_the_tables(run, tmp_path):
     """One sentence that names the index."""
     refused(run("catalog", "refresh", "--yes", "--index-url", BROKEN), 1, BROKEN, "stay as they are")
-    assert not list((tmp_path / "XDG_DATA_HOME").rglob("catalog.json"))
+    assert not list((tmp_path / "home").rglob("catalog.json"))
 
 
 def test_spoilt_tables_are_named_by_every_plan(run, tmp_path):
     """The plan rests on the shipped tables and says so."""
-    spoilt = tmp_path / "XDG_DATA_HOME" / "pytorch-setup-assistant" / "catalog.json"
+    spoilt = tmp_path / "home" / "pytorch-setup-assistant" / "catalog.json"
     spoilt.parent.mkdir(parents=True)
     spoilt.write_text('{"torch": 3}')
     brief = tmp_path / "m.json"
@@ -133,6 +113,6 @@ def test_a_wheel_with_a_wrong_hash_is_refused(run, loopback_index, tmp_path):
         loopback_index.add(name, "1.0")
     loopback_index.trouble["torch"] = "hash"
     arguments = ("install", "--yes", "--backend", "cpu", "--index-url", loopback_index.url)
-    done = run(*arguments, "--target", tmp_path / "env", pip=loopback_index.url)
+    done = run(*arguments, "--target", tmp_path / "env", index=loopback_index.url)
     refused(done, 1, "hash", "torch")
     assert not (tmp_path / "env").exists()

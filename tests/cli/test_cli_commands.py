@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
-import forked
 import pytest
+from forked import Run
 from loopback import LoopbackIndex
 from refused import refused
 from tables import each
@@ -19,40 +16,27 @@ from assistant.cli.commands import COMMANDS
 
 pytestmark = pytest.mark.process
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
 BRIEF = '{"os": "linux", "arch": "x86_64", "python": "3.12", "gpus": []}'
-NOWHERE = {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": ""}
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
-    """Give a function that runs the command in a home of its own, beside the description of a machine."""
+def run(run: Run, tmp_path: Path) -> Run:
+    """Describe a machine, beside which the command runs."""
     (tmp_path / "m.json").write_text(BRIEF)
-
-    def runner(*arguments: str | Path, **options: object) -> subprocess.CompletedProcess[str]:
-        home = {name: str(tmp_path / name) for name in ("HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "JUPYTER_DATA_DIR")}
-        environment = {**os.environ, **home, "LANGUAGE": "en", "COLUMNS": "200", **options.pop("env", {})}
-        return forked.run(*arguments, env=environment, cwd=tmp_path, **options)
-
-    return runner
-
-
-def asking(index: LoopbackIndex, folder: Path) -> dict[str, str]:
-    """Give the variables of a user whose pip knows one index."""
-    return {**NOWHERE, "PIP_INDEX_URL": index.url, "UV_CACHE_DIR": str(folder / "cache")}
+    return run
 
 
 def test_the_help_lists_every_command(run: Run) -> None:
     """Each with its sentence, and none of these is cut short."""
     listed = run("--help").stdout
     assert all(f"\n  {command} " in listed for command in COMMANDS)
-    for group in ((), ("onnx",), ("catalog",), ("labs",)):
-        assert "..." not in run(*group, "--help", env={"COLUMNS": "80"}).stdout.partition("Commands:")[2]
+    for group in ((), ("catalog",)):
+        assert "..." not in run(*group, "--help", COLUMNS="80").stdout.partition("Commands:")[2]
 
 
 def test_commands_are_named_as_this_user_types_them(run: Run) -> None:
     """From a checkout every next step begins with `python3 start.py`, in usage, refusals, lists and remedies alike."""
-    checkout = {"env": {"SETUP_ASSISTANT_STARTED_AS": "python3 start.py"}}
+    checkout = {"SETUP_ASSISTANT_STARTED_AS": "python3 start.py"}
     assert run("--help", **checkout).stdout.startswith("Usage: python3 start.py [OPTIONS]")
     refused(run("export", **checkout), 2, "Run `python3 start.py setup` first.")
     refused(run("detect", "--nonsense", **checkout), 2, "`python3 start.py detect --help`")
@@ -127,7 +111,7 @@ def test_what_cannot_be_done_is_refused_in_one_sentence(
 ) -> None:
     """It names the culprit or the next step; nothing is printed as if it were an answer, and nothing is made."""
     (tmp_path / "thesis").mkdir(exist_ok=True)
-    done = run(*words.split(), env={**NOWHERE, "UV_HTTP_RETRIES": "0", "UV_CACHE_DIR": str(tmp_path / "cache")})
+    done = run(*words.split())
     refused(done, code, *said)
     assert not (tmp_path / "env").exists()
 
@@ -143,20 +127,20 @@ def test_a_broken_recording_or_description_is_refused(run: Run, tmp_path: Path, 
 
 def test_setup_asks_and_touches_no_folder_of_other_things(run: Run, index: LoopbackIndex, tmp_path: Path) -> None:
     """Answering no installs nothing, and a target that exists and is no environment is left as it is."""
-    done = run("setup", "--backend", "cpu", "--target", "env", input="n\n", env=asking(index, tmp_path))
+    done = run("setup", "--backend", "cpu", "--target", "env", input="n\n", index=index.url)
     assert done.returncode == 130
     assert "Nothing was installed" in done.stderr
     assert not (tmp_path / "env").exists()
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter.tex").write_text("x")
-    done = run("setup", "--yes", "--backend", "cpu", "--target", "thesis", env=asking(index, tmp_path))
+    done = run("setup", "--yes", "--backend", "cpu", "--target", "thesis", index=index.url)
     refused(done, 2, "is not an environment", "--target")
     assert [path.name for path in (tmp_path / "thesis").iterdir()] == ["chapter.tex"]
 
 
 def test_what_is_only_tried_is_no_setup(run: Run, index: LoopbackIndex, tmp_path: Path) -> None:
     """A dry run and a Python that is no environment of ours leave nothing that an export would go on from."""
-    tried = run("install", "--dry-run", "--backend", "cpu", "--target", "env", env=asking(index, tmp_path))
+    tried = run("install", "--dry-run", "--backend", "cpu", "--target", "env", index=index.url)
     assert tried.returncode == 0, tried.stderr
     refused(run("export", "--to", "files"), 2, "no earlier setup", "assistant setup")
     run("verify", "--target", sys.executable, "--device", "nowhere")

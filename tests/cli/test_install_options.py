@@ -15,11 +15,9 @@ from refused import refused
 pytestmark = pytest.mark.process
 
 
-def install(tmp_path: Path, *words: str, index: str = "") -> subprocess.CompletedProcess[str]:
+def install(tmp_path: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run the command in a home of its own, without a terminal to ask, for a user whose pip knows one index."""
-    home = {name: str(tmp_path / name) for name in ("XDG_DATA_HOME", "XDG_STATE_HOME", "JUPYTER_DATA_DIR")}
-    pip = {"PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": "", "PIP_INDEX_URL": index}
-    env = {**os.environ, **home, **pip, "LANGUAGE": "en"}
+    env = forked.at_home(tmp_path / "home", **variables)
     return forked.run("install", "--backend", "cpu", *words, env=env, cwd=tmp_path)
 
 

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import pty
 import re
 import shlex
-import struct
-import subprocess
-import sys
-import termios
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tables import each
+from terminals import can_be_read_when_narrow
 
 from assistant.cli.terminal import columns, folded, folded_command, layout
 
@@ -81,33 +76,8 @@ COMMANDS = {
     "why": ("plan", "--replay", "linux-ubuntu2404-rtx4090", "--why"),
     "detect": ("detect", "--replay", "linux-mint22-laptop-780m-rtx4070"),
     "doctor": ("doctor", "--replay", "linux-arch-rx6700xt-directml"),
-    "labs": ("labs", "list"),
     "refusal": ("verify", "--target", "/a/folder/that/is/nowhere/on/this/machine/and/has/a/long/name/indeed"),
 }
-
-
-def shown(words: tuple[str, ...], width: int, language: str, home: Path, page: str = "utf-8") -> list[str]:
-    """Run a command at a terminal of a width and a code page; return the lines that it shows."""
-    hand, seat = pty.openpty()
-    fcntl.ioctl(seat, termios.TIOCSWINSZ, struct.pack("HHHH", 60, width, 0, 0))
-    kept = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
-    env = {**kept, "TERM": "xterm-256color", "LANGUAGE": language, "XDG_STATE_HOME": str(home)}
-    env["PYTHONIOENCODING"] = page
-    command = [sys.executable, "-m", "assistant", *words]
-    with subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=seat, stderr=seat):
-        os.close(seat)
-        said = b""
-        while piece := _read(hand):
-            said += piece
-    os.close(hand)
-    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", said.decode(page)).splitlines()
-
-
-def _read(handle: int) -> bytes:
-    try:
-        return os.read(handle, 1 << 16)
-    except OSError:  # how Linux says that the last writer has gone
-        return b""
 
 
 @pytest.mark.process
@@ -115,10 +85,4 @@ def _read(handle: int) -> bytes:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_can_be_read_in_a_narrow_terminal(name: str, language: str, tmp_path: Path) -> None:
     """At 80 and 60 columns each word of the wide output stands whole, and nothing but an address is too long."""
-    wide = " ".join(shown(COMMANDS[name], 500, language, tmp_path)).split()
-    whole = {word for word in wide if re.fullmatch(r"[\w.:+()-]+", word, re.ASCII)}
-    assert whole or language != "en"
-    for width in (80, 60):
-        lines = shown(COMMANDS[name], width, language, tmp_path)
-        assert whole <= set(" ".join(lines).split()), width
-        assert [line for line in lines if columns(line.rstrip()) > width and "://" not in line] == [], width
+    can_be_read_when_narrow(COMMANDS[name], language, tmp_path)

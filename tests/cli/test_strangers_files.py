@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import tomllib
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
-import forked
 import pytest
 import tomli_w
 from export.setups import ENVIRONMENT, REPORT
+from forked import Run
 from loopback import LoopbackIndex
 from refused import refused
 from tables import sampled
@@ -26,29 +25,13 @@ from assistant.model.record import replace
 
 pytestmark = pytest.mark.process
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
 Write = Callable[..., Path]
 
 
 @pytest.fixture
-def run(tmp_path: Path, index: LoopbackIndex) -> Run:
+def run(run: Run, index: LoopbackIndex) -> Run:
     """Give a function that runs the command for a user whose pip knows one index, in a folder of its own."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "UV_"))}
-    places = (
-        "XDG_DATA_HOME",
-        "XDG_STATE_HOME",
-        "XDG_CACHE_HOME",
-        "XDG_CONFIG_HOME",
-        "JUPYTER_DATA_DIR",
-        "UV_CACHE_DIR",
-    )
-    own = {name: str(tmp_path / name) for name in places}
-    own |= {"PIP_CONFIG_FILE": os.devnull, "PIP_INDEX_URL": index.url, "LANGUAGE": "en", "COLUMNS": "300"}
-
-    def runner(*words: str | Path, typed: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
-        return forked.run(*words, env={**kept, **own, **variables}, typed=typed)
-
-    return runner
+    return partial(run, index=index.url, COLUMNS="300")
 
 
 @pytest.fixture
@@ -169,7 +152,7 @@ def test_an_unknown_index_is_not_asked_before_it_is_trusted(run, written, tmp_pa
         trusted = ("--trust-index", unknown.url)
         refused(run("apply", config, how, "--target", tmp_path / "env", *trusted), 1, "file of the package torch")
         assert unknown.requests
-        assert not list((tmp_path / "XDG_CACHE_HOME").rglob("*.whl"))
+        assert not list((tmp_path / "home").rglob("*.whl"))
     finally:
         unknown.close()
 

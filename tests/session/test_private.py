@@ -162,9 +162,8 @@ def test_every_command_ends_in_a_sentence(tmp_path: Path, plant: Callable[[Path]
     """No command that reads the last setup hangs or breaks; the ones that need it say how to make one."""
     (tmp_path / NAME).mkdir()
     plant(tmp_path / NAME / "session.json")
-    places = {"XDG_STATE_HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path), "HOME": str(tmp_path)}
     for words in COMMANDS:
-        done = forked.run(*words, env={**os.environ, **places}, cwd=tmp_path)
+        done = forked.run(*words, env=forked.at_home(tmp_path), cwd=tmp_path)
         assert done.returncode in {0, 1, 2}
         said = done.stdout + done.stderr
         assert "itself failed" not in said

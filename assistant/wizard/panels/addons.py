@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipywidgets as widgets
 
 from assistant import addons
+from assistant.i18n import say
 from assistant.markup import joined
 from assistant.model.errors import WorkFailed
 from assistant.session.session import Session
@@ -55,7 +56,7 @@ class AddonParts:
             try:
                 kind = addons.load(addons.PAGES, name)
             except WorkFailed as error:
-                lacking.append(html.lead_line(error.message))
+                lacking.append(html.lead_line(say("{name}: {state}", name=name, state=error.message)))
                 continue
             if kind.page is page:
                 self._add(name, kind(session))

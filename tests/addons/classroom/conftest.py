@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -81,16 +80,8 @@ class Maker:
         self.home.mkdir()
         self.list = folder / "machines.jsonl"
         self.list.write_text("".join(f"{json.dumps(one)}\n" for one in machines()), encoding="utf-8")
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "UV_", "XDG_"))}
-        self.env = {
-            **kept,
-            "HOME": str(self.home),
-            "LANGUAGE": "en",
-            "PIP_CONFIG_FILE": os.devnull,
-            "PIP_INDEX_URL": index.url,
-            "UV_NO_CONFIG": "1",
-            "UV_PYTHON_INSTALL_MIRROR": f"{index.url}/python",
-        }
+        python = {"UV_PYTHON_INSTALL_MIRROR": f"{index.url}/python"}
+        self.env = forked.at_home(self.home, index.url, UV_NO_CONFIG="1", **python)
 
     def words(self, folder: Path) -> list[str]:
         """Return the command that makes a bundle for all machines."""

@@ -8,6 +8,7 @@ import forked
 import nbformat
 import pytest
 from refused import refused
+from terminals import can_be_read_when_narrow
 
 from assistant.model.errors import BadInput
 from assistant_addons.labs import Lab
@@ -125,3 +126,10 @@ def test_an_unknown_learner_folder_is_one_sentence(tmp_path):
     assert grade(tmp_path) == []
     with pytest.raises(BadInput, match="is not a folder"):
         grade(tmp_path / "nowhere")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("language", ["en", "zh_CN"])
+def test_the_list_can_be_read_in_a_narrow_terminal(language, tmp_path):
+    """No word of a title is broken."""
+    can_be_read_when_narrow(("labs", "list"), language, tmp_path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import re
 import subprocess
 from collections.abc import Callable
@@ -11,10 +12,12 @@ from pathlib import Path
 
 import forked
 import numpy as np
+import onnx
 import pytest
 from onnx import ModelProto, defs, numpy_helper
 from refused import refused
 from tables import each
+from terminals import at_a_terminal
 
 from assistant.model.finding import Severity
 from assistant_addons.onnx import check_model, operators
@@ -42,6 +45,19 @@ def devices(answer: Checked) -> dict[str, str]:
 def keys(answer: Checked) -> list[str]:
     """Give the keys of all findings, in order."""
     return [finding.key for finding in answer.findings]
+
+
+def test_no_name_steers_the_terminal(written: Written, tmp_path: Path):
+    """Neither that of an operator nor that of a file: what would set a title is shown as a mark."""
+    evil = "\x1b]0;owned\x07\u202eEvil"
+    model = written("g (float[1] x) => (float[1] y) { y = acme.Op (x) }", imports=', "acme" : 1')
+    model.graph.node[0].op_type = evil
+    onnx.save(model, tmp_path / "m.onnx")
+    for name in ("m.onnx", evil):
+        said = at_a_terminal(("onnx", "check", name), {**os.environ, "TERM": "xterm-256color"}, cwd=tmp_path).decode()
+        assert "\ufffd" in said
+        assert not {"\x07", "\u202e"} & {*said}
+        assert "\x1b]" not in said
 
 
 @each("provider", ["dml", "cpu"])

@@ -8,25 +8,16 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
+from addons.onnx.traps import TRAPS, random_inputs, run, trap
 from onnx import ModelProto, TensorProto, helper, numpy_helper, parser
 from onnx.reference import ReferenceEvaluator
-from onnx_traps import TRAPS, random_inputs, trap
 from tables import each
 
 from assistant_addons.onnx import to_fp16
 from assistant_addons.onnx.fp16 import convert_to_fp16
 
 CLOSE = 1e-2
-
-
-def run(model: ModelProto, given: dict[str, Any]) -> list[Any]:
-    """Run a model in ONNX Runtime."""
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    return list(session.run(None, given))
 
 
 def run_strictly(model: ModelProto, given: dict[str, Any]) -> list[Any]:

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from addons.onnx.traps import trap
 from click.testing import CliRunner
 from onnx import numpy_helper
-from onnx_traps import trap
 
 from assistant.model.errors import BadInput, WorkFailed
 from assistant_addons.onnx import program

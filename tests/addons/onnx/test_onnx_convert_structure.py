@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
+from addons.onnx.traps import run
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx import ModelProto, TensorProto, helper, numpy_helper, parser
@@ -41,14 +41,6 @@ def same(one: ModelProto, other: ModelProto) -> None:
     for expected, found in zip(run(one, given), run(other, given), strict=True):
         assert expected.shape == found.shape
         np.testing.assert_allclose(expected, found, rtol=1e-4, atol=1e-5)
-
-
-def run(model: ModelProto, given: dict[str, Any]) -> list[Any]:
-    """Run a model in ONNX Runtime."""
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    return list(session.run(None, given))
 
 
 @QUICK

@@ -13,8 +13,8 @@ import numpy as np
 import onnx
 import psutil
 import pytest
+from addons.onnx.hostile import HOSTILE
 from onnx import ModelProto, SparseTensorProto, TensorProto, helper, numpy_helper, parser
-from onnx_hostile import HOSTILE
 from refused import refused
 from tables import sampled
 

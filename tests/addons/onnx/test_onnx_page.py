@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from onnx_traps import trap
+from addons.onnx.traps import trap
 
 from assistant.host.recording import ReplayHost
 from assistant.install import Sources

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pytest
+from addons.onnx.prediction import disagreements, node_tests
 from onnx import ModelProto, TensorProto, defs, helper
-from onnx_prediction import disagreements, node_tests
 from packaging.version import Version
 
 from assistant_addons.onnx import operators

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from addons.onnx.traps import trap
 from onnx import TensorProto
-from onnx_traps import trap
 from tables import each
 
 from assistant.model.errors import BadInput

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import forked
 import pytest
 from addons.projects.test_memory import LLAMA_31_8B as CONFIG
+from forked import Run
 from refused import refused
 
 from assistant_addons.projects.recipes import recipes
@@ -26,7 +24,6 @@ MACHINE = {
     "nvidia_driver": "580.95.05",
     "gpus": [{"vendor": "nvidia", "name": "GeForce RTX 4090", "compute_capability": "8.9", "vram_gb": 24}],
 }
-Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
@@ -34,8 +31,7 @@ def run(tmp_path: Path) -> Run:
     """Give a function that runs the command in a home of its own, with files of a machine and of a model."""
     (tmp_path / "machine.json").write_text(json.dumps(MACHINE))
     (tmp_path / "config.json").write_text(json.dumps(CONFIG))
-    home = {name: str(tmp_path / name) for name in ("HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")}
-    environment = {**os.environ, **home, "LANGUAGE": "en", "COLUMNS": "200"}
+    environment = forked.at_home(tmp_path / "home")
     return lambda *arguments, **more: forked.run(*arguments, env=environment, cwd=tmp_path, **more)
 
 

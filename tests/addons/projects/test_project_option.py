@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -35,10 +34,7 @@ def run(tmp_path: Path) -> Run:
     (tmp_path / "code" / "run.py").write_text("import torch, cv2, einops, never_heard_of\n")
 
     def runner(*words: str, variables: dict[str, str] | None = None, **options: object) -> Done:
-        home = {name: str(tmp_path / name) for name in ("XDG_DATA_HOME", "XDG_STATE_HOME", "JUPYTER_DATA_DIR")}
-        own = {"PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": "", "UV_HTTP_RETRIES": "0"}
-        own["PIP_INDEX_URL"] = "http://127.0.0.1:9/simple"  # what a project asks for is read and planned without one
-        env = {**os.environ, **home, **own, "LANGUAGE": "en", "COLUMNS": "200", **(variables or {})}
+        env = forked.at_home(tmp_path / "home", **(variables or {}))
         return forked.run(*words, env=env, cwd=tmp_path, **options)
 
     return runner

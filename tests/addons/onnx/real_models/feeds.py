@@ -21,7 +21,7 @@ import onnxruntime
 from children import limit_memory, tell
 from onnx import ModelProto, TensorProto, ValueInfoProto, helper
 
-TABLE = Path(__file__).parents[1] / "benchmarks" / "onnx_real.toml"
+TABLE = Path(__file__).parents[3] / "benchmarks" / "onnx_real.toml"
 OPEN = 16
 RATE = 16_000  # of sounds
 PATCH = 12  # pixels of a picture that are about as bright

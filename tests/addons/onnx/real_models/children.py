@@ -23,7 +23,7 @@ def child(script: str, *arguments: str | Path, seconds: float) -> tuple[dict[str
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        env={**os.environ, "PYTHONPATH": str(HERE.parents[1])},
+        env={**os.environ, "PYTHONPATH": str(HERE.parents[3])},
     )
     try:
         out, err = process.communicate(timeout=seconds)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnxruntime
 from onnx import ModelProto, helper, numpy_helper, parser
 
 LARGEST_FLOAT = 3.4028235e38
@@ -245,3 +246,11 @@ def random_inputs(model: ModelProto, seed: int = 3) -> dict[str, Any]:
         numbers = random.standard_normal(shape) if np.dtype(kind).kind == "f" else np.ones(shape)
         made[info.name] = numbers.astype(kind)
     return made
+
+
+def run(model: ModelProto, given: dict[str, Any]) -> list[Any]:
+    """Run a model in ONNX Runtime."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return list(session.run(None, given))

@@ -15,7 +15,7 @@ from onnx.backend.test.case.node import collect_testcases
 from assistant_addons.onnx.check import examine, obstacle
 from assistant_addons.onnx.placement import Node
 
-PLACES = Path(__file__).parent / "addons" / "onnx" / "places.py"
+PLACES = Path(__file__).with_name("places.py")
 
 
 def node_tests() -> dict[str, ModelProto]:
