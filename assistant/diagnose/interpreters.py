@@ -9,7 +9,7 @@ from functools import lru_cache
 from assistant.diagnose.log import Log
 from assistant.diagnose.rules import table
 from assistant.i18n import Message, _, sentences
-from assistant.model.finding import Remedy
+from assistant.model.finding import Interpreter, Remedy
 from assistant.model.machine import Machine
 from assistant.model.record import Record, replace
 from assistant.model.shell import taken_by_both
@@ -96,21 +96,6 @@ class _File(Record, frozen=True):
     source: str
     application: tuple[Application, ...]
     project: tuple[Project, ...]
-
-
-class Interpreter(Record, frozen=True):
-    """How the Python of a log's program is reached: its `path`, "" where it is not known, and how `python` is typed.
-
-    `folder` names the application in whose folder that is typed, `project` the tool that keeps the packages; `pip` is
-    what takes the place of pip, "" for pip itself. `container` is set where the change would go with the container.
-    """
-
-    path: str = ""
-    python: str = "python"
-    pip: str = ""
-    folder: str = ""
-    project: str = ""
-    container: bool = False
 
 
 def interpreter_of(log: Log, machine: Machine, line: int | None = None) -> Interpreter:

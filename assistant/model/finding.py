@@ -80,3 +80,18 @@ class Diagnosis(Record, frozen=True, omit_defaults=False):
     def sure(self) -> bool:
         """Whether it is sure enough to be named as the cause."""
         return self.confidence >= SURE
+
+
+class Interpreter(Record, frozen=True):
+    """How the Python of a log's program is reached: its `path`, "" where it is not known, and how `python` is typed.
+
+    `folder` names the application in whose folder that is typed, `project` the tool that keeps the packages; `pip` is
+    what takes the place of pip, "" for pip itself. `container` is set where the change would go with the container.
+    """
+
+    path: str = ""
+    python: str = "python"
+    pip: str = ""
+    folder: str = ""
+    project: str = ""
+    container: bool = False

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from assistant.diagnose import Log
 from assistant.i18n import render
 from assistant.install import Prepared
 from assistant.model.finding import Diagnosis
@@ -12,9 +12,11 @@ from assistant.model.machine import Machine
 from assistant.model.plan import Planning
 from assistant.model.record import Record, replace, with_words
 from assistant.plan import explain
-from assistant.session.diagnosis import unexplained
 from assistant.session.state import State, Unexplained
 from assistant.session.survey import Known, Repair, Survey
+
+if TYPE_CHECKING:
+    from assistant.diagnose import Log
 
 Answer = dict[str, object]
 
@@ -34,6 +36,8 @@ def of_planning(planning: Planning, machine: Machine, project: Record | None = N
 
 def of_log(log: Log, machine: Machine, diagnoses: Iterable[Diagnosis]) -> Answer:
     """Return the causes of what a log shows, or what can be said without one."""
+    from assistant.session.diagnosis import unexplained  # noqa: PLC0415 - `plan` needs no rules of causes
+
     found = tuple(diagnoses)
     rest = Unexplained() if found else unexplained(log, machine)
     told = {"unexplained": with_words(rest)} if rest != Unexplained() else {}

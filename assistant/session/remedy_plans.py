@@ -13,10 +13,10 @@ from assistant.catalog import load_catalog
 from assistant.catalog.companions import carried_by_torch_index
 from assistant.catalog.launchers import launchers, written
 from assistant.catalog.rows import CORE, FAMILY
-from assistant.diagnose import Interpreter, Log, PlanRequest, RuleRemedy, relaunched, supposed_cuda
+from assistant.diagnose import Log, PlanRequest, RuleRemedy, relaunched, supposed_cuda
 from assistant.i18n import Message, Text, _
 from assistant.model.errors import BadInput
-from assistant.model.finding import Launch, Remedy
+from assistant.model.finding import Interpreter, Launch, Remedy
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Plan, Request
 from assistant.model.record import from_json, replace, to_json

@@ -5,12 +5,11 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any, Literal, TypeVar
 
-from assistant.diagnose import Interpreter
 from assistant.i18n import Text, _
 from assistant.install import Prepared
 from assistant.model.errors import BadInput
 from assistant.model.event import Progress, Step
-from assistant.model.finding import Diagnosis, Finding, Remedy
+from assistant.model.finding import Diagnosis, Finding, Interpreter, Remedy
 from assistant.model.machine import Detection
 from assistant.model.plan import Backend, Plan, Planning, ProjectSummary, Request
 from assistant.model.record import Record, replace

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from assistant.diagnose import Interpreter, interpreter_of, placed, read_log
+from assistant.diagnose import interpreter_of, placed, read_log
 from assistant.i18n import render
-from assistant.model.finding import Remedy
+from assistant.model.finding import Interpreter, Remedy
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.session.diagnosis import diagnosed_lines, placed_causes
 

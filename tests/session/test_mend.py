@@ -14,11 +14,10 @@ import pytest
 from install.broken import BrokenEnvironment
 from loopback import LoopbackIndex
 
-from assistant.diagnose import Interpreter
 from assistant.host.live import LiveHost
 from assistant.install import Distribution, Site, Sources, Wanted
 from assistant.model.event import Step
-from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
+from assistant.model.finding import Diagnosis, Finding, Interpreter, Remedy, Severity
 from assistant.model.machine import Detection, Machine
 from assistant.model.record import replace
 from assistant.model.report import Environment

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from assistant.diagnose import Interpreter, read_log
+from assistant.diagnose import read_log
 from assistant.host.live import LiveHost
 from assistant.host.recording import ReplayHost
 from assistant.i18n import Message, render, use_language
 from assistant.install import Sources
 from assistant.machines import load
 from assistant.model.event import JobFailed, Step
-from assistant.model.finding import Diagnosis, Finding, Launch, Remedy, Severity
+from assistant.model.finding import Diagnosis, Finding, Interpreter, Launch, Remedy, Severity
 from assistant.model.machine import Detection, Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Plan
 from assistant.model.record import replace

@@ -9,9 +9,8 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 import torch_setup_assistant
-from assistant.diagnose import Interpreter
 from assistant.host.live import LiveHost
-from assistant.model.finding import Diagnosis, Remedy
+from assistant.model.finding import Diagnosis, Interpreter, Remedy
 from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Backend, Plan
 from assistant.model.record import replace

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from assistant.diagnose import Interpreter, placed
+from assistant.diagnose import placed
 from assistant.host.folders import is_own_environment
 from assistant.i18n import as_typed, ngettext, render, say, sentences
 from assistant.markup import Markup, joined, tag
 from assistant.model.event import Step
-from assistant.model.finding import Diagnosis, Finding, Launch, Remedy, Severity
+from assistant.model.finding import Diagnosis, Finding, Interpreter, Launch, Remedy, Severity
 from assistant.model.report import Status, check_title
 from assistant.model.shell import Shell, command_line, quoted, settings, shell_of
 from assistant.model.visible import visible
