@@ -11,6 +11,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "assistant"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 ADDON_MODULES = sorted((ROOT / "assistant_addons").rglob("*.py"))
+ADDONS = sorted(path.parent.name for path in (ROOT / "assistant_addons").glob("*/__init__.py"))
 OWN_NAME = "torch-setup-assistant"
 # Packages whose modules are named otherwise.
 MODULES_OF = {

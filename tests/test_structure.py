@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from sources import ADDON_MODULES, MODULES, ROOT, imported_by, modules_of, text_of
+from sources import ADDON_MODULES, ADDONS, MODULES, ROOT, imported_by, modules_of, text_of
 
 pytestmark = pytest.mark.process
 
@@ -137,14 +137,7 @@ ELSEWHERE = {"torch", "torch_directml", "onnxruntime", "babel"}
 # Programs for other environments, files that users copy, and what the translations are made with.
 NOT_OURS = ("labs/library/", "labs/programs/", "runtime/", "locale/")
 # Rooms whose modules only run where an extra is installed; a module of any other room may import the core alone.
-EXTRA_OF_ROOM = {
-    "wizard/": "lab",
-    "agents/": "agents",
-    "onnx/": "onnx",
-    "labs/": "labs",
-    "classroom/": "classroom",
-    "projects/": "projects",
-}
+EXTRA_OF_ROOM = {"wizard/": "lab", **{f"{name}/": name for name in ADDONS}}
 # Where the core asks first whether the package is there, and does without it otherwise.
 ASKED_FIRST = {
     "diagnose/log.py": {"ahocorasick_rs"},

@@ -10,9 +10,10 @@ from importlib.metadata import metadata
 import forked
 import pytest
 from refused import refused, without
-from sources import OWN_NAME, ROOT
+from sources import ADDONS, OWN_NAME, ROOT
 
 from assistant import addons
+from assistant.host.extras import SMALLEST_FIRST
 
 GROUPS = (addons.COMMANDS, addons.PAGES, addons.TASKS, addons.READERS)
 HEAVY = {"ipywidgets", "anywidget", "jupyter_client", "nbformat", "numpy", "onnx", "onnxruntime", "torch", "mcp"}
@@ -34,6 +35,7 @@ def test_every_entry_point_is_there_and_its_add_on_has_an_extra():
     for entry in ours():
         assert entry.load()
         assert entry.module.split(".")[1] in extras
+    assert {*ADDONS} <= {*SMALLEST_FIRST}, "put it there where its extra stands by size"
 
 
 @pytest.mark.process

@@ -8,10 +8,9 @@ import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from sources import ADDON_MODULES, MODULES, ROOT, imported_by, modules_of, text_of
+from sources import ADDON_MODULES, ADDONS, MODULES, ROOT, imported_by, modules_of, text_of
 
 # What may be imported past a room's face all the same.
-ADDONS = ("agents", "classroom", "labs", "onnx", "projects")
 BESIDE_THE_FACE = {
     "assistant.catalog.": "it is a library of tables, each with a module of its own, and most commands need one or two",
 }
