@@ -58,16 +58,6 @@ def test_another_name_of_the_machine_is_the_same_machine(killed, monkeypatch):
     lock.release()
 
 
-def test_the_file_of_an_earlier_version_is_understood(killed):
-    """It named the machine and, on Linux, the PID namespace."""
-    path, _child = killed
-    own = f" {Path('/proc/self/ns/pid').readlink()}" if sys.platform == "linux" else ""
-    rewrite(path, platform.node() + own)
-    lock = Lock(path)
-    assert lock.take() is None  # which it cannot be while the child lives
-    lock.release()
-
-
 def test_another_boot_or_machine_is_left_alone(killed):
     """A process number of elsewhere means another process here, on a machine of the same name, too."""
     path, child = killed
