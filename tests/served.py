@@ -84,7 +84,9 @@ def browser(browser_path: Path) -> Iterator[Browser]:
 @pytest.fixture(scope="session")
 def context(browser: Browser) -> BrowserContext:
     """Give what all pages share: JupyterLab's files are fetched and compiled once."""
-    return browser.new_context(viewport={"width": 1280, "height": 900}, locale="en-US")
+    # Each frame of a moving bar would be drawn by the processor, for as long as an installation takes.
+    size = {"width": 1280, "height": 900}
+    return browser.new_context(viewport=size, locale="en-US", reduced_motion="reduce")
 
 
 @pytest.fixture
