@@ -9,15 +9,16 @@ from pathlib import Path
 import pytest
 from loopback import LoopbackIndex
 from tables import each
+from tables_as_of import catalog_as_of
 from uv import find_uv_bin
 
-from assistant.catalog import Catalog, load_catalog
+from assistant.catalog import Catalog
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Plan, Planning, Request
 from assistant.model.record import replace
 from assistant.plan import make_plans
 
-CATALOG = load_catalog()
+CATALOG = catalog_as_of("2.15.0")
 
 
 def card(gfx: str, **facts: object) -> Gpu:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 from loopback import LoopbackIndex
+from tables_as_of import catalog_as_of
 from torch_wheels import ARM, LINUX, WINDOWS, add_torch
 
-from assistant.catalog import Catalog, load_catalog
+from assistant.catalog import Catalog
 from assistant.catalog.refresh import Kept
 from assistant.host.live import LiveHost
 from assistant.install import Sources
@@ -32,7 +33,7 @@ class World:
         for name in ("own", "pypi"):
             (folder / name).mkdir()
         self.own, self.pypi = LoopbackIndex(folder / "own"), LoopbackIndex(folder / "pypi")
-        self.catalog = load_catalog()
+        self.catalog = catalog_as_of("2.15.0")
         settings = {"PIP_INDEX_URL": self.pypi.url, "PIP_CONFIG_FILE": "/dev/null"}
         for name, value in {**settings, "PIP_EXTRA_INDEX_URL": "", "PIP_FIND_LINKS": ""}.items():
             monkeypatch.setenv(name, value)
