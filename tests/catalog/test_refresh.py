@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tables_as_of import catalog_as_of
+from catalogs import catalog_as_of, with_tables
 
 from assistant.catalog import Catalog
 from assistant.catalog.refresh import Metadata, Seen, kept, refreshed
@@ -31,9 +31,7 @@ def row(tables, version):
 
 def with_torch(tables: TorchTables) -> Catalog:
     """Make a catalogue with other tables of torch, which go through JSON."""
-    known = catalog_as_of("2.15.0")
-    torch = from_json(to_json(tables), TorchTables, "torch.json")
-    return Catalog(torch, known.cuda, known.rocm, known.directml, known.systems)
+    return with_tables(catalog_as_of("2.15.0"), torch=from_json(to_json(tables), TorchTables, "torch.json"))
 
 
 def test_a_new_release_is_read_off_the_file_names():

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 import pytest
+from catalogs import catalog_as_of, with_tables
 from tables import each
-from tables_as_of import catalog_as_of
 
 from assistant.catalog import Catalog
 from assistant.catalog.refresh import Metadata, Seen, kept, refreshed, to_read
@@ -98,7 +98,7 @@ def catalog_at(step: int) -> Catalog:
     tables = kept(before)
     facts = {one.filename: found[one] for one in to_read(tables, seen) if one in found}
     after = refreshed(tables, seen, facts, YEAR["steps"][step]["date"]).tables
-    return Catalog(after.torch, before.cuda, after.rocm, before.directml, before.systems)
+    return with_tables(before, torch=after.torch, rocm=after.rocm)
 
 
 def during(steps: str, step: int) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import msgspec
-from tables_as_of import catalog_as_of
+from catalogs import catalog_as_of
 
 from assistant.detect import detect
 from assistant.host.recording import RecordingHost, ReplayHost, read_recording, write_recording

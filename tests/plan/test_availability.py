@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tables_as_of import catalog_as_of
+from catalogs import catalog_as_of
 
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Plan, Planning, Request, Wheel

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from catalogs import catalog_as_of
 from tables import each
-from tables_as_of import catalog_as_of
 
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Request

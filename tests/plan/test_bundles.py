@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from catalogs import catalog_as_of
 from packaging.requirements import Requirement
 from tables import each
-from tables_as_of import catalog_as_of
 
 from assistant.catalog.bundles import bundle_of, bundle_within, bundles, load_bundles
 from assistant.model.machine import Gpu, Machine, Vendor

@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 
 import msgspec
+from catalogs import catalog_as_of
 from packaging.specifiers import SpecifierSet
 from tables import each
-from tables_as_of import catalog_as_of
 
 from assistant.model.machine import Machine
 from assistant.model.plan import Request

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import msgspec
+from catalogs import catalog_as_of, with_release
 from tables import each
-from tables_as_of import catalog_as_of
 
-from assistant.catalog import Catalog
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Request
 from assistant.model.record import replace
@@ -25,9 +24,7 @@ def catalog_with(version, *variants, unconfirmed=(), like=KNOWN.releases[0]):
         torchvision=(),
         torchaudio=(),
     )
-    releases = replace(KNOWN.torch.releases, rows=(*KNOWN.torch.releases.rows, row))
-    tables = replace(KNOWN.torch, releases=releases)
-    return Catalog(tables, KNOWN.cuda, KNOWN.rocm, KNOWN.directml, KNOWN.systems)
+    return with_release(KNOWN, row)
 
 
 def planned(catalog, capability, driver="580.95.05", request=None, **facts):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tables_as_of import catalog_as_of
+from catalogs import catalog_as_of
 
 from assistant.model.errors import BadInput
 from assistant.model.machine import Gpu, Machine, Vendor

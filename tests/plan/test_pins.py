@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from catalogs import catalog_as_of
 from tables import each
-from tables_as_of import catalog_as_of
 
 from assistant.model.errors import BadInput
 from assistant.model.machine import Gpu, Machine, Vendor

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from catalogs import catalog_as_of
 from loopback import LoopbackIndex
-from tables_as_of import catalog_as_of
 
 from assistant.host.recording import ReplayHost
 from assistant.install import Sources

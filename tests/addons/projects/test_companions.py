@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from catalogs import catalog_as_of
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from tables import each
-from tables_as_of import catalog_as_of
 
 from assistant.catalog.companions import load_companions, version_ranges
 from assistant.model.machine import Gpu, Machine, Vendor

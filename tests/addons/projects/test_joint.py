@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from catalogs import catalog_as_of
 from loopback import LoopbackIndex
-from tables_as_of import catalog_as_of
 
 from assistant.catalog import Catalog
 from assistant.host.live import LiveHost

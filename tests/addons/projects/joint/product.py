@@ -11,7 +11,7 @@ from pathlib import Path
 
 from addons.projects.joint.cases import Wanted
 from addons.projects.joint.world import Indexes
-from tables_as_of import catalog_as_of
+from catalogs import catalog_as_of
 
 from assistant.catalog import Catalog
 from assistant.host.live import LiveHost

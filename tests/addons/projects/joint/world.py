@@ -23,10 +23,10 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import msgspec
+from catalogs import catalog_as_of
 from loopback import LoopbackIndex
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from tables_as_of import catalog_as_of
 
 from assistant.catalog import AMD_INDEX, Catalog, number
 from assistant.catalog.companions import carried_by_torch_index

@@ -1,4 +1,4 @@
-"""The catalogue as of a release of torch, for tests that name versions and builds: they stay right as the tables grow.
+"""Catalogues for tests: as of a release of torch, so that literals stay right as the tables grow, or with other rows.
 
 Tests of laws take the catalogue as it is shipped, and new rows are held to them.
 """
@@ -24,12 +24,11 @@ def catalog_as_of(torch: str) -> Catalog:
     builds = {build for row in releases for variants in row.variants.values() for build in variants}
     drivers = [row for row in now.cuda.drivers.rows if row.variant in builds]
     amd = [row for row in now.rocm.amd_releases.rows if row.torch in versions and row.as_of <= day]
-    return Catalog(
-        _with_rows(now.torch, releases=releases),
-        _with_rows(now.cuda, drivers=drivers, code=_code(now.cuda.code.rows, builds, line)),
-        _with_rows(now.rocm, amd_releases=amd, code=_code(now.rocm.code.rows, builds, line)),
-        now.directml,
-        now.systems,
+    return with_tables(
+        now,
+        torch=with_rows(now.torch, releases=releases),
+        cuda=with_rows(now.cuda, drivers=drivers, code=_code(now.cuda.code.rows, builds, line)),
+        rocm=with_rows(now.rocm, amd_releases=amd, code=_code(now.rocm.code.rows, builds, line)),
     )
 
 
@@ -40,5 +39,17 @@ def _code(rows, builds, line):
             yield replace(row, last=".".join(map(str, min(line, number(row.last)))))
 
 
-def _with_rows(tables, **changed):
-    return replace(tables, **{name: replace(getattr(tables, name), rows=tuple(rows)) for name, rows in changed.items()})
+def with_tables(catalog, **files):
+    """Return a catalogue with other tables of some data files, by the names of those."""
+    names = ("torch", "cuda", "rocm", "directml", "systems")
+    return Catalog(*(files.get(name, getattr(catalog, name)) for name in names))
+
+
+def with_rows(tables, **rows):
+    """Return the tables of a data file with other rows, by the names of the tables."""
+    return replace(tables, **{name: replace(getattr(tables, name), rows=tuple(rows[name])) for name in rows})
+
+
+def with_release(catalog, row):
+    """Return a catalogue with one more release of torch."""
+    return with_tables(catalog, torch=with_rows(catalog.torch, releases=(*catalog.torch.releases.rows, row)))
