@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from assistant.catalog import Catalog, load_catalog
+from catalogs import catalog_as_of, with_tables
+
+from assistant.catalog import Catalog
 from assistant.catalog.refresh import Metadata, Seen, kept, refreshed
 from assistant.catalog.rows import TorchTables
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.record import from_json, to_json
 from assistant.plan import make_plans
 
-KEPT = kept(load_catalog())
+KEPT = kept(catalog_as_of("2.15.0"))
 TABLES = KEPT.torch
 NEW = [
     Seen("pypi", "torch-2.16.0-cp312-cp312-manylinux_2_28_x86_64.whl", 540_000_000),
@@ -29,9 +31,7 @@ def row(tables, version):
 
 def with_torch(tables: TorchTables) -> Catalog:
     """Make a catalogue with other tables of torch, which go through JSON."""
-    known = load_catalog()
-    torch = from_json(to_json(tables), TorchTables, "torch.json")
-    return Catalog(torch, known.cuda, known.rocm, known.directml, known.systems)
+    return with_tables(catalog_as_of("2.15.0"), torch=from_json(to_json(tables), TorchTables, "torch.json"))
 
 
 def test_a_new_release_is_read_off_the_file_names():

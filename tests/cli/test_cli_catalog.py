@@ -8,16 +8,13 @@ import sys
 import pytest
 from refused import refused
 
-from assistant.catalog.rows import TorchTables
-from assistant.catalog.tables import read_tables
+from assistant.catalog import load_catalog
 
 pytestmark = pytest.mark.process
 
 PYTHON = f"{sys.version_info.major}{sys.version_info.minor}"
 TAG = f"cp{PYTHON}-cp{PYTHON}-manylinux_2_28_x86_64"
-NEWEST = max(
-    (row.version for row in read_tables("torch", TorchTables).releases.rows), key=lambda v: [*map(int, v.split("."))]
-)
+NEWEST = load_catalog().wheels("linux_x86_64", PYTHON)[0].version
 BROKEN = "http://127.0.0.1:9/simple"
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import msgspec
+from catalogs import catalog_as_of
 
-from assistant.catalog import load_catalog
 from assistant.detect import detect
 from assistant.host.recording import RecordingHost, ReplayHost, read_recording, write_recording
 from assistant.machines import label, shipped
@@ -26,7 +26,7 @@ def _found(recording: Recording) -> Expected:
     """Return all that a replay gives."""
     found = detect(ReplayHost(recording))
     facts = {"wsl": None, "rosetta": None, "gpus": [], **_plain(found.machine)}
-    choice = make_plans(found.machine, load_catalog()).choice
+    choice = make_plans(found.machine, catalog_as_of("2.15.0")).choice
     told = {finding.key for finding in judged(found) if finding.severity is not Severity.OK} - {"gpu-present"}
     return Expected(
         machine={name: value for name, value in facts.items() if name not in _UNTOLD},

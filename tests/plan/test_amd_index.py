@@ -7,17 +7,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from catalogs import catalog_as_of, with_tables
 from loopback import LoopbackIndex
 from tables import each
 from uv import find_uv_bin
 
-from assistant.catalog import Catalog, load_catalog
+from assistant.catalog import Catalog
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Plan, Planning, Request
 from assistant.model.record import replace
 from assistant.plan import make_plans
 
-CATALOG = load_catalog()
+CATALOG = catalog_as_of("2.15.0")
 
 
 def card(gfx: str, **facts: object) -> Gpu:
@@ -85,7 +86,7 @@ def test_the_end_of_a_card_is_told_by_a_row_alone():
         replace(row, gfx=tuple({*row.gfx} - {"gfx908"})) if row.variant == "rocm7.2" else row for row in rocm.code.rows
     )
     fewer = replace(rocm, code=replace(rocm.code, rows=tuple(row for row in rows if row.variant != "rocm7.14")))
-    catalog = Catalog(CATALOG.torch, CATALOG.cuda, fewer, CATALOG.directml, CATALOG.systems)
+    catalog = with_tables(CATALOG, rocm=fewer)
     mi100 = planned(card("gfx908"), os="linux", catalog=catalog).choice
     assert "No newer build is known to hold code for Card gfx908 (gfx908)" in said(mi100)
 

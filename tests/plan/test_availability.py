@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from assistant.catalog import load_catalog
+from catalogs import catalog_as_of
+
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Plan, Planning, Request, Wheel
 from assistant.model.record import replace
 from assistant.plan import companions_to_find, make_plans, with_companions
 from assistant.plan.availability import Lookup, PlanInputs, brings_cuda, settle, with_sizes
 
+CATALOG = catalog_as_of("2.15.0")
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 LINUX = Machine(os="linux", arch="x86_64", glibc="2.39", python="3.12")
 WINDOWS = Machine(os="windows", arch="x86_64", python="3.12")
@@ -39,7 +41,7 @@ def settled(
     official: Lookup, configured: Lookup = NOTHING, machine: Machine = LINUX, request: Request | None = None
 ) -> Planning:
     """Plan for a machine and settle it; every index answers alike."""
-    case = PlanInputs(machine, load_catalog(), request or Request())
+    case = PlanInputs(machine, CATALOG, request or Request())
     planning = make_plans(*case)
     looks = {(plan.index_url, plan.python): official for plan in planning.plans}
     return settle(planning, looks | {(None, plan.python): configured for plan in planning.plans}, case)
@@ -49,7 +51,7 @@ def test_a_companion_is_of_torchs_own_build_or_left_out() -> None:
     """PyPI's torchvision does not load beside a torch for the CPU; one that was pinned is asked for all the same."""
 
     def planned(*versions: str, reason: str = "", pins: tuple[str, ...] = ()) -> Plan:
-        case = PlanInputs(LINUX, load_catalog(), Request(bundle="course", pins=pins))
+        case = PlanInputs(LINUX, CATALOG, Request(bundle="course", pins=pins))
         planning = settled(NOTHING, holding("2.13.0+cpu", where="find-links"), request=case.request)
         assert companions_to_find(planning) == {("torchvision", "3.12")}
         there = tuple(wheel(version) for version in versions)
@@ -156,7 +158,7 @@ def test_a_plan_from_the_default_index_is_confirmed_there() -> None:
 def test_true_sizes_take_the_place_of_estimates() -> None:
     """The wheel's size and what comes beside it; the size stands in the wheel too."""
     planning = settled(holding("2.15.0+cpu"))
-    case = PlanInputs(LINUX, load_catalog())
+    case = PlanInputs(LINUX, CATALOG)
     plan = with_sizes(planning, {planning.choice.wheel.url: 190_000_000}, case).choice
     assert (plan.wheel.size, plan.download_mb) == (190_000_000, 270)
     assert with_sizes(planning, {}, case) == planning

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from catalogs import catalog_as_of
 from tables import each
 
-from assistant.catalog import load_catalog
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Request
 from assistant.plan import explain, make_plans
 
-CATALOG = load_catalog()
+CATALOG = catalog_as_of("2.15.0")
 OVERRIDE = "HSA_OVERRIDE_GFX_VERSION"
 
 

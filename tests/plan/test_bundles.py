@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from catalogs import catalog_as_of
 from packaging.requirements import Requirement
 from tables import each
 
-from assistant.catalog import load_catalog
 from assistant.catalog.bundles import bundle_of, bundle_within, bundles, load_bundles
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Planning, Request
@@ -16,7 +16,7 @@ from assistant.model.record import replace
 from assistant.plan import make_plans
 from assistant.session.apply import unknown_requirements
 
-CATALOG = load_catalog()
+CATALOG = catalog_as_of("2.15.0")
 PC = Machine(os="linux", arch="x86_64", python="3.12.4", glibc="2.39")
 RADEON = Gpu(vendor=Vendor.AMD, name="AMD Radeon RX 7800 XT", gfx="gfx1101", integrated=False)
 KEYS = [bundle.key for bundle in bundles()]

@@ -7,10 +7,10 @@ import re
 from pathlib import Path
 
 import msgspec
+from catalogs import catalog_as_of
 from packaging.specifiers import SpecifierSet
 from tables import each
 
-from assistant.catalog import load_catalog
 from assistant.model.machine import Machine
 from assistant.model.plan import Request
 from assistant.model.record import to_json, with_words
@@ -21,19 +21,19 @@ LINES = [line for file in FILES for line in (Path(__file__).parent / file).read_
 CASES = {case["name"]: case for case in map(json.loads, LINES)}
 
 
-def answer_for(told):
-    """Plan for a line of `plan --machines`: a machine with its pins and its request."""
-    told = dict(told)
+def answer_for(case):
+    """Plan for a line of `plan --machines`: a machine with its pins and its request, as of the release it names."""
+    told = dict(case["machine"])
     pins, request = tuple(told.pop("pins", ())), told.pop("request", {})
     wish = msgspec.convert({**request, "pins": pins}, Request)
-    return make_plans(msgspec.convert(told, Machine), load_catalog(), wish)
+    return make_plans(msgspec.convert(told, Machine), catalog_as_of(case.get("as_of", "2.15.0")), wish)
 
 
 @each("name", CASES)
 def test_the_choice_works_on_the_machine(name):
     """Backend, index, release, environment and what is said are as judged; where no wheel fits, there is no choice."""
     wanted = CASES[name]["wanted"]
-    answer = answer_for(CASES[name]["machine"])
+    answer = answer_for(CASES[name])
     choice = answer.choice
     told = to_json(with_words(answer))
     assert re.search(wanted.get("says", ""), told)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import msgspec
+from catalogs import catalog_as_of, with_release
 from tables import each
 
-from assistant.catalog import Catalog, load_catalog
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Request
 from assistant.model.record import replace
 from assistant.plan import make_plans
 
-KNOWN = load_catalog()
+KNOWN = catalog_as_of("2.15.0")
 
 
 def catalog_with(version, *variants, unconfirmed=(), like=KNOWN.releases[0]):
@@ -24,9 +24,7 @@ def catalog_with(version, *variants, unconfirmed=(), like=KNOWN.releases[0]):
         torchvision=(),
         torchaudio=(),
     )
-    releases = replace(KNOWN.torch.releases, rows=(*KNOWN.torch.releases.rows, row))
-    tables = replace(KNOWN.torch, releases=releases)
-    return Catalog(tables, KNOWN.cuda, KNOWN.rocm, KNOWN.directml, KNOWN.systems)
+    return with_release(KNOWN, row)
 
 
 def planned(catalog, capability, driver="580.95.05", request=None, **facts):
@@ -39,12 +37,6 @@ def planned(catalog, capability, driver="580.95.05", request=None, **facts):
 def said(planning):
     """Return every word of an answer."""
     return msgspec.json.encode(planning, enc_hook=str).decode()
-
-
-def test_every_shipped_build_is_described():
-    """No build of the shipped tables rests on an assumption."""
-    platforms = {platform for row in KNOWN.releases for platform in row.variants}
-    assert not [wheel for platform in platforms for wheel in KNOWN.wheels(platform, None) if wheel.assumed]
 
 
 @each(

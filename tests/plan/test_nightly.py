@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from catalogs import catalog_as_of
 
-from assistant.catalog import load_catalog
 from assistant.model.errors import BadInput
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Request, Wheel
 from assistant.plan import make_plans
 from assistant.plan.availability import Lookup, PlanInputs, settle
 
-CATALOG = load_catalog()
+CATALOG = catalog_as_of("2.15.0")
 NIGHTLY = Request(nightly=True)
 MAC = Machine(os="macos", os_version="macOS 15.5", arch="arm64", python="3.12", gpus=(Gpu(vendor=Vendor.APPLE),))
 INDEX = "https://download.pytorch.org/whl/nightly/cpu"

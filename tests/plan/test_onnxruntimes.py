@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from catalogs import catalog_as_of
 from tables import each
 
-from assistant.catalog import load_catalog
 from assistant.i18n import render
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Request
 from assistant.plan import make_plans
 
-CATALOG = load_catalog()
+CATALOG = catalog_as_of("2.15.0")
 WINDOWS_11, WINDOWS_10 = "Windows 11 24H2 build 26100", "Windows 10 22H2 build 19045"
 RX_580 = Gpu(vendor=Vendor.AMD, name="AMD Radeon RX 580", gfx="gfx803")
 RX_7900 = Gpu(vendor=Vendor.AMD, name="AMD Radeon RX 7900 XTX", gfx="gfx1100")

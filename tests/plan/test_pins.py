@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from catalogs import catalog_as_of
 from tables import each
 
-from assistant.catalog import load_catalog
 from assistant.model.errors import BadInput
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Request
 from assistant.plan import make_plans, requested
 from assistant.plan.target import python_tag
 
-CATALOG = load_catalog()
+CATALOG = catalog_as_of("2.15.0")
 RTX_3060 = Machine(
     os="linux",
     arch="x86_64",

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from catalogs import catalog_as_of
 from loopback import LoopbackIndex
 
-from assistant.catalog import load_catalog
 from assistant.host.recording import ReplayHost
 from assistant.install import Sources
 from assistant.model.machine import Answer, Exchange, Gpu, Machine, Recording, Vendor
@@ -34,7 +34,7 @@ def host_with(*pip_settings: str, **variables: str) -> ReplayHost:
 
 def planned(sources: Sources, machine: Machine = LINUX, *, python: str | None = None) -> Planning:
     """Plan for a machine and ask the sources."""
-    case = PlanInputs(machine, load_catalog(), Request(python=python))
+    case = PlanInputs(machine, catalog_as_of("2.15.0"), Request(python=python))
     return sized(fitted(make_plans(*case), case, Looks(case.machine, sources)), case, sources)
 
 

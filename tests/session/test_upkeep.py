@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from catalogs import catalog_as_of, with_rows, with_tables
 from loopback import LoopbackIndex
 from torch_wheels import ARM, LINUX, WINDOWS, add_torch
 
-from assistant.catalog import Catalog, load_catalog
-from assistant.catalog.refresh import Kept
+from assistant.catalog import Catalog
 from assistant.host.live import LiveHost
 from assistant.install import Sources
 from assistant.model.machine import Gpu, Machine, Vendor
@@ -32,7 +32,7 @@ class World:
         for name in ("own", "pypi"):
             (folder / name).mkdir()
         self.own, self.pypi = LoopbackIndex(folder / "own"), LoopbackIndex(folder / "pypi")
-        self.catalog = load_catalog()
+        self.catalog = catalog_as_of("2.15.0")
         settings = {"PIP_INDEX_URL": self.pypi.url, "PIP_CONFIG_FILE": "/dev/null"}
         for name, value in {**settings, "PIP_EXTRA_INDEX_URL": "", "PIP_FIND_LINKS": ""}.items():
             monkeypatch.setenv(name, value)
@@ -45,13 +45,9 @@ class World:
     def renew(self) -> Renewal:
         """Refresh the tables, and go on with what came of it."""
         renewal = renewed(self.sources, self.catalog, TODAY)
-        self.catalog = catalog_of(renewal.found.tables, self.catalog)
+        tables = renewal.found.tables
+        self.catalog = with_tables(self.catalog, torch=tables.torch, rocm=tables.rocm)
         return renewal
-
-
-def catalog_of(tables: Kept, before: Catalog) -> Catalog:
-    """Make a catalogue of refreshed tables."""
-    return Catalog(tables.torch, before.cuda, tables.rocm, before.directml, before.systems)
 
 
 @pytest.fixture
@@ -158,8 +154,7 @@ def test_amds_own_indexes_are_asked(world, tmp_path, monkeypatch):
     indexes = tuple(
         replace(row, url=amd.url if row.key == "rocm10" else world.pypi.url) for row in tables.amd_indexes.rows
     )
-    known, rocm = world.catalog, replace(tables, amd_indexes=replace(tables.amd_indexes, rows=indexes))
-    world.catalog = Catalog(known.torch, known.cuda, rocm, known.directml, known.systems)
+    world.catalog = with_tables(world.catalog, rocm=with_rows(tables, amd_indexes=indexes))
     add_torch(amd, "2.15.0", "rocm10.2.0")
     add_torch(amd, "2.15.0", "rocm10.2.0", platform=WINDOWS)
     monkeypatch.setattr(Catalog, "index_url", lambda _self, _variant, _torch="": world.own.url)

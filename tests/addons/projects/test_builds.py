@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from catalogs import catalog_as_of
 from packaging.requirements import Requirement
 from packaging.version import Version
 from tables import each
 
-from assistant.catalog import load_catalog
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Request
 from assistant.plan import make_plans
 from assistant_addons.projects.builds import bands, builds_for, question, satisfied
 from assistant_addons.projects.proof import without_overwritten
 
-CATALOG = load_catalog()
+CATALOG = catalog_as_of("2.15.0")
 
 
 def nvidia(capability: str, driver: str = "595.60") -> Machine:

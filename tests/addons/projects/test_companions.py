@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from catalogs import catalog_as_of
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from tables import each
 
-from assistant.catalog import load_catalog
 from assistant.catalog.companions import load_companions, version_ranges
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Request
 from assistant.plan import PlanInputs, make_plans
 from assistant_addons.projects.companions import beside, constraints_for, cuda_major, torch_bounds, with_needs
 
-CATALOG = load_catalog()
+CATALOG = catalog_as_of("2.15.0")
 TABLES = load_companions()
 ROWS = TABLES.companions.rows
 RELEASES = [row.version for row in CATALOG.releases]

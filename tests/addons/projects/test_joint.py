@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from catalogs import catalog_as_of
 from loopback import LoopbackIndex
 
-from assistant.catalog import load_catalog
+from assistant.catalog import Catalog
 from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
 from assistant.install import Sources, Tools
@@ -23,6 +24,7 @@ from assistant.session.state import Choices, Detected, State
 
 pytestmark = [pytest.mark.process, pytest.mark.full]
 
+CATALOG = catalog_as_of("2.15.0")
 TORCH = ("2.6.0", "2.8.0", "2.13.0", "2.14.0", "2.14.1", "2.15.0")
 VISION = {"2.6.0": "0.21.0", "2.8.0": "0.23.0", "2.13.0": "0.28.0", "2.14.0": "0.29.0"}
 
@@ -88,15 +90,14 @@ class Desk:
             "PIP_EXTRA_INDEX_URL": "",
         }.items():
             monkeypatch.setenv(name, value)
-        catalog = type(load_catalog())
-        monkeypatch.setattr(catalog, "index_url", lambda _self, _variant, _torch="": shelf.url)
+        monkeypatch.setattr(Catalog, "index_url", lambda _self, _variant, _torch="": shelf.url)
 
     def plan(self, *pins: str, machine: Machine = RTX_4090, **wishes: object) -> Planning:
         """Decide for a described machine, without a look at what the sources hold."""
         host = LiveHost()
         tools = Tools(host, Sources(host), self.events.append, self.cancel)
         self.events.clear()
-        return decided(PlanInputs(machine, load_catalog(), Request(pins=pins, **wishes)), tools, look=False)
+        return decided(PlanInputs(machine, CATALOG, Request(pins=pins, **wishes)), tools, look=False)
 
     @property
     def questions(self) -> int:
@@ -120,7 +121,7 @@ def said(planning: Planning) -> str:
 def test_what_is_of_torchs_family_is_not_put_to_the_resolver(desk):
     """The planner alone decides as before, and in its own words."""
     planning = desk.plan("torch==2.8.0", "torchvision")
-    case = PlanInputs(RTX_4090, load_catalog(), Request(pins=("torch==2.8.0", "torchvision")))
+    case = PlanInputs(RTX_4090, CATALOG, Request(pins=("torch==2.8.0", "torchvision")))
     assert planning == make_plans(*case)
     assert desk.questions == 0
 
@@ -364,7 +365,7 @@ def test_one_index_with_all_builds_side_by_side(shelf, desk):
         shelf.add("torch", f"{torch}+{build}", "cp312-cp312-manylinux_2_28_x86_64", requires=("numpy",))
     host = LiveHost()
     tools = Tools(host, Sources(host, index_url=shelf.url), desk.events.append, desk.cancel)
-    case = PlanInputs(RTX_4090, load_catalog(), Request(pins=("whisperx==3.8.6",)))
+    case = PlanInputs(RTX_4090, CATALOG, Request(pins=("whisperx==3.8.6",)))
     plan = decided(case, tools).choice
     assert (plan.torch, plan.variant, plan.requirements[0]) == ("2.8.0", "cu129", "torch==2.8.0+cu129")
     assert plan.wheel.filename.startswith("torch-2.8.0+cu129")

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from addons.projects.joint.cases import Wanted
 from addons.projects.joint.world import Indexes
+from catalogs import catalog_as_of
 
-from assistant.catalog import Catalog, load_catalog
+from assistant.catalog import Catalog
 from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
 from assistant.i18n import render
@@ -30,7 +31,7 @@ class Mirrored(Catalog):
     """The catalogue, torch's indexes at other addresses."""
 
     def __init__(self, indexes: Indexes) -> None:
-        own = load_catalog()
+        own = catalog_as_of("2.15.0")
         super().__init__(own.torch, own.cuda, own.rocm, own.directml, own.systems)
         self._indexes = indexes
 

@@ -23,11 +23,12 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import msgspec
+from catalogs import catalog_as_of
 from loopback import LoopbackIndex
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from assistant.catalog import AMD_INDEX, Catalog, load_catalog, number
+from assistant.catalog import AMD_INDEX, Catalog, number
 from assistant.catalog.companions import carried_by_torch_index
 
 DATA = Path(__file__).with_name("world.json.xz")
@@ -215,7 +216,7 @@ class Indexes(LoopbackIndex):
 
     def __init__(self, world: World, catalog: Catalog | None = None) -> None:
         self.world = world
-        self.catalog = catalog or load_catalog()
+        self.catalog = catalog or catalog_as_of("2.15.0")
         self._composed: dict[str, Projects] = {}
         self._composing = threading.Lock()
         self._pages: dict[str, Answer] = {}
