@@ -152,17 +152,14 @@ class Surroundings:
             return False
         around = _ADVISES.sub("", self.text[max(0, line - NEAR) : min(len(self.text), end + 160)])
         without = _DOES_WITHOUT.search(around) and not _FAILS.search(self.text, end)
-        return bool(without or _SUCCESS.search(self.text, end) or self._well_told())
+        in_one_line = "\n" not in self.text.strip() and _SUCCESS.search(self.text)
+        return bool(without or _SUCCESS.search(self.text, end) or in_one_line)
 
     def only_warned(self, at: int) -> bool:
         """Return whether a message is in a warning of Python's, after which the program worked on without a failure."""
         warned = _WORKED_ON.search(self.text, at)
         begun = "warning:" in self.text[max(0, at - NEAR) : at]
         return bool(begun and warned and not re.search(r"traceback|\w(?:error|exception): ", self.text[warned.end() :]))
-
-    def _well_told(self) -> bool:
-        found = _SUCCESS.search(self.text)
-        return bool(found and "\n" not in self.text.strip())
 
 
 def pip_install(name: str, torch: str) -> str:
