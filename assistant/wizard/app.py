@@ -218,8 +218,10 @@ _CELL = "a cell"  # stands where the name of a machine does, and is none
 def open_at_cell(printed: str, python: str) -> SetupWizard:
     """Show what is wrong with a cell, by what it printed and the Python of its kernel.
 
-    A wizard of this kernel that is changing something is shown instead, as it stands.
+    A wizard of this kernel that is changing something is shown instead, as it stands; one that still looks for a cause
+    does so for a cell that was asked about before, and gives way.
     """
-    if wizard := standing(None):
+    wizard = standing(None)
+    if wizard and wizard.session.state.running is not Task.DIAGNOSE:
         return wizard
     return begin(_CELL, beginning_at(printed, python))
