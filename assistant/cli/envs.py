@@ -87,9 +87,10 @@ def envs(remove: str, *, prune: bool, every: bool, yes: bool, as_json: bool, **o
 
 def _tidy(remove: str, *, prune: bool, yes: bool, as_json: bool) -> None:
     freed = prune_downloads() if prune else None
-    question = say("Remove {name} and all that is in it?", name=remove)
-    if remove and not yes and not ask(question, default=False, err=True):
-        raise Cancelled(_("Nothing was removed."))
+    if remove and not yes:
+        question = say("Remove {name} and all that is in it?", name=remove)
+        if not ask(question, default=False, err=True):
+            raise Cancelled(_("Nothing was removed."))
     removed = str(remove_environment(remove)) if remove else None
     if as_json:
         echo_json({"removed": removed, "freed_bytes": freed})
