@@ -62,7 +62,7 @@ _CONTAINER = re.compile(
 _PIP = re.compile(r"python -m pip (install|uninstall|show|check|list|freeze)\b ?(.*)")
 # pip install torch    uv add torch    conda install -y numpy    sudo apt install ffmpeg; but not: git lfs install
 _CHANGES = re.compile(
-    r"\b(?:pip3?|uv|conda|mamba|pixi|poetry|pdm|apt|apt-get|dnf|pacman|zypper|winget|choco|brew)\b"
+    r"\b(?:assistant|pip3?|uv|conda|mamba|pixi|poetry|pdm|apt|apt-get|dnf|pacman|zypper|winget|choco|brew)\b"
     r"[^|&;\n]{0,80}? (?:install|uninstall|add|remove)\b"
 )
 # What a path may hold that is put into a command: nothing that a shell reads, even between quotation marks.
