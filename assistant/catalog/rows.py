@@ -52,7 +52,7 @@ class Basic(DatedRow, frozen=True, kw_only=True):
 class Download(Record, frozen=True):
     """What a variant draws in beside or instead of the wheel that PyPI serves, in MB; a variant may be a prefix.
 
-    `note` is for who reads or keeps the table.
+    `note` is for whoever reads or maintains the table.
     """
 
     variant: str
@@ -208,7 +208,7 @@ class RocmEnd(Record, frozen=True):
 class Override(Record, frozen=True):
     """HSA_OVERRIDE_GFX_VERSION for a target that a Linux wheel lacks: it then runs the code of `as_gfx`.
 
-    `note` is for who reads or keeps the table.
+    `note` is for whoever reads or maintains the table.
     """
 
     gfx: str
@@ -326,7 +326,7 @@ class Index(Record, frozen=True):
 class Mirror(Record, frozen=True):
     """A mirror; a `flat` one is a list of files for --find-links, never an index.
 
-    `state` and `caveats` are for who reads or keeps the table.
+    `state` and `caveats` are for whoever reads or maintains the table.
     """
 
     id: str
