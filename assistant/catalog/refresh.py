@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 import msgspec
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
-from assistant.catalog.catalog import AMD_INDEX, Catalog, number
+from assistant.catalog.catalog import Catalog, number
 from assistant.catalog.rows import FAMILY, AmdRelease, RocmTables, TorchRelease, TorchTables
 from assistant.catalog.tables import with_rows
 from assistant.i18n import Message, _
@@ -36,7 +36,7 @@ LINES = 3  # chosen: release lines that may still get patches, such as 2.14.2 af
 
 
 class Seen(NamedTuple):
-    """A wheel that an index lists: the kind of index ("pytorch", "pypi" or `source_of`), file name, size in bytes."""
+    """A wheel that an index lists: "pytorch", "pypi" or the key of one of AMD's; file name, and size in bytes."""
 
     source: str
     filename: str
@@ -78,7 +78,9 @@ def _files(wheel: Seen) -> list[File]:
         # What names no build is PyPI's; PyTorch's own index has such a torch for macOS alone, and there it is the same.
         plain = wheel.source == "pypi" or platform.startswith("macos") or name != "torch"
         variant = version.local or ("pypi" if plain else "")
-        if platform and python[:1].isdigit() and (variant == "pypi" or VARIANT.fullmatch(variant)):
+        # Which Pythons a torch with the tag abi3 serves, it does not say: https://docs.python.org/3/c-api/stable.html
+        exact = python[:1].isdigit() and (name, tag.abi) != ("torch", "abi3")
+        if platform and exact and (variant == "pypi" or VARIANT.fullmatch(variant)):
             found[platform] = File(name, version.public, variant, platform, python, floor, wheel)
     return list(found.values())
 
@@ -103,8 +105,7 @@ def with_releases(tables: TorchTables, files: Iterable[File], today: str) -> tup
         last = max(older, key=lambda row: number(row.version), default=before)
         if last is None:
             continue
-        begun = before or _begun(version, held, last, today, on_pypi=on_pypi)
-        after = known[version] = _release(begun, held, last)
+        after = known[version] = _release(before or _begun(version, held, last, today, on_pypi=on_pypi), held, last)
         if before is None:
             tags = ", ".join(sorted({variant for variants in after.variants.values() for variant in variants}))
             changes.append(_("torch {version} is new: {variants}.", version=version, variants=tags))
@@ -223,11 +224,6 @@ def with_family(tables: TorchTables, files: Iterable[File], ask: Ask, today: str
 _SYSTEMS: dict[str, Literal["linux", "windows"]] = {"linux_x86_64": "linux", "windows_amd64": "windows"}
 
 
-def source_of(index: str) -> str:
-    """Name the source of wheels that one of AMD's indexes lists, by the index's key."""
-    return f"{AMD_INDEX}/{index}"
-
-
 def with_amd(tables: RocmTables, files: Iterable[File], today: str) -> tuple[RocmTables, Changes]:
     """Return the tables with AMD's new builds of torch; the targets that they serve are those of the tables.
 
@@ -239,7 +235,7 @@ def with_amd(tables: RocmTables, files: Iterable[File], today: str) -> tuple[Roc
     for file in sorted(files, key=lambda file: (number(file.version), number(file.variant), not file.floor)):
         system = _SYSTEMS.get(file.platform)
         if system and kind_of(file.variant) == "rocm" and number(file.version) >= number(oldest.torch):
-            torch, rocm, index = file.version, file.variant.removeprefix("rocm"), file.seen.source.partition("/")[2]
+            torch, rocm, index = file.version, file.variant.removeprefix("rocm"), file.seen.source
             begun = AmdRelease(
                 torch=torch, rocm=rocm, index=index, systems=(), pythons=(), glibc=file.floor or newest.glibc
             )
@@ -250,12 +246,9 @@ def with_amd(tables: RocmTables, files: Iterable[File], today: str) -> tuple[Roc
                 pythons=_sorted_pythons({*row.pythons, file.python}),
             )
     text = _("AMD's index has torch {torch} for ROCm {rocm} on {systems}.")
-    changes = [
-        text.format(torch=row.torch, rocm=row.rocm, systems=", ".join(row.systems))
-        for row in rows.values()
-        if row not in known
-    ]
-    if not changes:
+    news = [row for row in rows.values() if row not in known]
+    changes = (text.format(torch=row.torch, rocm=row.rocm, systems=", ".join(row.systems)) for row in news)
+    if not news:
         return tables, ()
     return replace(tables, amd_releases=with_rows(tables.amd_releases, rows.values(), today)), tuple(changes)
 
@@ -270,10 +263,11 @@ class Refreshed(NamedTuple):
 def refreshed(known: Catalog, seen: Iterable[Seen], ask: Ask, today: str) -> Refreshed:
     """Return the tables that change by what the indexes list, and by what they answer, on `today` (YYYY-MM-DD)."""
     files = files_of(seen)
-    amds = [file for file in files if file.package == "torch" and file.seen.source.startswith(source_of(""))]
-    torchs = [file for file in files if file.package == "torch" and file not in amds]
-    torch, releases = with_releases(known.torch, torchs, today)
+    torchs = [file for file in files if file.package == "torch"]
+    amds = [file for file in torchs if file.seen.source not in {"pytorch", "pypi"}]
+    torch, releases = with_releases(known.torch, (file for file in torchs if file not in amds), today)
     torch, family = with_family(torch, files, ask, today)
     rocm, amd = with_amd(known.rocm, amds, today)
-    tables = {"torch": torch} if torch is not known.torch else {}
-    return Refreshed(tables | ({"rocm": rocm} if rocm is not known.rocm else {}), (*releases, *family, *amd))
+    after: dict[str, msgspec.Struct] = {"torch": torch, "rocm": rocm}
+    tables = {name: new for name, new in after.items() if new is not getattr(known, name)}
+    return Refreshed(tables, (*releases, *family, *amd))

@@ -85,18 +85,15 @@ class Answer:
 
     def pieces(self, size: int = PIECE) -> Iterator[bytes]:
         """Yield the content piece by piece, as it was sent; raise `Unreachable` where it breaks off."""
-        left = self.length
-        while piece := self._read(size):
-            left = None if left is None else left - len(piece)
-            yield piece
-        if left:
-            raise Unreachable(BROKEN_OFF)
-
-    def _read(self, size: int) -> bytes:
+        had = 0
         try:
-            return self._response.read(size)
+            while piece := self._response.read(size):
+                had += len(piece)
+                yield piece
         except _FAILURES as error:
             raise Unreachable(_reason(error, self._timeout)) from error
+        if had < (self.length or 0):
+            raise Unreachable(BROKEN_OFF)
 
 
 class Web:

@@ -6,14 +6,14 @@ from http import HTTPStatus
 from typing import Literal, NamedTuple
 
 from assistant.catalog import Catalog, number
-from assistant.catalog.refresh import VARIANT, Refreshed, Seen, files_of, may_bring_news, refreshed, source_of
+from assistant.catalog.refresh import VARIANT, Refreshed, Seen, files_of, may_bring_news, refreshed
 from assistant.catalog.rows import FAMILY
+from assistant.host.index_page import ACCEPT, Listed, read_bounds, read_index_page
 from assistant.host.parallel import each_within
 from assistant.host.web import Budget, Page, Unreachable, Web
 from assistant.i18n import Message, Text, _
 from assistant.install import Sources
 from assistant.model.record import Record
-from assistant.parsers.index_page import ACCEPT, Listed, read_bounds, read_index_page
 from assistant.privacy import Policy, redact
 
 PYPI = "https://pypi.org/simple"
@@ -66,7 +66,7 @@ def renewed(sources: Sources, known: Catalog, today: str) -> Renewal:
     first = looks[indexes[0]] if indexes else None
     if not sources.index_url:
         amds = [row for row in known.rocm.amd_indexes.rows if row.key != "nightly"]
-        looks |= {row.url: _Look(source_of(row.key), row.url, web, budget) for row in amds}
+        looks |= {row.url: _Look(row.key, row.url, web, budget) for row in amds}
     asked = [look for url, look in looks.items() if sources.may_ask(url)]
     done = each_within(_Look.take, asked, LIST_SECONDS)
     for late in {*asked} - done.keys():

@@ -21,6 +21,7 @@ NEW = [
     Seen("pytorch", "torch-2.16.0+cpu.cxx11.abi-cp312-cp312-linux_x86_64.whl"),
     Seen("pytorch", "torch-2.16.0-cp312-cp312-manylinux_2_28_aarch64.whl"),
     Seen("pytorch", "torch-2.17.0.dev20261120+cpu-cp312-cp312-manylinux_2_28_x86_64.whl"),
+    Seen("pytorch", "torch-2.18.0+cpu-cp310-abi3-manylinux_2_28_x86_64.whl"),
     Seen("pytorch", "not a wheel"),
 ]
 
@@ -38,7 +39,7 @@ def choice(catalog: Catalog, **facts: object):
 
 
 def test_a_new_release_is_read_off_the_file_names():
-    """Platforms, Pythons, variants, floors and sizes are taken over; nightlies and builds of no known kind are not."""
+    """Platforms, Pythons, variants, floors and sizes are; nightlies, abi3 and builds of no known kind are left out."""
     catalog, changes = refresh(NEW)
     new = catalog.release("2.16.0")
     assert new.variants == {"linux_x86_64": ("cu130", "cu134", "cpu"), "macos_arm64": ("pypi",)}

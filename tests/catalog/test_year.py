@@ -56,7 +56,7 @@ def listed(build: dict[str, Any]) -> Iterator[Seen]:
         for python in build["pythons"]:
             tags = tag(python, platform, build.get("glibc", "2_28"), build.get("macos", "14_0"))
             name = f"torch-{build['torch']}{'' if platform == 'macos_arm64' else local}-{tags}.whl"
-            yield Seen(f"amd-index/{key}" if site == "amd" else site, name)
+            yield Seen(key if site == "amd" else site, name)
 
 
 def companions(step: int) -> Iterator[Seen]:

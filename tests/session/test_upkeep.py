@@ -12,11 +12,11 @@ from loopback import LoopbackIndex
 from torch_wheels import ARM, LINUX, WINDOWS, add_torch
 
 from assistant.catalog import Catalog
+from assistant.host.index_page import read_bounds, read_index_page
 from assistant.host.live import LiveHost
 from assistant.install import Sources
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.record import replace
-from assistant.parsers.index_page import read_bounds, read_index_page
 from assistant.plan import make_plans
 from assistant.session import upkeep
 from assistant.session.upkeep import Renewal, renewed
