@@ -25,10 +25,7 @@ ALL_BUILDS_BYTES = 500_000  # chosen: leaves the other half to PyPI's page and t
 
 
 class Answer(Record, frozen=True):
-    """How a source answered about torch: how many releases it lists, and the newest; `reason` where it was not checked.
-
-    A source is an index, or one page of it that could not be read.
-    """
+    """How many releases of torch an index lists, and the newest; or why it, or one of its pages, was not checked."""
 
     source: str
     status: Literal["ok", "nothing", "unchecked"]
@@ -86,6 +83,7 @@ class _Look:
 
     def __init__(self, source: str, url: str, web: Web, budget: Budget, known: Catalog | None = None) -> None:
         self.url, self.seen, self.unread = url.rstrip("/"), list[Seen](), dict[str, Unreachable]()
+        self._told: dict[str, Page | None] = {}
         self._source, self._web, self._budget, self._known = source, web, budget, known
 
     def take(self) -> None:
@@ -95,29 +93,36 @@ class _Look:
             return
         folders = [one.name for one in self._listed("", LIST_BYTES) if VARIANT.fullmatch(one.name)]
         variants = may_bring_news(self._known.torch, folders)
-        if not self._lost:
-            self.unread.clear()  # without that list, there are others
+        self.unread = {url: error for url, error in self.unread.items() if not error.status}  # there are other lists
         for name in FAMILY:
             if not any(self._wheels(f"{variant}/{name}/") for variant in variants[:1]):
                 self._wheels(f"{name}/", ALL_BUILDS_BYTES)
-        if folders or not self._wheels("torch/", ALL_BUILDS_BYTES):
-            found = [self._wheels(f"{variant}/torch/") for variant in variants]
-            if any(found) and not folders:
-                reason = _("its builds are in no list that can be read, so that a new CUDA or ROCm would be missed")
-                self.unread[f"{self.url}/torch/"] = Unreachable(reason, HTTPStatus.OK)
+        listed = any([self._wheels(f"{variant}/torch/") for variant in variants if folders])
+        if listed or self._wheels("torch/", ALL_BUILDS_BYTES) or folders:
+            return
+        if any([self._wheels(f"{variant}/torch/") for variant in variants]):
+            reason = _("its builds are in no list that can be read, so that a new CUDA or ROCm would be missed")
+            self.unread[f"{self.url}/torch/"] = Unreachable(reason, HTTPStatus.OK)
 
     def bounds(self, name: str, version: str) -> str:
-        """Return the bounds for torch that a release sets by PyPI's JSON, if this index has such; "" for unknown."""
-        base = self.url.removesuffix("/simple")
-        page = self._page(f"{base}/pypi/{name}/{version}/json") if base != self.url else None
-        return read_bounds(page.content, version, "torch") if page else ""
+        """Return the bounds for torch that a release sets by PyPI's JSON; "" for unknown.
+
+        A mirror may hold that of the newest release alone, or none.
+        """
+        for path in (f"{name}/{version}", name) if self.url.endswith("/simple") else ():
+            url = f"{self.url.removesuffix('/simple')}/pypi/{path}/json"
+            if url not in self._told:
+                self._told[url] = self._page(url)
+            if (page := self._told[url]) and (found := read_bounds(page.content, version, "torch")):
+                return found
+        return ""
 
     def answers(self) -> list[Answer]:
         """Say how the index answered, and which of its pages could not be read."""
         versions = {file.version for file in files_of(tuple(self.seen)) if file.package == "torch"}
         absent = {HTTPStatus.NOT_FOUND, HTTPStatus.GONE}
         absent |= {HTTPStatus.FORBIDDEN} if versions else set()  # as a server may say that has others
-        errors = {url: error.reason for url, error in self.unread.items() if error.status not in absent}
+        errors = {url: error.reason for url, error in dict(self.unread).items() if error.status not in absent}
         if errors and not versions:
             errors = {self.url: next(iter(errors.values()))}
         elif not versions and (self._known or self._source != "pypi"):
@@ -142,14 +147,10 @@ class _Look:
         return listed or ()
 
     def _page(self, url: str, most: int = MOST_BYTES) -> Page | None:
-        if self._lost:
+        if not all(error.status for error in self.unread.values()):
             return None
         try:
             return self._web.read(url, most, self._budget, ACCEPT)
         except Unreachable as error:
             self.unread[url] = error
             return None
-
-    @property
-    def _lost(self) -> bool:
-        return not all(error.status for error in self.unread.values())

@@ -161,6 +161,19 @@ def test_where_builds_are_in_no_list_the_known_variants_are_asked_for(world, mon
     assert world.catalog.release("2.16.0").variants == {"linux_x86_64": ("cu130",)}
 
 
+def test_a_mirror_tells_the_pair_of_the_newest_companion(world, monkeypatch):
+    """It has PyPI's JSON for projects, if at all; a pair that it does not tell stays unknown."""
+    versions = ("0.30.0", "0.31.0")
+    for torch, companion in zip(("2.16.0", "2.17.0"), versions, strict=True):
+        add_torch(world.own, torch, "cpu")
+        world.own.add("torchvision", f"{companion}+cpu", f"cp312-cp312-{LINUX}")
+    told = b'{"info": {"version": "0.31.0", "requires_dist": ["torch==2.17.0"]}}'
+    serve(monkeypatch, world.pypi, {"torch/": links(), "/pypi/torchvision/json": told})
+    assert unchecked(world.renew()) == []
+    assert [world.catalog.release(torch).torchvision for torch in ("2.16.0", "2.17.0")] == [(), ("0.31.0",)]
+    assert world.pypi.requests.count("/pypi/torchvision/json") == 1
+
+
 def test_a_refresh_transfers_a_megabyte_at_most(world, monkeypatch):
     """A page that is larger than what is left is not read to its end, and named; what others list counts."""
     folders = b'<a href="cu132/">cu132</a><a href="cpu/">cpu</a>'
