@@ -97,10 +97,11 @@ class _Look:
         for name in FAMILY:
             if not any(self._wheels(f"{variant}/{name}/") for variant in variants[:1]):
                 self._wheels(f"{name}/", ALL_BUILDS_BYTES)
-        listed = any([self._wheels(f"{variant}/torch/") for variant in variants if folders])
-        if listed or self._wheels("torch/", ALL_BUILDS_BYTES) or folders:
+        listed = [self._wheels(f"{variant}/torch/") for variant in variants if folders]
+        if any(listed) or self._wheels("torch/", ALL_BUILDS_BYTES) or folders:
             return
-        if any([self._wheels(f"{variant}/torch/") for variant in variants]):
+        guessed = [self._wheels(f"{variant}/torch/") for variant in variants]
+        if any(guessed):
             reason = _("its builds are in no list that can be read, so that a new CUDA or ROCm would be missed")
             self.unread[f"{self.url}/torch/"] = Unreachable(reason, HTTPStatus.OK)
 
