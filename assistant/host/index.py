@@ -15,9 +15,9 @@ import msgspec
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
+from assistant.host.network import DIRECT as DIRECT  # noqa: PLC0414 - others import them from here
+from assistant.host.network import Network as Network  # noqa: PLC0414 - likewise
 from assistant.host.parallel import each_within
-from assistant.host.web import DIRECT as DIRECT  # noqa: PLC0414 - others import them from here
-from assistant.host.web import Network as Network  # noqa: PLC0414 - likewise
 from assistant.i18n import Message, Text, _
 from assistant.model.machine import Machine
 from assistant.model.plan import Wheel

@@ -20,8 +20,8 @@ from typing import IO, NamedTuple
 from urllib.error import HTTPError, URLError
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from assistant.host.network import DIRECT, Network
 from assistant.i18n import Text, _
-from assistant.model.record import Record
 from assistant.privacy import Policy, redact
 
 PIECE = 1 << 16  # bytes
@@ -31,18 +31,6 @@ AGENT = "torch-setup-assistant"  # some servers refuse the standard library's ow
 CERTIFICATES = ("PIP_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE", "SSL_CERT_DIR")
 TOO_LARGE, BROKEN_OFF = _("it is too large"), _("the connection broke off")
 _FAILURES = (OSError, http.client.HTTPException, ValueError)  # `ValueError` is for what is no address
-
-
-class Network(Record, frozen=True):
-    """How the user's pip reaches its indexes; "" and () leave it to the environment variables."""
-
-    proxy: str = ""
-    cert: str = ""
-    client_cert: str = ""
-    trusted_hosts: tuple[str, ...] = ()
-
-
-DIRECT = Network()
 
 
 class Unreachable(Exception):
@@ -231,7 +219,10 @@ class _Passwords(urllib.request.BaseHandler):
     """Adds the user name and password of an index, or of netrc, to each request to its server; none goes further."""
 
     def __init__(self, index_urls: Iterable[str]) -> None:
-        self._known = [parts for parts in map(urlsplit, index_urls) if "@" in parts.netloc]
+        self._known: list[tuple[object, SplitResult]] = []
+        for url in index_urls:
+            with suppress(ValueError):  # what is no address has no server
+                self._known.append((_server(urlsplit(url)), urlsplit(url)))
 
     def http_request(self, request: urllib.request.Request) -> urllib.request.Request:
         """Add them in a way in which a redirection does not hand them on."""
@@ -243,7 +234,7 @@ class _Passwords(urllib.request.BaseHandler):
     https_request = http_request
 
     def _of(self, asked: SplitResult) -> tuple[str, str] | None:
-        alike = [index for index in self._known if _server(index) == _server(asked)]
+        alike = [index for server, index in self._known if server == _server(asked) and index.username is not None]
         nearest = max(alike, key=lambda index: len(os.path.commonprefix([index.path, asked.path])), default=None)
         if nearest and nearest.password is not None:
             return unquote(nearest.username or ""), unquote(nearest.password)
