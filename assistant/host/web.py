@@ -79,7 +79,7 @@ class Answer:
                 had += len(piece)
                 yield piece
         except _FAILURES as error:
-            raise Unreachable(_reason(error, self._timeout)) from error
+            raise _failure(error, self._timeout) from error
         if had < (self.length or 0):
             raise Unreachable(BROKEN_OFF)
 
@@ -114,9 +114,7 @@ class Web:
             request = urllib.request.Request(_address(url), headers=dict(headers or {}))  # noqa: S310 - see above
             response = self._opener.open(request, timeout=self._timeout)
         except _FAILURES as error:
-            if isinstance(error, HTTPError):
-                error.close()
-            raise Unreachable(_reason(error, self._timeout), _status(error)) from error
+            raise _failure(error, self._timeout) from error
         with response:
             yield Answer(response, response.status, response.headers, self._timeout)
 
@@ -161,23 +159,19 @@ def _address(url: str) -> str:
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], path=parts.path + page).geturl()
 
 
-def _status(error: BaseException) -> int:
-    if isinstance(error, HTTPError):
-        return error.code
-    missing = isinstance(error, URLError) and isinstance(error.reason, FileNotFoundError)
-    return HTTPStatus.NOT_FOUND if missing else 0
-
-
-def _reason(error: BaseException, timeout: float) -> Text:
+def _failure(error: BaseException, timeout: float) -> Unreachable:
     """Say why a request failed, without the numbers of the system and of OpenSSL, and without passwords."""
     if isinstance(error, HTTPError):
-        return f"HTTP {error.code}"
+        error.close()
+        return Unreachable(f"HTTP {error.code}", error.code)
     if isinstance(error, URLError) and isinstance(error.reason, BaseException):
-        return _reason(error.reason, timeout)
+        failure = _failure(error.reason, timeout)
+        failure.status = HTTPStatus.NOT_FOUND if isinstance(error.reason, FileNotFoundError) else 0  # on disk
+        return failure
     if isinstance(error, TimeoutError):
-        return _("it did not answer within {seconds:g} s", seconds=timeout)
+        return Unreachable(_("it did not answer within {seconds:g} s", seconds=timeout))
     text = re.sub(r"^<urlopen error |>$|^\[[^]]*\] | \(_ssl\.c:\d+\)$", "", str(error))
-    return redact(text or type(error).__name__, Policy.USABLE)
+    return Unreachable(redact(text or type(error).__name__, Policy.USABLE))
 
 
 class _Proxies(urllib.request.ProxyHandler):

@@ -205,7 +205,9 @@ def test_an_unknown_certificate_is_refused(serve, company, tmp_path):
         reason = why(f"{index.url}/page", Network(cert=cert))
         assert "certificate verify failed" in reason
         assert "_ssl.c" not in reason
-    assert "No such file" in why(f"{index.url}/page", Network(cert=str(tmp_path / "gone.pem")))
+    with pytest.raises(Unreachable, match="No such file") as caught:
+        read(f"{index.url}/page", Network(cert=str(tmp_path / "gone.pem")))
+    assert caught.value.status == 0
     assert index.asked == []
 
 
