@@ -6,6 +6,7 @@ import base64
 import hashlib
 import io
 import json
+import re
 import tarfile
 import threading
 import zipfile
@@ -83,7 +84,7 @@ def _metadata(wheel: Path) -> bytes:
 
 
 class LoopbackIndex:
-    """A package index (PEP 503 with hashes, or PEP 691 when `speaks_json`) over real HTTP.
+    """A package index (PEP 503 with hashes, or PEP 691 when `speaks_json`) over real HTTP, and PyPI's JSON of releases.
 
     `trouble` maps a project to an HTTP status, to "stall" (no answer until the test ends), to "page" (no index), to
     "hash" (its pages tell wrong hashes) or to "bare" (they tell none). `upstream` makes pages name files absolutely, as
@@ -127,6 +128,8 @@ class LoopbackIndex:
 
     def answer(self, path: str) -> tuple[int, str, bytes]:
         """Give status, content type and body for a path."""
+        if found := re.fullmatch(r"/pypi/([^/]+)/([^/]+)/json", path):
+            return self._release(found[1], found[2])
         project, _, file = path.removeprefix("/simple/").partition("/")
         trouble = self.trouble.get(project)
         self.over.wait(self.delay)
@@ -138,17 +141,21 @@ class LoopbackIndex:
             return 200, "application/octet-stream", b"welcome"
         if not project or not (self.folder / project).is_dir():
             return 404, "text/plain", b"not found"
-        if file.endswith(".metadata"):
-            return (
-                200,
-                "text/plain",
-                _metadata(self.folder / project / file.removesuffix(".metadata").replace("%2B", "+")),
-            )
         if file:
-            return 200, "application/octet-stream", (self.folder / project / file.replace("%2B", "+")).read_bytes()
+            held = self.folder / project / file.removesuffix(".metadata").replace("%2B", "+")
+            read = _metadata if file.endswith(".metadata") else Path.read_bytes
+            return 200, "application/octet-stream", read(held)
         return self._page(
             sorted((self.folder / project).iterdir()), salt=b"x" if trouble == "hash" else b"", bare=trouble == "bare"
         )
+
+    def _release(self, name: str, version: str) -> tuple[int, str, bytes]:
+        """Answer as PyPI's JSON does about a release."""
+        wheel = next((self.folder / name).glob(f"{name}-{version}-*.whl"), None)
+        if wheel is None:
+            return 404, "text/plain", b"not found"
+        needs = re.findall(r"^Requires-Dist: (.+)$", _metadata(wheel).decode(), re.MULTILINE)
+        return 200, "application/json", json.dumps({"info": {"version": version, "requires_dist": needs}}).encode()
 
     def _page(self, wheels: list[Path], salt: bytes, *, bare: bool) -> tuple[int, str, bytes]:
         sums = {wheel.name: hashlib.sha256(wheel.read_bytes() + salt).hexdigest() for wheel in wheels}

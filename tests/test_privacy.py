@@ -207,7 +207,7 @@ LOCAL: dict[str, Producer] = {
 NAMELESS = frozenset({"own user", "own host", "own variable", "own proxy"})  # that only a machine knows
 # Who else writes, and why nothing private goes out with it.
 EXEMPT = {
-    "catalog/refresh.py:write_tables": "versions and tags of wheels, strictly decoded",
+    "catalog/tables.py:write_tables": "versions and tags of wheels, strictly decoded",
     "cli/options.py:write_file": "it writes what the commands above give it",
     "cli/lab.py:_put": "a notebook of the project",
     "cli/lab.py:put_copies": "private: names of notebooks and their hashes",

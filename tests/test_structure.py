@@ -142,6 +142,7 @@ EXTRA_OF_ROOM = {"wizard/": "lab", **{f"{name}/": name for name in ADDONS}}
 ASKED_FIRST = {
     "diagnose/log.py": {"ahocorasick_rs"},
     "host/uv.py": {"uv"},
+    "host/web.py": {"truststore"},
     "runtime/fallback.py": {"matplotlib"},
 }
 

@@ -14,11 +14,11 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from assistant.host.files import read_plain
+from assistant.host.files import read_plain, write_whole
 from assistant.host.folders import user_data
 from assistant.i18n import Text, _
-from assistant.model.errors import BadInput
-from assistant.model.record import Record, from_json, replace
+from assistant.model.errors import BadInput, WorkFailed
+from assistant.model.record import Record, from_json, replace, to_json
 
 _DATA = Path(__file__).with_name("data")
 Row = TypeVar("Row")
@@ -88,6 +88,26 @@ def user_tables() -> Refreshed:
     found: dict[str, msgspec.Struct | None] = msgspec.structs.asdict(read)
     newer = {name: new for name, new in found.items() if new and _day(new) >= _day(shipped(name, type(new)))}
     return Refreshed(newer)
+
+
+def write_tables(tables: Mapping[str, msgspec.Struct]) -> Path:
+    """Write refreshed tables by the names of their data files, such as "torch", and return the path of the file.
+
+    What was refreshed before stays beside them. Raises `WorkFailed` where the file cannot be written.
+    """
+    user_tables.cache_clear()  # another process may have refreshed since this one began
+    path = refreshed_file()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, to_json({**user_tables().tables, **tables}, indent=1))
+    except OSError as error:
+        raise WorkFailed(
+            _("{path} cannot be written: {reason}.", path=error.filename or path, reason=error.strerror),
+            hint=_("The tables stay as they are; make that folder writable and try again."),
+        ) from error
+    finally:
+        user_tables.cache_clear()
+    return path
 
 
 def _kind_of_refreshed() -> type[msgspec.Struct]:

@@ -7,13 +7,15 @@ from collections.abc import Sequence
 import click
 
 from assistant.catalog import Catalog, load_catalog
-from assistant.catalog.refresh import write_tables
+from assistant.catalog.tables import write_tables
 from assistant.cli.terminal import ask, echo, echo_json, json_option, yes_option
 from assistant.host.live import LiveHost
 from assistant.i18n import Message, _, render, say, sentences
 from assistant.install import Sources, check_index_url
 from assistant.model.errors import Cancelled, WorkFailed
-from assistant.session.upkeep import Listing, renewed
+from assistant.session.upkeep import renewed
+
+_SIGNS = {"ok": "✓", "nothing": "–", "unchecked": "!"}
 
 
 @click.group()
@@ -34,42 +36,25 @@ def catalog() -> None:
 def refresh(index_url: str, *, yes: bool, as_json: bool) -> None:
     """Update the tables from the package indexes."""
     known, host = load_catalog(), LiveHost()
-    renewal = renewed(Sources(host, index_url=index_url), known, str(host.facts("identity")["date"]))
-    found, listing, read = renewal
-    if not listing.seen:
-        reasons = sentences(listing.unchecked)
-        text = _("No index could be read, so the tables stay as they are. {reasons}", reasons=reasons)
-        raise WorkFailed(text, hint=_("Check the network, or name an index with --index-url."))
+    found, answers, _bytes = renewed(Sources(host, index_url=index_url), known, str(host.facts("identity")["date"]))
+    unchecked = [one.sentence for one in answers if one.status == "unchecked"]
+    if not any(one.status == "ok" for one in answers):
+        text = _("No release of torch was seen, so the tables stay as they are. {reasons}")
+        hint = _("Check the network, or name an index with --index-url.")
+        raise WorkFailed(text.format(reasons=sentences(unchecked)), hint=hint)
     if not as_json:
-        _print_answers(listing)
-        _print_news(found.changes, known, whole=not listing.unchecked)
-        for sentence in read.unread:
-            echo(f"! {render(sentence)}")
+        for one in answers:
+            echo(f"{_SIGNS[one.status]} {render(one.sentence)}")
+        _print_news(found.changes, known, whole=not unchecked)
     path = None
-    if found.changed:
+    if found.tables:
         if not yes and not ask(say("Write these changes?"), default=True, err=True):
             raise Cancelled(_("Nothing was written."), hint=_("The tables stay as they are."))
-        path = str(write_tables(found.changed))
+        path = str(write_tables(found.tables))
     if as_json:
-        answer = {"changes": found.changes, "not_checked": listing.unchecked, "not_read": read.unread}
-        echo_json({**answer, "sources": listing.answers, "written": path})
+        echo_json({"changes": found.changes, "not_checked": unchecked, "sources": answers, "written": path})
     elif path:
         echo(say("Written to {path}; plans are based on it from now on.", path=path))
-
-
-def _print_answers(listing: Listing) -> None:
-    """Print one line for each source: what it lists of torch, or why it could not be asked."""
-    texts = {
-        "ok": say("✓ {source}: torch {newest} is the newest of its releases ({releases})."),
-        "nothing": say("– {source}: lists no torch."),
-        "unreachable": say("! {source}: not checked, since it cannot be reached ({reason})."),
-    }
-    for one in listing.answers:
-        if one.moved:
-            echo(say("! {source}: lists no torch; perhaps it has moved.", source=one.source))
-            continue
-        values = {"source": one.source, "releases": one.releases, "newest": one.newest, "reason": render(one.reason)}
-        echo(texts[one.status].format(**values))
 
 
 def _print_news(changes: Sequence[Message], known: Catalog, *, whole: bool) -> None:
@@ -81,5 +66,5 @@ def _print_news(changes: Sequence[Message], known: Catalog, *, whole: bool) -> N
     if whole:
         text = say("Up to date: no index lists more of torch than the tables of {day} know; {version} is the newest.")
     else:
-        text = say("Nothing new was seen; whether there is a torch newer than {version} ({day}) is not known.")
+        text = say("Nothing new was seen; the newest torch that the tables of {day} know is {version}.")
     echo(text.format(version=known.newest_torch, day=known.torch.releases.as_of))

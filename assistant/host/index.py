@@ -15,6 +15,8 @@ import msgspec
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
+from assistant.host.network import DIRECT as DIRECT  # noqa: PLC0414 - others import them from here
+from assistant.host.network import Network as Network  # noqa: PLC0414 - likewise
 from assistant.host.parallel import each_within
 from assistant.i18n import Message, Text, _
 from assistant.model.machine import Machine
@@ -121,16 +123,6 @@ NEWEST_GLIBC = 50  # in place of an unknown glibc 2.x: no wheel is left out for 
 NEWEST_MACOS = 26  # in place of the machine's own: whether that is new enough is the planner's to judge
 
 
-class Network(Record, frozen=True):
-    """How the user's pip reaches its indexes; "" and () leave it to the environment variables."""
-
-    proxy: str = ""
-    cert: str = ""
-    client_cert: str = ""
-    trusted_hosts: tuple[str, ...] = ()
-
-
-DIRECT = Network()
 DEFAULT_INDEX = ""  # PyPI, which every installer asks when nothing is configured
 
 

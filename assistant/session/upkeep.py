@@ -1,190 +1,157 @@
-"""The upkeep of the catalogue: what its sources list, what metadata there tell, and the tables that follow."""
+"""The upkeep of the catalogue: what package indexes list of torch, at most a megabyte, and the tables that follow."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
-from functools import partial
+from http import HTTPStatus
 from typing import Literal, NamedTuple
 
-from packaging.utils import parse_wheel_filename
-
 from assistant.catalog import Catalog, number
-from assistant.catalog.refresh import (
-    Metadata,
-    Refreshed,
-    Seen,
-    files_of,
-    kept,
-    read_metadata,
-    refreshed,
-    source_of,
-    to_read,
-)
+from assistant.catalog.refresh import VARIANT, Refreshed, Seen, files_of, may_bring_news, refreshed
 from assistant.catalog.rows import FAMILY
-from assistant.host.index import Asked, Found, list_each, list_folders, read_metadata_of
+from assistant.host.index_page import ACCEPT, Listed, read_bounds, read_index_page
+from assistant.host.parallel import each_within
+from assistant.host.web import Budget, Page, Unreachable, Web
 from assistant.i18n import Message, Text, _
 from assistant.install import Sources
-from assistant.model.plan import Wheel
-from assistant.model.record import Record, replace
+from assistant.model.record import Record
+from assistant.privacy import Policy, redact
 
-LIST_SECONDS = 20.0  # chosen: the longest pages of an index are a few MB
-READ_SECONDS = 60.0  # chosen: the metadata of a new release and of what goes with it are read in a few seconds
-MOST = 100  # chosen: wheels whose metadata are read in one refresh
-# The build of "torch-2.9.1+cu130-cp312-cp312-manylinux_2_28_x86_64.whl" is cu130.
-_BUILD = re.compile(r"-[^-+]+\+(cpu|xpu|cu\d+|rocm\d+(?:\.\d+)*)-")
-_FOLDER = re.compile(r"cpu|xpu|cu\d+|rocm\d+(?:\.\d+)*")
+PYPI = "https://pypi.org/simple"
+PAGE_SECONDS = 10.0  # chosen: the longest silence of a server
+LIST_SECONDS = 60.0  # chosen: a dozen pages, one after the other, over a slow line
+MOST_BYTES = 1_000_000  # all pages of a refresh together, as they are sent: mostly compressed
+LIST_BYTES = 100_000  # chosen: PyTorch's list of what it has takes 10 kB, PyPI's some MB
+ALL_BUILDS_BYTES = 500_000  # chosen: leaves the other half to PyPI's page and to those of single variants
 
 
 class Answer(Record, frozen=True):
-    """How a source answered about torch: how many releases it lists, and the newest; `reason` where it could not.
-
-    `moved` is an index of torch that holds none.
-    """
+    """How many releases of torch an index lists, and the newest; or why it, or one of its pages, was not checked."""
 
     source: str
-    status: Literal["ok", "nothing", "unreachable"]
+    status: Literal["ok", "nothing", "unchecked"]
     releases: int = 0
     newest: str = ""
     reason: Text = ""
-    moved: bool = False
-
-
-class Listing(NamedTuple):
-    """The wheels that the sources list, and how each source answered."""
-
-    seen: tuple[Seen, ...]
-    answers: tuple[Answer, ...]
 
     @property
-    def unchecked(self) -> tuple[Message, ...]:
-        """A sentence for each source that could not be asked."""
-        return tuple(
-            _("Not checked: {source} cannot be reached ({reason}).", source=one.source, reason=one.reason)
-            if one.status == "unreachable"
-            else _("Not checked: {source} lists no torch; perhaps it has moved.", source=one.source)
-            for one in self.answers
-            if one.status == "unreachable" or one.moved
-        )
-
-
-class Read(NamedTuple):
-    """The metadata of wheels by their file names, and a sentence for each that could not be read."""
-
-    facts: dict[str, Metadata]
-    unread: tuple[Message, ...] = ()
+    def sentence(self) -> Message:
+        """The answer in words."""
+        texts = {
+            "ok": _("{source}: torch {newest} is the newest of its releases ({releases})."),
+            "nothing": _("{source} lists no torch."),
+            "unchecked": _("Not checked: {source} ({reason})."),
+        }
+        values = {"source": self.source, "reason": self.reason, "newest": self.newest, "releases": self.releases}
+        return texts[self.status].format(**values)
 
 
 class Renewal(NamedTuple):
-    """The tables as the sources would have them, and what was listed and read for that."""
+    """The tables as the sources would have them, how each source answered, and how many bytes were transferred."""
 
     found: Refreshed
-    listing: Listing
-    read: Read
+    answers: tuple[Answer, ...]
+    transferred: int
 
 
 def renewed(sources: Sources, known: Catalog, today: str) -> Renewal:
-    """Ask what the sources list, read the metadata that tell what is not known, and return the tables that follow."""
-    tables = kept(known)
-    basics = {row.package for row in tables.torch.basics.rows if row.cuda is None}
-    listing = list_builds(sources, known, ("torch", *sorted({*basics, *FAMILY})))
-    read = read_wheels(sources, to_read(tables, listing.seen))
-    return Renewal(refreshed(tables, listing.seen, read.facts, today), listing, read)
+    """Ask what the sources list, and return the tables that follow."""
+    indexes = [url or PYPI for url in sources.indexes()]
+    own, budget = sources.index_url or known.index_url("") or "", Budget(MOST_BYTES)
+    web = Web(sources.settings.network, timeout=PAGE_SECONDS, index_urls=[own, *indexes])
+    looks = {own: _Look("pypi" if own in indexes else "pytorch", own, web, budget, known)}
+    looks |= {url: _Look("pypi", url, web, budget) for url in indexes if url != own}
+    first = looks[indexes[0]] if indexes else None
+    if not sources.index_url:
+        amds = [row for row in known.rocm.amd_indexes.rows if row.key != "nightly"]
+        looks |= {row.url: _Look(row.key, row.url, web, budget) for row in amds}
+    asked = [look for url, look in looks.items() if sources.may_ask(url)]
+    done = each_within(_Look.take, asked, LIST_SECONDS)
+    for late in {*asked} - done.keys():
+        late.unread[late.url] = Unreachable(_("it did not answer within {seconds:g} s", seconds=LIST_SECONDS))
+    seen = dict.fromkeys(one for look in asked for one in tuple(look.seen))
+    found = refreshed(known, seen, first.bounds if first in asked else lambda _name, _version: "", today)
+    answers = tuple(answer for look in asked for answer in look.answers())
+    return Renewal(found, answers, MOST_BYTES - budget.left)
 
 
-def list_builds(sources: Sources, known: Catalog, projects: Iterable[str]) -> Listing:
-    """List the wheels of projects: torch and its family on its own index, or the one named, and all on pip's.
+class _Look:
+    """A look into one index, page by page; a server that cannot be reached is not asked any further.
 
-    AMD's own indexes are asked for torch, unless an index is named.
+    `source` is its kind (`Seen.source`). With `known`, it is the index of torch's own builds: a folder for each variant
+    beside or instead of one page for all.
     """
-    projects, own = tuple(projects), sources.index_url or known.index_url("") or ""
-    family = [name for name in projects if name in {"torch", *FAMILY}]
-    lists = partial(list_each, timeout=LIST_SECONDS, network=sources.settings.network)
-    on_own = lists(family, index_urls=filter(sources.may_ask, [own]))
-    if all(not found.wheels for found in on_own.values()):
-        on_own |= _by_folder(own, family, sources)
-    on_pips, mixed = lists(projects, index_urls=filter(sources.may_ask, sources.indexes())), own in sources.indexes()
-    on_pips = {(name, url): found for (name, url), found in on_pips.items() if url != own or name not in family}
-    seen = [_seen(wheel, pypi=mixed) for found in on_own.values() for wheel in found.wheels]
-    seen += [_seen(wheel, pypi=True) for found in on_pips.values() for wheel in found.wheels]
-    amds = {source_of(row.key): row.url for row in known.rocm.amd_indexes.rows if row.key != "nightly"}
-    on_amds = {} if sources.index_url else lists(["torch"], index_urls=filter(sources.may_ask, amds.values()))
-    names = {url: name for name, url in amds.items()}
-    wheels = ((names[url], wheel) for (_name, url), found in on_amds.items() for wheel in found.wheels)
-    seen += [Seen(name, wheel.filename, wheel.size, wheel.url) for name, wheel in wheels]
-    bare = all(not found.wheels for found in on_own.values())
-    answers = _answers(on_own.values(), bare=bare) + _answers(on_amds.values(), bare=True) + _answers(on_pips.values())
-    return Listing(tuple(dict.fromkeys(filter(None, seen))), answers)
 
+    def __init__(self, source: str, url: str, web: Web, budget: Budget, known: Catalog | None = None) -> None:
+        self.url, self.seen, self.unread = url.rstrip("/"), list[Seen](), dict[str, Unreachable]()
+        self._told: dict[str, Page | None] = {}
+        self._source, self._web, self._budget, self._known = source, web, budget, known
 
-def _by_folder(index: str, projects: Iterable[str], sources: Sources) -> dict[tuple[str, str], Found]:
-    """List what the folders of single variants hold, where an index has no page for all builds."""
-    if not sources.may_ask(index):
-        return {}
-    network = sources.settings.network
-    folders = [name for name in list_folders(index, timeout=LIST_SECONDS, network=network) if _FOLDER.fullmatch(name)]
-    addresses = [f"{index.rstrip('/')}/{name}" for name in folders]
-    return list_each(projects, index_urls=addresses, timeout=LIST_SECONDS, network=network)
+    def take(self) -> None:
+        """Read what there is of torch."""
+        if self._known is None:
+            self._wheels("torch/")
+            return
+        folders = [one.name for one in self._listed("", LIST_BYTES) if VARIANT.fullmatch(one.name)]
+        variants = may_bring_news(self._known.torch, folders)
+        self.unread = {url: error for url, error in self.unread.items() if not error.status}  # there are other lists
+        for name in FAMILY:
+            if not any(self._wheels(f"{variant}/{name}/") for variant in variants[:1]):
+                self._wheels(f"{name}/", ALL_BUILDS_BYTES)
+        listed = [self._wheels(f"{variant}/torch/") for variant in variants if folders]
+        if any(listed) or self._wheels("torch/", ALL_BUILDS_BYTES) or folders:
+            return
+        guessed = [self._wheels(f"{variant}/torch/") for variant in variants]
+        if any(guessed):
+            reason = _("its builds are in no list that can be read, so that a new CUDA or ROCm would be missed")
+            self.unread[f"{self.url}/torch/"] = Unreachable(reason, HTTPStatus.OK)
 
+    def bounds(self, name: str, version: str) -> str:
+        """Return the bounds for torch that a release sets by PyPI's JSON; "" for unknown.
 
-def _seen(wheel: Wheel, *, pypi: bool) -> Seen | None:
-    """Read the build off the version's local part, as on an index of all builds; one without is PyPI's.
+        A mirror may hold that of the newest release alone, or none.
+        """
+        for path in (f"{name}/{version}", name) if self.url.endswith("/simple") else ():
+            url = f"{self.url.removesuffix('/simple')}/pypi/{path}/json"
+            if url not in self._told:
+                self._told[url] = self._page(url)
+            if (page := self._told[url]) and (found := read_bounds(page.content, version, "torch")):
+                return found
+        return ""
 
-    On torch's own index that holds for macOS alone: there, too, the build is no other than PyPI's.
-    """
-    build = _BUILD.search(wheel.filename)
-    if build:
-        return Seen(build[1], wheel.filename, wheel.size, wheel.url)
-    plain = "+" not in wheel.filename and (
-        pypi or "-macosx" in wheel.filename or not wheel.filename.startswith("torch-")
-    )
-    return Seen("pypi", wheel.filename, wheel.size, wheel.url) if plain else None
+    def answers(self) -> list[Answer]:
+        """Say how the index answered, and which of its pages could not be read."""
+        versions = {file.version for file in files_of(tuple(self.seen)) if file.package == "torch"}
+        absent = {HTTPStatus.NOT_FOUND, HTTPStatus.GONE}
+        absent |= {HTTPStatus.FORBIDDEN} if versions else set()  # as a server may say that has others
+        errors = {url: error.reason for url, error in dict(self.unread).items() if error.status not in absent}
+        if errors and not versions:
+            errors = {self.url: next(iter(errors.values()))}
+        elif not versions and (self._known or self._source != "pypi"):
+            errors = {self.url: _("it lists no torch; perhaps it has moved")}
+        named, newest = redact(self.url, Policy.USABLE), max(versions, key=number, default="")
+        found = [Answer(source=named, status="ok", releases=len(versions), newest=newest)] if versions else []
+        for url, reason in errors.items():
+            found.append(Answer(source=redact(url, Policy.USABLE), status="unchecked", reason=reason))
+        return found or [Answer(source=named, status="nothing")]
 
+    def _wheels(self, path: str, most: int = MOST_BYTES) -> bool:
+        listed = self._listed(path, most)
+        self.seen += (Seen(self._source, one.name, one.size) for one in listed)
+        return bool(listed)
 
-def _answers(found: Iterable[Found], *, bare: bool = False) -> tuple[Answer, ...]:
-    """Sum up by source what was said of torch; a source that failed once could not be asked.
+    def _listed(self, path: str, most: int) -> tuple[Listed, ...]:
+        """Return what a page lists; () also where there is no such page, or none that can be read."""
+        page = self._page(f"{self.url}/{path}", most)
+        listed = read_index_page(*page) if page else ()
+        if listed is None:
+            self.unread[f"{self.url}/{path}"] = Unreachable(_("it is not a package index"), HTTPStatus.OK)
+        return listed or ()
 
-    `bare` are sources that should hold torch, and do not.
-    """
-    torchs: dict[str, set[str]] = {}
-    failed: dict[str, Asked] = {}
-    for one in found:
-        for asked in one.asked:
-            held = torchs.setdefault(asked.source, set())
-            held |= {
-                file.version
-                for file in files_of(Seen("", wheel.filename) for wheel in one.wheels)
-                if file.package == "torch"
-            }
-            if asked.status == "unreachable":
-                failed.setdefault(asked.source, asked)
-    answers = (_answer(source, versions, failed.get(source)) for source, versions in torchs.items())
-    return tuple(replace(one, moved=bare and one.status == "nothing") for one in answers)
-
-
-def _answer(source: str, versions: set[str], failed: Asked | None) -> Answer:
-    newest = max(versions, key=number, default="")
-    status: Literal["ok", "nothing", "unreachable"] = "unreachable" if failed else "ok" if versions else "nothing"
-    reason = failed.reason if failed else ""
-    return Answer(source=source, status=status, releases=len(versions), newest=newest, reason=reason)
-
-
-def read_wheels(sources: Sources, wanted: tuple[Seen, ...]) -> Read:
-    """Read the metadata of wheels, all at once; no wheel is downloaded."""
-    indexes = [*sources.indexes(), *filter(None, [sources.index_url])]
-    chosen = {one.filename: one for one in wanted if sources.may_ask(one.url)}
-    urls = [one.url for one in chosen.values()][:MOST]
-    texts = read_metadata_of(urls, index_urls=indexes, timeout=READ_SECONDS, network=sources.settings.network)
-    facts: dict[str, Metadata] = {}
-    unread = []
-    for file, one in chosen.items():
-        text = texts.get(one.url)
-        found = read_metadata(text) if isinstance(text, bytes) else None
-        name, version, _build, _tags = parse_wheel_filename(file)
-        if found and (name, version.public) == (found.name, found.version.partition("+")[0]):
-            facts[file] = found
-        elif text is not None:
-            reason = _("it is not what its name says") if isinstance(text, bytes) else text
-            sentence = _("Not read: {file} ({reason}). What it would tell stays unknown until the next refresh.")
-            unread.append(sentence.format(file=file, reason=reason))
-    return Read(facts, tuple(unread))
+    def _page(self, url: str, most: int = MOST_BYTES) -> Page | None:
+        if not all(error.status for error in self.unread.values()):
+            return None
+        try:
+            return self._web.read(url, most, self._budget, ACCEPT)
+        except Unreachable as error:
+            self.unread[url] = error
+            return None

@@ -10,16 +10,16 @@ import pytest
 from tables import each
 
 from assistant.catalog import load_catalog
-from assistant.catalog.refresh import Seen, kept, refreshed, write_tables
+from assistant.catalog.refresh import Seen, refreshed
 from assistant.catalog.rows import CudaTables, RocmTables, TorchTables
-from assistant.catalog.tables import read_tables, refreshed_file, user_tables
+from assistant.catalog.tables import read_tables, refreshed_file, user_tables, write_tables
 from assistant.host import files
 from assistant.model.errors import WorkFailed
 from assistant.model.record import replace
 
 SHIPPED = read_tables("torch", TorchTables)
-SEEN = Seen("cpu", "torch-9.1.0+cpu-cp312-cp312-manylinux_2_28_x86_64.whl")
-NEW = refreshed(kept(load_catalog()), [SEEN], {}, "2030-01-01").tables.torch
+SEEN = Seen("pytorch", "torch-9.1.0+cpu-cp312-cp312-manylinux_2_28_x86_64.whl")
+NEW = refreshed(load_catalog(), [SEEN], lambda _name, _version: "", "2030-01-01").tables["torch"]
 ROCM, CUDA = read_tables("rocm", RocmTables), read_tables("cuda", CudaTables)
 NEW_ROCM = replace(ROCM, code=replace(ROCM.code, as_of="2030-01-02", rows=ROCM.code.rows[:1]))
 

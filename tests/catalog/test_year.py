@@ -15,7 +15,7 @@ from catalogs import catalog_as_of, with_tables
 from tables import each
 
 from assistant.catalog import Catalog
-from assistant.catalog.refresh import Metadata, Seen, kept, refreshed, to_read
+from assistant.catalog.refresh import Seen, refreshed
 from assistant.model.machine import Machine
 from assistant.model.plan import Planning
 from assistant.model.record import to_json, with_words
@@ -48,29 +48,29 @@ def builds(step: int) -> Iterator[dict[str, Any]]:
             yield build
 
 
-def listed(build: dict[str, Any]) -> Iterator[tuple[Seen, Metadata]]:
-    """Give the wheels of a build with their metadata; the code that they hold is told by no page."""
+def listed(build: dict[str, Any]) -> Iterator[Seen]:
+    """Give the wheels of a build; the code that they hold is told by no page."""
     site, _slash, key = build["source"].partition("/")
     local = {"pytorch": f"+{key}", "amd": f"+rocm{build.get('rocm')}", "pypi": ""}[site]
     for platform in build["platforms"]:
         for python in build["pythons"]:
             tags = tag(python, platform, build.get("glibc", "2_28"), build.get("macos", "14_0"))
-            plain = platform == "macos_arm64"
-            name = f"torch-{build['torch']}{'' if plain else local}-{tags}.whl"
-            source = {"pytorch": key, "amd": f"amd-index/{key}", "pypi": "pypi"}[site]
-            facts = Metadata(name="torch", version=build["torch"] + local)
-            yield Seen("pypi" if plain else source, name, url=f"https://index.example/{name}"), facts
+            name = f"torch-{build['torch']}{'' if platform == 'macos_arm64' else local}-{tags}.whl"
+            yield Seen(key if site == "amd" else site, name)
 
 
-def companions(step: int) -> Iterator[tuple[Seen, Metadata]]:
-    """Give the wheels of torchvision and torchaudio on PyPI, which say what torch they go with."""
+def companions(step: int) -> Iterator[Seen]:
+    """Give the wheels of torchvision and torchaudio on PyPI."""
     out = {build["torch"] for build in builds(step)}
     for project in ("torchvision", "torchaudio"):
         for torch, version in YEAR[project].items():
             for python in ("312", "313", "314", "315") if torch in out else ():
-                name = f"{project}-{version}-{tag(python, 'linux_x86_64')}.whl"
-                facts = Metadata(name=project, version=version, requires=(f"torch=={torch}",))
-                yield Seen("pypi", name, url=f"https://index.example/{name}"), facts
+                yield Seen("pypi", f"{project}-{version}-{tag(python, 'linux_x86_64')}.whl")
+
+
+def bounds(project: str, version: str) -> str:
+    """Give the torch that a torchvision or torchaudio goes with, as PyPI's JSON tells it."""
+    return next((f"=={torch}" for torch, one in YEAR[project].items() if one == version), "")
 
 
 def shipped() -> Iterator[Seen]:
@@ -86,19 +86,15 @@ def shipped() -> Iterator[Seen]:
                         or row.glibc.get("linux", "2.17")
                     )
                     tags = tag(python, platform, floor.replace(".", "_"), row.macos.wheel.replace(".", "_"))
-                    yield Seen(variant, f"torch-{row.version}{local}-{tags}.whl")
+                    yield Seen("pypi" if variant == "pypi" else "pytorch", f"torch-{row.version}{local}-{tags}.whl")
 
 
 @cache
 def catalog_at(step: int) -> Catalog:
     """Refresh the tables step by step, each time from those of the step before."""
     before = catalog_at(step - 1) if step else catalog_as_of("2.15.0")
-    found = dict(pair for build in builds(step) for pair in listed(build)) | dict(companions(step))
-    seen = (*shipped(), *found)
-    tables = kept(before)
-    facts = {one.filename: found[one] for one in to_read(tables, seen) if one in found}
-    after = refreshed(tables, seen, facts, YEAR["steps"][step]["date"]).tables
-    return with_tables(before, torch=after.torch, rocm=after.rocm)
+    seen = (*shipped(), *(one for build in builds(step) for one in listed(build)), *companions(step))
+    return with_tables(before, **refreshed(before, seen, bounds, YEAR["steps"][step]["date"]).tables)
 
 
 def during(steps: str, step: int) -> bool:
@@ -151,7 +147,7 @@ def untrue(step: int, catalog: Catalog) -> list[str]:
 
 @each("step", STEPS)
 def test_every_machine_gets_what_the_table_gives(step):
-    """No code is changed from one step to the next: what is new comes from pages and metadata alone."""
+    """No code is changed from one step to the next: what is new comes from pages alone."""
     assert missed(step, catalog_at(step)) == []
 
 

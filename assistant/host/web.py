@@ -1,0 +1,292 @@
+"""HTTP as the user's pip speaks it, on the standard library: proxies, certificates, passwords of indexes, netrc."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import netrc
+import os
+import re
+import ssl
+import threading
+import urllib.request
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import cache
+from http import HTTPStatus
+from pathlib import Path
+from typing import IO, NamedTuple
+from urllib.error import HTTPError, URLError
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from assistant.host.network import DIRECT, Network
+from assistant.i18n import Text, _
+from assistant.privacy import Policy, redact
+
+PIECE = 1 << 16  # bytes
+INFLATED = 64 << 20  # bytes; chosen: the longest page of an index, PyPI's list of all projects, has 40 MB
+AGENT = "torch-setup-assistant"  # some servers refuse the standard library's own name
+# As pip: its own setting, then requests' variables, then OpenSSL's.
+CERTIFICATES = ("PIP_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE", "SSL_CERT_DIR")
+TOO_LARGE, BROKEN_OFF = _("it is too large"), _("the connection broke off")
+_FAILURES = (OSError, http.client.HTTPException, ValueError)  # `ValueError` is for what is no address
+
+
+class Unreachable(Exception):
+    """What was asked for did not come, for a `reason` without passwords; `status` is HTTP's, 0 without an answer."""
+
+    def __init__(self, reason: Text, status: int = 0) -> None:
+        super().__init__(str(reason))
+        self.reason, self.status = reason, status
+
+
+class Page(NamedTuple):
+    """A page that was read: its type without parameters, and what it holds."""
+
+    kind: str
+    content: bytes
+
+
+class Budget:
+    """The bytes that may still be read, whichever thread reads them."""
+
+    def __init__(self, left: int) -> None:
+        self.left, self._lock = left, threading.Lock()
+
+    def spend(self, amount: int) -> bool:
+        """Return whether so many bytes may be read, and count them."""
+        with self._lock:
+            enough = amount <= self.left
+            self.left -= amount if enough else 0
+        return enough
+
+
+class Answer:
+    """A server's answer, as it comes in; `length` is the number of bytes that it promises."""
+
+    def __init__(self, response: IO[bytes], status: int, headers: Mapping[str, str], timeout: float) -> None:
+        self.status, self.headers = status or HTTPStatus.OK, headers
+        length = headers.get("Content-Length", "")
+        self.length = int(length) if length.isdecimal() else None
+        self._response, self._timeout = response, timeout
+
+    def pieces(self, size: int = PIECE) -> Iterator[bytes]:
+        """Yield the content piece by piece, as it was sent; raise `Unreachable` where it breaks off."""
+        had = 0
+        try:
+            while piece := self._response.read(size):
+                had += len(piece)
+                yield piece
+        except _FAILURES as error:
+            raise _failure(error, self._timeout) from error
+        if had < (self.length or 0):
+            raise Unreachable(BROKEN_OFF)
+
+
+class Web:
+    """A client for one network, for any number of threads; `timeout` in seconds is the longest silence of a server.
+
+    `index_urls` lend the user names and passwords that stand in them to requests to the same servers, and to no others.
+    Plain http is allowed, as uv allows it.
+    """
+
+    def __init__(self, network: Network = DIRECT, *, timeout: float, index_urls: Iterable[str] = ()) -> None:
+        self._timeout, self._opener = timeout, urllib.request.OpenerDirector()
+        self._opener.addheaders = [("User-Agent", AGENT)]
+        for handler in (
+            _Proxies(network.proxy),
+            _Passwords(index_urls),
+            _Redirects(),
+            _Https(network),
+            urllib.request.HTTPHandler(),
+            urllib.request.FileHandler(),
+            urllib.request.HTTPErrorProcessor(),
+            urllib.request.HTTPDefaultErrorHandler(),
+            urllib.request.UnknownHandler(),
+        ):
+            self._opener.add_handler(handler)
+
+    @contextmanager
+    def open(self, url: str, headers: Mapping[str, str] | None = None) -> Iterator[Answer]:
+        """Open an address, or a file on disk; raise `Unreachable` for every answer but one with a status of 2xx."""
+        try:
+            request = urllib.request.Request(_address(url), headers=dict(headers or {}))  # noqa: S310 - see above
+            response = self._opener.open(request, timeout=self._timeout)
+        except _FAILURES as error:
+            raise _failure(error, self._timeout) from error
+        with response:
+            yield Answer(response, response.status, response.headers, self._timeout)
+
+    def read(self, url: str, most: int, budget: Budget | None = None, accept: str = "*/*") -> Page:
+        """Read a whole page, compressed where the server can; raise `Unreachable`, also where it is too large.
+
+        That is one of more than `most` bytes, or than the budget of several pages has left, as they are sent.
+        """
+        content = bytearray()
+        with self.open(url, {"Accept": accept, "Accept-Encoding": "gzip"}) as answer:
+
+            def check(size: int, more: int) -> None:
+                if size > most or not (budget is None or budget.spend(more)):
+                    raise Unreachable(TOO_LARGE, answer.status)
+
+            check(answer.length or 0, answer.length or 0)
+            for piece in answer.pieces():
+                content += piece
+                check(len(content), 0 if answer.length else len(piece))
+        kind = answer.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+        zipped = answer.headers.get("Content-Encoding", "").lower() == "gzip"
+        return Page(kind, _inflated(content) if zipped else bytes(content))
+
+
+def _inflated(content: bytearray) -> bytes:
+    stream = zlib.decompressobj(wbits=31)  # gzip
+    try:
+        inflated = stream.decompress(content, INFLATED)
+    except zlib.error as error:
+        raise Unreachable(str(error)) from error
+    if not stream.eof:
+        raise Unreachable(TOO_LARGE if stream.unconsumed_tail else BROKEN_OFF)
+    return inflated
+
+
+def _address(url: str) -> str:
+    """Return an address without user name and password; for a folder on disk, that of the page in it."""
+    if "://" not in url:
+        url = Path(url).absolute().as_uri() + "/" * url.endswith("/")
+    parts = urlsplit(url)
+    page = "index.html" if parts.scheme == "file" and parts.path.endswith("/") else ""
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], path=parts.path + page).geturl()
+
+
+def _failure(error: BaseException, timeout: float) -> Unreachable:
+    """Say why a request failed, without the numbers of the system and of OpenSSL, and without passwords."""
+    if isinstance(error, HTTPError):
+        error.close()
+        return Unreachable(f"HTTP {error.code}", error.code)
+    if isinstance(error, URLError) and isinstance(error.reason, BaseException):
+        failure = _failure(error.reason, timeout)
+        failure.status = HTTPStatus.NOT_FOUND if isinstance(error.reason, FileNotFoundError) else 0  # on disk
+        return failure
+    if isinstance(error, TimeoutError):
+        return Unreachable(_("it did not answer within {seconds:g} s", seconds=timeout))
+    text = re.sub(r"^<urlopen error |>$|^\[[^]]*\] | \(_ssl\.c:\d+\)$", "", str(error))
+    return Unreachable(redact(text or type(error).__name__, Policy.USABLE))
+
+
+class _Proxies(urllib.request.ProxyHandler):
+    """The user's proxy: the one that is named, else those of the environment or the system; NO_PROXY holds for all."""
+
+    def __init__(self, named: str) -> None:
+        found = {"all": named} if named else urllib.request.getproxies()
+        every = found.get("all", "")
+        proxies = {scheme: found.get(scheme) or every for scheme in ("http", "https")}
+        super().__init__({scheme: proxy for scheme, proxy in proxies.items() if proxy})
+
+    def proxy_open(self, req: urllib.request.Request, proxy: str, type: str) -> object:  # noqa: A002 - as the base does
+        """Refuse what would be taken for HTTP and is not, else hand over."""
+        if proxy.lower().startswith("socks"):
+            raise URLError(str(_("SOCKS proxies are not supported")))
+        return super().proxy_open(req, proxy, type)
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Follows redirections, and leaves the proxy's password behind: the next server may be reached without it."""
+
+    def redirect_request(
+        self,
+        req: urllib.request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: http.client.HTTPMessage,
+        newurl: str,
+    ) -> urllib.request.Request | None:
+        """Make the next request."""
+        request = super().redirect_request(req, fp, code, msg, headers, _address(newurl))
+        if request:
+            request.remove_header("Proxy-authorization")
+        return request
+
+
+class _Passwords(urllib.request.BaseHandler):
+    """Adds the user name and password of an index, or of netrc, to each request to its server; none goes further."""
+
+    def __init__(self, index_urls: Iterable[str]) -> None:
+        self._known: list[tuple[object, SplitResult]] = []
+        for url in index_urls:
+            with suppress(ValueError):  # what is no address has no server
+                self._known.append((_server(urlsplit(url)), urlsplit(url)))
+
+    def http_request(self, request: urllib.request.Request) -> urllib.request.Request:
+        """Add them in a way in which a redirection does not hand them on."""
+        if found := self._of(urlsplit(request.full_url)):
+            encoded = base64.b64encode(":".join(found).encode()).decode()
+            request.add_unredirected_header("Authorization", f"Basic {encoded}")
+        return request
+
+    https_request = http_request
+
+    def _of(self, asked: SplitResult) -> tuple[str, str] | None:
+        alike = [index for server, index in self._known if server == _server(asked) and index.username is not None]
+        nearest = max(alike, key=lambda index: len(os.path.commonprefix([index.path, asked.path])), default=None)
+        if nearest and nearest.password is not None:
+            return unquote(nearest.username or ""), unquote(nearest.password)
+        return _from_netrc(asked.hostname or "") or (nearest and (unquote(nearest.username or ""), ""))
+
+
+def _server(parts: SplitResult) -> tuple[str, str | None, int | None]:
+    return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+
+
+def _from_netrc(host: str) -> tuple[str, str] | None:
+    named = os.environ.get("NETRC")
+    for path in [Path(named)] if named else [Path.home() / ".netrc", Path.home() / "_netrc"]:
+        with suppress(OSError, ValueError, netrc.NetrcParseError):
+            if found := netrc.netrc(path).authenticators(host):
+                return found[0] or "", found[2] or ""
+    return None
+
+
+class _Https(urllib.request.AbstractHTTPHandler):
+    """Asks servers with the certificates that the user's pip trusts."""
+
+    def __init__(self, network: Network) -> None:
+        super().__init__()
+        self._network = network
+
+    def https_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
+        """Open a connection; the certificate of a trusted host is not looked at."""
+        parts, network = urlsplit(request.full_url), self._network
+        trusted = not {parts.hostname, parts.netloc}.isdisjoint(network.trusted_hosts)
+        named = (os.environ.get(name) for name in CERTIFICATES)
+        cert = "" if trusted else network.cert or next(filter(None, named), "")
+        context = _certificates(cert, network.client_cert, trusted=trusted)
+        return self.do_open(http.client.HTTPSConnection, request, context=context)
+
+    https_request = urllib.request.AbstractHTTPHandler.do_request_
+
+
+@cache  # 40 ms to read a system's certificates
+def _certificates(cert: str, client_cert: str, *, trusted: bool) -> ssl.SSLContext:
+    """Return what servers are checked with: a file or folder of certificates, else the system's own ("")."""
+    if not cert:
+        context = _system()
+    elif Path(cert).is_dir():
+        context = ssl.create_default_context(capath=cert)
+    else:
+        context = ssl.create_default_context(cafile=cert)
+    if trusted:
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    if client_cert:
+        context.load_cert_chain(client_cert)
+    return context
+
+
+def _system() -> ssl.SSLContext:
+    """Return the system's own certificates as pip takes them; OpenSSL knows neither all of macOS's nor of Windows's."""
+    try:
+        import truststore  # noqa: PLC0415 - few commands need a network
+    except ImportError:
+        return ssl.create_default_context()
+    return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
