@@ -211,7 +211,8 @@ def _lead_home(folder: Path) -> None:
     """
     packages = "Lib" if sys.platform == "win32" else "lib/python*"
     for file in folder.glob(f"{packages}/site-packages/*.pth"):
-        if file.read_text(encoding="utf-8", errors="replace").strip() == str(ROOT):
+        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()  # one for each package of the project
+        if {*filter(None, lines)} == {str(ROOT)}:
             file.unlink()  # uv's cache may hold the same file by a hard link, and keeps it as it was
             file.write_text(f"{os.path.relpath(ROOT, file.parent)}\n", encoding="ascii")
 
