@@ -86,7 +86,7 @@ def test_ctrl_c_in_the_middle_takes_everything_back(tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
     )
-    while child.poll() is None and not list(tmp_path.glob(".assistant-install-*/made/env/pyvenv.cfg")):
+    while child.poll() is None and not list(tmp_path.glob("made/.env.new/pyvenv.cfg")):
         time.sleep(0.02)
     child.send_signal(signal.SIGINT)
     _out, said = child.communicate(timeout=60)

@@ -15,14 +15,15 @@ from assistant.cli.journey import Journey
 from assistant.cli.options import source_options
 from assistant.cli.terminal import ask, echo, echo_json, json_option, yes_option
 from assistant.host.live import LiveHost
+from assistant.host.process import CancelToken
 from assistant.i18n import _, as_typed, render, say, sentences
 from assistant.install import (
     Made,
     Outcome,
     Recovered,
     Sources,
+    Tools,
     forget,
-    give_up,
     made_environments,
     remove_environment,
     spot_at,
@@ -48,13 +49,13 @@ from assistant.session.survey import Known, Light, Repair, Survey, kept_for_undo
 @click.option(
     "--mend", default="", metavar="PATH", help="Show what would mend this environment, and do it if you agree."
 )
-@click.option("--undo", default="", metavar="PATH", help="Put back what this environment held before it was mended.")
+@click.option("--undo", default="", metavar="PATH", help="Put back what this environment held before its last change.")
 @click.option(
     "--forget",
     "lets_go",
     default="",
     metavar="PATH",
-    help="Delete the old files that are kept for undoing, to free space.",
+    help="Delete what is kept for undoing the last change, to free space.",
 )
 @click.option(
     "--remove", default="", metavar="NAME", help="Remove this one, with its kernels: its name, folder or kernel."
@@ -209,24 +210,13 @@ def _draw_one(one: Known) -> None:
 
 @click.command()
 @click.option("--target", default="", metavar="PATH", help="One environment; by default all that are known.")
-@click.option(
-    "--give-up", "gives_up", is_flag=True, help="Forget what cannot be rolled back, and list what is left where."
-)
 @json_option
 @click.pass_context
-def recover(context: click.Context, /, target: str, *, gives_up: bool, as_json: bool) -> None:
+def recover(context: click.Context, /, target: str, *, as_json: bool) -> None:
     """Roll back what an interrupted installation left; harmless if there is nothing."""
-    only = Path(target).expanduser().absolute() if target else None
-    if gives_up:
-        forgotten = give_up(only)
-        if as_json:
-            echo_json(forgotten, indent=0)
-        elif not forgotten:
-            echo(say("There is nothing to give up."))
-        else:
-            _print_forgotten(forgotten)
-        return
-    done = take_back(only)
+    host = LiveHost()
+    tools = Tools(host, Sources(host), lambda _event: None, CancelToken())
+    done = take_back(tools, Path(target).expanduser().absolute() if target else None)
     if as_json:
         echo_json(done, indent=0)
     elif not done:
@@ -240,18 +230,8 @@ def _print_outcome(one: Recovered, *, as_json: bool) -> None:
     if one.outcome is Outcome.FAILED:
         echo(sentences((as_typed(one.error), as_typed(one.hint))), err=True)
     elif not as_json:
-        text = {
-            Outcome.TAKEN_BACK: say("{path} has been restored."),
-            Outcome.STANDS: say("The installation in {path} is complete and stays; its leftovers have been removed."),
-            Outcome.REMOVED: say("{path} has been removed."),
-        }[one.outcome]
+        removed = one.outcome is Outcome.REMOVED
+        text = say("{path} has been removed.") if removed else say("{path} has been restored.")
         echo(text.format(path=one.target))
-        for path in one.kept:
-            echo(say("Files that were not part of the installation have been moved to {path}.", path=path))
-
-
-def _print_forgotten(found: dict[str, tuple[str, ...]]) -> None:
-    for target, left in found.items():
-        echo(say("The unfinished installation in {path} is forgotten.", path=target))
-        for path in left:
-            echo(say("  {path} is still there; delete it when you no longer need its contents.", path=path))
+        if one.beside:
+            echo(say("Something else stands there by now; the environment is in {path}.", path=one.beside))

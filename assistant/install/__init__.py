@@ -6,21 +6,9 @@ Other packages import from here only, never from the modules behind it.
 from assistant.install.conflicts import FOREIGN_PIP, conflicts, undone_by_project
 from assistant.install.constraints import guarded, guards, replaced
 from assistant.install.difference import Difference, Wanted, carry_out, version_in_place, work_out
+from assistant.install.downloads import prune
 from assistant.install.elsewhere import commands_for, resolve_for
-from assistant.install.environments import (
-    Kind,
-    Made,
-    Spot,
-    find_environments,
-    foreign_target,
-    made_environments,
-    marked_environments,
-    prune,
-    remove_environment,
-    replaced_builds,
-    size_of,
-    spot_at,
-)
+from assistant.install.in_place import Move, Undoable
 from assistant.install.inspect_env import (
     Distribution,
     Site,
@@ -36,23 +24,36 @@ from assistant.install.inspect_env import (
 )
 from assistant.install.installation import Prepared, prepare, run
 from assistant.install.kernel import environments_with_kernels, set_variables
+from assistant.install.marker import read_marker
 from assistant.install.resolution import (
+    OnlySource,
     Package,
     Resolution,
     Unsolved,
     check_index_url,
     check_requirement,
+    find_one,
     without_wheel,
 )
+from assistant.install.search import (
+    Kind,
+    Made,
+    Spot,
+    find_environments,
+    foreign_target,
+    made_environments,
+    marked_environments,
+    remove_environment,
+    replaced_builds,
+    size_of,
+    spot_at,
+)
 from assistant.install.sources import Consent, Sources, Tools
-from assistant.install.swap import set_aside
 from assistant.install.target import (
     KERNEL,
     check_folder,
     find_target,
     full_path,
     not_an_environment,
-    read_marker,
 )
-from assistant.install.transaction import Outcome, Recovered, give_up, recover
-from assistant.install.undo import Move, Undoable, forget, undo, undoable
+from assistant.install.undo import Outcome, Recovered, forget, recover, undo, undoable

@@ -18,7 +18,7 @@ from assistant.host.folders import is_own_environment
 from assistant.i18n import Message, _
 from assistant.install.constraints import guarded
 from assistant.install.inspect_env import Distribution, Site
-from assistant.install.installer import KERNEL
+from assistant.install.uv import KERNEL
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.plan import Plan
 from assistant.model.record import Record

@@ -6,9 +6,9 @@ import dataclasses
 import re
 
 from assistant.i18n import _
-from assistant.install.installer import KERNEL, Installer
 from assistant.install.resolution import Resolution, Unsolved, resolve
 from assistant.install.sources import Tools
+from assistant.install.uv import KERNEL, Uv
 from assistant.model.errors import WorkFailed
 from assistant.model.machine import Machine
 from assistant.model.plan import Plan
@@ -39,7 +39,7 @@ def resolve_for(plan: Plan, machine: Machine, tools: Tools, also: tuple[str, ...
     `also` is resolved with it. Raises `WorkFailed` also where uv knows no such platform.
     """
     try:
-        return resolve(plan, dataclasses.replace(installer_for(plan, machine, tools), also=also))
+        return resolve(plan, dataclasses.replace(uv_for(plan, machine, tools), also=also))
     except Unsolved as error:
         if not error.unreachable:
             raise
@@ -47,8 +47,8 @@ def resolve_for(plan: Plan, machine: Machine, tools: Tools, also: tuple[str, ...
         raise WorkFailed(_("{index} could not be reached.", index=index), hint=error.hint) from error
 
 
-def installer_for(plan: Plan, machine: Machine, tools: Tools) -> Installer:
-    """Return the installer that resolves for a machine and a plan's Python, wherever it runs.
+def uv_for(plan: Plan, machine: Machine, tools: Tools) -> Uv:
+    """Return the uv that resolves for a machine and a plan's Python, wherever it runs.
 
     Raises `WorkFailed` where uv knows no such platform.
     """
@@ -66,11 +66,11 @@ def installer_for(plan: Plan, machine: Machine, tools: Tools) -> Installer:
     # Any Python will do, as no package is built; uv would fetch one of the wanted version.
     base = str(tools.host.facts("platform").get("base_executable", "python3"))
     variables = {"UV_PYTHON_DOWNLOADS": "never", **_deployment_target(machine)}
-    installer = tools.installer(plan, None)
+    uv = tools.uv(plan, None)
     return dataclasses.replace(
-        installer,
+        uv,
         python=base,
-        environment={**installer.environment, **variables},
+        environment={**uv.environment, **variables},
         elsewhere=("--python-platform", platform, "--python-version", plan.python),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -10,9 +11,9 @@ from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
+from assistant.catalog import carried_by_torch_index
 from assistant.host.base import Host
 from assistant.i18n import _
-from assistant.install.swap import recorded_files
 from assistant.model.errors import BadInput
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.record import Record, from_json, replace
@@ -106,7 +107,10 @@ if pip:
             first, second = script.readline(), script.readline()
         # #!/home/ada/env/bin/python3, or, where that path is long or has a gap:
         # #!/bin/sh    and then    '''exec' "/home/ada/my env/bin/python3" "$0" "$@"
+        # An environment that can be moved: '''exec' "$(dirname -- "$(realpath -- "$0")")"/'python' "$0" "$@"
         words = shlex.split(second)[1:] if second.startswith("'''exec' ") else first[2:].split()
+        if second.startswith("'''exec' \"$(dirname"):
+            words = [os.path.join(os.path.dirname(os.path.realpath(pip)), "python")]
         serves = words[0] if os.path.basename(words[0]).startswith(("python", "pypy")) else ""
     except (OSError, ValueError, IndexError):
         pass
@@ -191,7 +195,9 @@ def installed_files(site: Site, names: Iterable[str]) -> list[str]:
 
 
 def _record(one: Distribution) -> tuple[str, ...]:
-    found = recorded_files(Path(one.record).read_text(encoding="utf-8")) if one.record else ()
+    """Return the paths in a distribution's RECORD (PEP 376), relative to the folder that its `.dist-info` is in."""
+    rows = csv.reader(Path(one.record).read_text(encoding="utf-8").splitlines()) if one.record else ()
+    found = tuple(row[0] for row in rows if row and row[0])
     if not found:
         raise BadInput(
             _(
@@ -212,6 +218,12 @@ def _inside(site: Site, one: Distribution, name: str) -> str:
             hint=_("Remove it with the tool that installed it, or choose a new environment."),
         )
     return path[len(site.prefix) + 1 :].replace(os.sep, "/")
+
+
+def is_private(one: Distribution) -> bool:
+    """Return whether an index need not have a package, and may hold another one of its name; conda's are conda's."""
+    known = one.origin == "archive_info" and carried_by_torch_index(canonicalize_name(one.name))
+    return one.origin != "" and one.installer != "conda" and not known
 
 
 def read_site(prefix: Path, host: Host) -> Site:

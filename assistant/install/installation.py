@@ -1,37 +1,46 @@
-"""The install step: `prepare` says what an installation would do, `run` does it in one transaction."""
+"""The install step: `prepare` says what an installation would do, `run` does it or leaves everything as it was.
+
+A new environment, or one that the assistant made, is built aside, verified there and put in place by a rename. An
+environment of somebody else's is changed where it is: see `in_place`.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from assistant.host.base import Host
+from assistant.host.files import discard_folder, write_temporary
 from assistant.host.lock import Lock
-from assistant.i18n import _
+from assistant.i18n import _, ngettext
 from assistant.install.conflicts import conflicts, undone_by_project
 from assistant.install.constraints import guards, protect
-from assistant.install.inspect_env import Site, installed_files, interpreter, still
-from assistant.install.installer import Installer
+from assistant.install.contents import PIP, bring_along, incomplete, pip_for, put_whole
+from assistant.install.downloads import on_disk, place_of, to_fetch
+from assistant.install.environments import Building, building, new_folder
+from assistant.install.in_place import changed_in_place, is_replaceable, weaker
+from assistant.install.inspect_env import Site, interpreter, still
 from assistant.install.kernel import display_name, kernel_file, kernel_name, note_kernel, register_kernel
-from assistant.install.resolution import Package, Resolution, resolve
+from assistant.install.marker import read_marker, write_marker
+from assistant.install.resolution import OnlySource, Package, Resolution, Unsolved, resolve, write_lock
 from assistant.install.sources import Tools, index_findings
-from assistant.install.swap import Change, change_for, check_movable, set_aside
 from assistant.install.target import (
-    OWN_FILES,
     check_disk,
+    check_lengths,
     check_target,
-    is_ours,
+    name_for,
+    named_target,
     place_findings,
-    read_marker,
     target_for,
-    write_marker,
 )
-from assistant.install.transaction import Transaction, make_whole, transaction
-from assistant.install.wheels import places, to_download, unpack
-from assistant.model.finding import Finding
+from assistant.install.undo import make_whole
+from assistant.install.uv import LOCK, Uv
+from assistant.model.event import Part
+from assistant.model.finding import Finding, Severity
 from assistant.model.plan import Plan
-from assistant.model.record import Record
+from assistant.model.record import Record, replace
 from assistant.model.report import Environment
 
 Verify = Callable[[Environment, Lock], None]  # processes that it starts hold the lock too
@@ -65,53 +74,111 @@ def prepare(plan: Plan, where: str, tools: Tools, card: str = "") -> Prepared:
     as findings. Raises `BadInput` or `WorkFailed` for a target that cannot be used, packages that cannot be had, and
     where the user does not agree to what must be asked.
     """
+    make_whole(named_target(name_for(plan, where), tools.host), tools)
     target, site = target_for(plan, where, tools.host)
     check_target(target, site)
-    installer = tools.installer(plan, site)
-    installer.progress(_("Resolving the packages"))
-    keep = {**(site.versions if site else {}), **tools.sources.keep}
-    resolution = resolve(plan, installer, keep, tools.sources.locked)
+    uv = tools.uv(plan, site)
+    uv.progress(_("Resolving the packages"))
+    changing = None if site is None or is_replaceable(site, tools.host) else site
+    resolution, left_out = _resolved(plan, site, uv, tools, replaces=changing is None)
     if ready := reusable(target, site, resolution):
         return Prepared(plan=plan, target=str(target), resolution=resolution, ready=ready)
     findings = (
-        *index_findings(plan, resolution, tools.sources),
-        *(conflicts(site, resolution.versions) if site else ()),
+        *index_findings(plan, tools.sources),
+        *left_out,
+        *((weaker(target), *conflicts(changing, resolution.versions)) if changing else ()),
         *undone_by_project(target, plan, resolution.versions),
         *place_findings(target),
     )
     for finding in findings:
-        installer.report(finding)
-    packages = resolution.changes(site.versions if site else {})
+        uv.report(finding)
+    packages = resolution.changes(changing.versions) if changing else list(resolution.packages)
     return Prepared(
         plan=plan,
         target=str(target),
         resolution=resolution,
-        commands=installer.commands(target, Path(site.python) if site else None),
+        commands=commands(uv, target, changing),
         writes=writes(plan, target, site, packages),
-        download=sum(package.size or 0 for package in to_download(packages)),
+        download=download_size(packages),
         findings=findings,
         site=site,
         card=card,
     )
 
 
+def _resolved(
+    plan: Plan, site: Site | None, uv: Uv, tools: Tools, *, replaces: bool
+) -> tuple[Resolution, tuple[Finding, ...]]:
+    """Resolve a plan, with what the user added to the environment that is replaced; say what does not go with it."""
+    keep = {**(site.versions if site else {}), **tools.sources.keep}
+    added = _added(site) if site and replaces else ()
+    if added:
+        whole = replace(plan, requirements=(*plan.requirements, *added))
+        with suppress(Unsolved, OnlySource):
+            return resolve(whole, uv, keep, tools.sources.locked), ()
+    resolution = resolve(plan, uv, keep, tools.sources.locked)
+    lost = [name for name in added if name not in resolution.versions]
+    return resolution, (_left_out(lost),) if lost else ()
+
+
+def _added(site: Site) -> tuple[str, ...]:
+    """Name what the user added to an environment of ours."""
+    marker = read_marker(Path(site.prefix))
+    made = marker.environment.packages if marker else {}
+    return tuple(sorted(set(site.versions) - set(made) - {PIP}))
+
+
+def _left_out(names: Sequence[str]) -> Finding:
+    text = ngettext(
+        "{names} does not go with this plan and is left out; the environment as it was stays beside the new one.",
+        "{names} do not go with this plan and are left out; the environment as it was stays beside the new one.",
+        len(names),
+        names=", ".join(names),
+    )
+    return Finding(key="added-left-out", severity=Severity.WARNING, text=text)
+
+
 def reusable(target: Path, site: Site | None, resolution: Resolution) -> Environment | None:
     """Return an environment of ours that was made with what the resolution names and still holds it, else None."""
     marker = read_marker(target) if site and not resolution.changes(site.versions) else None
-    return marker.environment if marker and marker.environment.packages == resolution.versions else None
+    return marker.environment if marker and marker.environment.packages.items() <= resolution.versions.items() else None
+
+
+def commands(uv: Uv, target: Path, changing: Site | None) -> tuple[tuple[str, ...], ...]:
+    """List the commands of an installation; `changing` is an environment that is changed where it is."""
+    folder = new_folder(target)
+    if changing:
+        return (tuple(uv.install(Path(changing.python), Path(LOCK))),)
+    rename = "move" if os.name == "nt" else "mv"  # cmd knows `move`, PowerShell both; one rename on any system
+    steps = [uv.venv(folder), uv.sync(interpreter(folder), Path(LOCK)), [rename, str(folder), str(target)]]
+    return tuple(tuple(step) for step in steps)
+
+
+def writes(plan: Plan, target: Path, site: Site | None, packages: list[Package]) -> tuple[str, ...]:
+    """List the files, and the folders ("/" at the end), that an installation writes."""
+    python = Path(site.python) if site else interpreter(target)
+    inside = [f"{site.purelib}{os.sep}", *map(str, guards(target))] if site else [f"{target}{os.sep}"]
+    downloads = [str(place_of(package)) for package in to_fetch(packages)]
+    return (*downloads, *inside, str(kernel_file(kernel_name(plan, python))))
+
+
+def download_size(packages: Sequence[Package]) -> int:
+    """Return how many bytes an installation fetches, as far as sizes are known."""
+    here = on_disk(packages)
+    return sum(package.size or 0 for package in packages if package.name not in here)
 
 
 def run(prepared: Prepared, prove: Verify, tools: Tools) -> Environment:
     """Install what was prepared; `prove` may refuse the result by raising. What is there already is returned as it is.
 
-    Raises as `installation.install` does, with everything as it was.
+    Raises as `install` does, with everything as it was.
     """
-    make_whole(Path(prepared.target))
+    make_whole(Path(prepared.target), tools)
     if prepared.ready:
         return prepared.ready
     site = still(prepared.site, tools.host) if prepared.site else None
-    plan, installer = prepared.plan, tools.installer(prepared.plan, site)
-    return install(plan, prepared.resolution, Path(prepared.target), site, tools.host, installer, prove, prepared.card)
+    plan, uv = prepared.plan, tools.uv(prepared.plan, site)
+    return install(plan, prepared.resolution, Path(prepared.target), site, tools.host, uv, prove, prepared.card)
 
 
 def install(  # noqa: PLR0913, PLR0917 - what, where, with what, and what the launcher shows
@@ -120,63 +187,77 @@ def install(  # noqa: PLR0913, PLR0917 - what, where, with what, and what the la
     target: Path,
     site: Site | None,
     host: Host,
-    installer: Installer,
+    uv: Uv,
     verify: Verify,
     card: str = "",
 ) -> Environment:
     """Install a resolution into a new environment, or into the one that stands there (`site`), and register its kernel.
 
-    Everything is downloaded before anything changes. A new environment is built and verified aside, then put in place
-    by one rename; where one stands, all is unpacked beside it, old files step aside and new ones step in, by renames
-    alone. `verify` may refuse the result by raising. Raises `BadInput` or `WorkFailed` before anything is touched when
-    the target cannot be used, and `WorkFailed` or `Cancelled` with everything as it was, file for file, when the work
-    stops midway.
+    `verify` may refuse the result by raising. Raises `BadInput` or `WorkFailed` before anything is touched when the
+    target cannot be used, and `WorkFailed` or `Cancelled` with everything as it was when the work stops midway.
     """
-    packages = resolution.changes(site.versions if site else {})
     check_target(target, site)
-    check_disk(host, target, sum(package.size or 0 for package in packages))
+    coming = resolution.changes(site.versions if site else {})  # the rest is shared by hard links
+    check_disk(host, target, sum(package.size or 0 for package in coming))
     python = Path(site.python) if site else interpreter(target)
-    name = kernel_name(plan, python)
     made = Environment(
         path=str(target),
         python=str(python),
-        kernel=name,
+        kernel=kernel_name(plan, python),
         packages=resolution.versions,
         display_name=display_name(plan, python, target.name, card),
     )
-    with transaction(target, stands=site is not None) as work:
-        folder = unpack(packages, site, installer, work, plan, host)
-        protect(target, made.packages, folder)
-        if not site or is_ours(target):
-            write_marker(folder, plan, made)
-        installer.cancel.check()
-        if site:
-            _swap(site, packages, work)
-        work.settle_ahead()
-        build = work.layout.build
-        built = Environment(path=str(build), python=str(interpreter(build)), kernel=name, packages=made.packages)
-        verify(made if site else built, work.lock)
-        installer.registers()
-        work.settle(installer.cancel.check)
-        if not site and work.layout.top is None:
-            work.change(Change(comes=tuple(sorted(path.name for path in build.iterdir()))))
-        work.commit(note_kernel(name, python), lambda: register_kernel(plan, made))
-    for path in work.kept:
-        installer.report(set_aside(path))
+    if site and not is_replaceable(site, host):
+        return changed_in_place(plan, made, site, resolution, host, uv, verify)
+    with building(target) as work:
+        build(plan, resolution.packages, site, host, uv, work)
+        protect(target, made.packages, work.folder)
+        write_marker(work.folder, plan, made)
+        put_in_place(plan, made, uv, verify, work)
     return made
 
 
-def writes(plan: Plan, target: Path, site: Site | None, packages: list[Package]) -> tuple[str, ...]:
-    """List the files, and the folders ("/" at the end), that an installation writes."""
-    python = Path(site.python) if site else interpreter(target)
-    inside = [f"{site.purelib}{os.sep}", *map(str, guards(target))] if site else [f"{target}{os.sep}"]
-    downloads = places(to_download(packages)).values()
-    return (*map(str, downloads), *inside, str(kernel_file(kernel_name(plan, python))))
+def build(plan: Plan, packages: Sequence[Package], site: Site | None, host: Host, uv: Uv, work: Building) -> None:
+    """Fill the folder in which an environment is built; what is unlisted in the one that it replaces comes along."""
+    uv = uv.in_folder(work.scratch, work.lock)
+    uv.make(work.folder)
+    if not site and all(package.name != PIP for package in packages):  # some packages require pip, as fastai does
+        packages = [*packages, *filter(None, [pip_for(interpreter(work.folder), plan, uv)])]
+    fill(work, packages, uv, plan.index_url)
+    if site:
+        bring_along(site, work.folder)
+    discard_folder(work.scratch)
+    check_lengths(host, work.folder, work.target)
 
 
-def _swap(site: Site, packages: Sequence[Package], work: Transaction) -> None:
-    """Replace what the environment holds by what was unpacked."""
-    old = installed_files(site, [package.name for package in packages])
-    change = change_for(work.target, work.layout.staged, old, OWN_FILES)
-    check_movable(work.target, (*change.goes, *change.comes))
-    work.change(change)
+def fill(work: Building, packages: Sequence[Package], uv: Uv, index_url: str | None) -> None:
+    """Install exact packages into an empty environment; raise `WorkFailed` where they cannot be had or come damaged."""
+    lock, python = work.scratch / LOCK, interpreter(work.folder)
+    write_temporary(lock, write_lock(packages, on_disk(packages)))
+    if uv.is_synced_from_cache(python, lock) and not incomplete(work.folder):
+        return
+
+    def clear() -> None:
+        work.restart()
+        uv.make(work.folder)
+
+    put_whole(
+        packages,
+        uv,
+        index_url,
+        work.scratch,
+        put=lambda uv, lock: uv.fill(python, lock, len(packages)),
+        look=lambda: incomplete(work.folder),
+        clear=clear,
+    )
+
+
+def put_in_place(plan: Plan, made: Environment, uv: Uv, verify: Verify, work: Building) -> None:
+    """Verify an environment where it was built, and put it in its place."""
+    uv.cancel.check()
+    work.settle_ahead()
+    folder, python = work.folder, interpreter(work.folder)
+    verify(Environment(path=str(folder), python=str(python), kernel=made.kernel, packages=made.packages), work.lock)
+    uv.progress(_("Adding the kernel to Jupyter"), part=Part.REGISTER)
+    kernel = note_kernel(made.kernel, Path(made.python)) if made.kernel else None
+    work.put_in_place(uv.cancel.check, kernel, (lambda: register_kernel(plan, made)) if kernel else lambda: None)

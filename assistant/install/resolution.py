@@ -5,24 +5,29 @@ from __future__ import annotations
 import dataclasses
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import tomli_w
 from packaging.pylock import Pylock
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from assistant.catalog import carried_by_torch_index
+from assistant.host.download import sizes
 from assistant.host.files import write_whole
-from assistant.host.index import local_path, wheel_sizes
+from assistant.host.network import local_path
 from assistant.i18n import Message, Text, _
-from assistant.install.installer import LOCK, Installer
-from assistant.install.work_folder import scratch
+from assistant.install.journal import scratch
+from assistant.install.uv import LOCK, Uv
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.plan import Plan
 from assistant.model.record import Record, replace
 from assistant.model.requirement import SCHEMES, index_fault, plain_requirement
 from assistant.privacy import Policy, redact, without_credentials
+
+IN_A_HURRY = {"UV_HTTP_RETRIES": "1"}  # uv tries three times more, with pauses: 12 s for an index that is down
+SIZE_SECONDS = 5.0  # chosen: sizes are nice to have
 
 
 class Unsolved(WorkFailed):
@@ -37,13 +42,13 @@ class Unsolved(WorkFailed):
         message: Message,
         *,
         hint: Message,
-        reason: str = "",
+        reason: Text = "",
         unreachable: bool = False,
         address: str = "",
         family: frozenset[str] = frozenset(),
     ) -> None:
         super().__init__(message.format(reason=reason), hint=hint)
-        self.reason, self.family = reason, family
+        self.reason, self.family = str(reason), family
         self.unreachable, self.address = unreachable, address
 
 
@@ -74,22 +79,24 @@ class OnlySource(WorkFailed):
 
 def resolve(
     plan: Plan,
-    installer: Installer,
+    uv: Uv,
     keep: Mapping[str, str] | None = None,
     locked: Mapping[str, str] | None = None,
+    *,
+    needs: bool = True,
 ) -> Resolution:
-    """Resolve a plan for the installer's interpreter from the sources that its variables name, to wheels alone.
+    """Resolve a plan for uv's interpreter from the sources that its variables name, to wheels alone.
 
     The versions in `keep`, those that an environment holds already, are kept where they fit; those in `locked` must be.
+    Without `needs` what the packages require is left alone.
     Raises `OnlySource` where a package has no wheel, `WorkFailed` with the resolver's own last lines when the sources
     cannot be reached or nothing fits, and `BadInput` before for an index or a requirement that is none.
     """
     check_plan(plan)
+    uv = dataclasses.replace(uv, environment={**IN_A_HURRY, **uv.environment})
     with scratch() as (folder, lock):
         try:
-            found = _solved_with_family(
-                plan, dataclasses.replace(installer, lock=lock), folder, keep or {}, locked or {}
-            )
+            found = _solved_with_family(plan, uv.in_folder(folder, lock), folder, keep or {}, locked or {}, needs=needs)
         except Unsolved as refusal:
             if not locked:
                 raise
@@ -102,23 +109,38 @@ def resolve(
     ]:
         raise OnlySource(tuple(source_only))
     unsized = [package.url for package in found.packages if package.size is None]
-    indexes = (*installer.index_urls, *filter(None, [plan.index_url]))
-    sizes = wheel_sizes(unsized, network=installer.settings.network, index_urls=indexes)
-    known = (replace(package, size=package.size or sizes.get(package.url)) for package in found.packages)
+    indexes = (*uv.index_urls, *filter(None, [plan.index_url]))
+    asked = sizes(unsized, SIZE_SECONDS, network=uv.settings.network, index_urls=indexes) if unsized else {}
+    known = (replace(package, size=package.size or asked.get(package.url)) for package in found.packages)
     return replace(found, packages=tuple(known))
 
 
+def find_one(plan: Plan, uv: Uv) -> Package | None:
+    """Ask uv once for the one package that a plan names, without what it requires; None where the sources lack it."""
+    with scratch() as (folder, lock):
+        variables = {**IN_A_HURRY, **uv.environment}
+        quiet = dataclasses.replace(
+            uv.in_folder(folder, lock), also=(), sink=lambda _event: None, environment=variables
+        )
+        if quiet.call(quiet.resolve(plan, folder, {}, None, needs=False), []):
+            return None
+        return next(iter(read_lock((folder / LOCK).read_text(encoding="utf-8")).packages), None)
+
+
 def _solved_with_family(
-    plan: Plan, installer: Installer, folder: Path, keep: Mapping[str, str], locked: Mapping[str, str]
+    plan: Plan, uv: Uv, folder: Path, keep: Mapping[str, str], locked: Mapping[str, str], *, needs: bool
 ) -> Resolution:
     """Solve a plan; where torch needs more of its family than the plan names, tie that to torch's index, too.
 
     uv asks an index of a project's own (`explicit`) only for what the project itself requires, and torch for ROCm and
     for XPU needs a Triton that no other index has: https://docs.astral.sh/uv/guides/integration/pytorch/
     """
+    constraints = folder / "locked.txt" if locked else None
+    if constraints:
+        write_whole(constraints, "".join(f"{name}=={version}\n" for name, version in locked.items()))
     while True:
         try:
-            return _solved(plan, installer, folder, keep, locked)
+            return _solved(uv, uv.resolve(plan, folder, keep, constraints, needs=needs), folder)
         except Unsolved as error:
             named = {canonicalize_name(Requirement(line).name) for line in plan.requirements}
             more = sorted(error.family - named)
@@ -127,29 +149,22 @@ def _solved_with_family(
             plan = replace(plan, requirements=(*plan.requirements, *more))
 
 
-def _solved(
-    plan: Plan, installer: Installer, folder: Path, keep: Mapping[str, str], locked: Mapping[str, str]
-) -> Resolution:
+def _solved(uv: Uv, argv: list[str], folder: Path) -> Resolution:
     """Run the resolver in a folder, and again without its cache where that may be damaged."""
-    constraints = folder / "locked.txt" if locked else None
-    if constraints:
-        write_whole(constraints, "".join(f"{name}=={version}\n" for name, version in locked.items()))
-    argv = installer.uv.resolve(installer.python, plan, folder, keep, constraints)
     try:
-        _run_resolver(installer, argv, folder)
+        _run_resolver(uv, argv)
     except Unsolved as error:
-        uncached = installer.with_own_cache(folder)
-        if installer.offline or error.unreachable:
+        if uv.offline or error.unreachable:
             raise
         # A power cut leaves empty files in uv's cache, and uv then calls a good wheel invalid, today and ever after.
-        _run_resolver(uncached, argv, folder)
+        _run_resolver(uv.with_own_cache(folder), argv)
     return read_lock((folder / LOCK).read_text(encoding="utf-8"))
 
 
-def _run_resolver(installer: Installer, argv: list[str], folder: Path) -> None:
+def _run_resolver(uv: Uv, argv: list[str]) -> None:
     """Run the command that resolves; raise `OnlySource` or `Unsolved` where it fails."""
     output: list[str] = []
-    if installer.call(argv, output, folder):
+    if uv.call(argv, output):
         if needs := only_source("\n".join(output)):
             raise OnlySource(needs)
         hint = _("Check the network and the index, or choose another plan.")
@@ -268,6 +283,17 @@ def read_lock(text: str) -> Resolution:
             sha256 = file.hashes.get("sha256", "")
             packages.append(Package(name=one.name, version=str(one.version), url=url, size=file.size, sha256=sha256))
     return Resolution(lock=text, packages=tuple(packages))
+
+
+def write_lock(packages: Iterable[Package], files: Mapping[str, Path]) -> str:
+    """Write the lock that uv installs from: exact files with their hashes; `files` are those that are on this disk."""
+    rows = []
+    for one in packages:
+        url = files[one.name].absolute().as_uri() if one.name in files else one.url
+        size = {} if one.size is None else {"size": one.size}
+        wheel = {"url": url, **size, "hashes": {"sha256": one.sha256} if one.sha256 else {}}
+        rows.append({"name": one.name, "version": one.version, "wheels": [wheel]})
+    return tomli_w.dumps({"lock-version": "1.0", "created-by": "assistant", "packages": rows})
 
 
 def check_plan(plan: Plan) -> None:

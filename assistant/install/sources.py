@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from assistant.catalog import load_catalog
 from assistant.catalog.catalog import known_index
 from assistant.host.base import Host
-from assistant.host.index import DEFAULT_INDEX, Found, find_wheels, list_wheels, warm_up, wheel_sizes
 from assistant.host.parallel import Ahead
 from assistant.host.pip_settings import (
     PipSettings,
@@ -26,19 +25,16 @@ from assistant.host.pip_settings import (
     uv_strategy,
 )
 from assistant.host.process import CancelToken
-from assistant.i18n import Message, _, ngettext
+from assistant.i18n import Message, _
 from assistant.install.inspect_env import Site
-from assistant.install.installer import Installer
-from assistant.install.resolution import Package, Resolution
+from assistant.install.uv import Uv
 from assistant.model.event import Sink
 from assistant.model.finding import Finding, Remedy, Severity
-from assistant.model.machine import Machine
-from assistant.model.plan import Plan, Planning
+from assistant.model.plan import Plan
 from assistant.model.record import Record
 from assistant.privacy import Policy, redact, without_credentials
 
-LOOK_SECONDS = 5.0  # chosen: the most for a look at all sources, which a user waits for while an index is down
-SIZE_SECONDS = 2.0  # chosen: sizes are nice to have
+DEFAULT_INDEX = ""  # PyPI, which every installer asks when nothing is configured
 # The variables of uv that decide where packages come from (docs.astral.sh/uv/reference/environment).
 UV_NAMES = (
     "UV_DEFAULT_INDEX",
@@ -92,9 +88,8 @@ class Sources:
         self._asking = threading.Lock()
 
     def warm_up(self) -> None:
-        """Prepare the look at the indexes on other threads, while the machine is being detected."""
-        Ahead(lambda: self.settings)  # pip needs a third of a second to print its settings
-        Ahead(warm_up)
+        """Ask pip for its settings on another thread while the machine is detected: it needs a third of a second."""
+        Ahead(lambda: self.settings)
 
     @property
     def settings(self) -> PipSettings:
@@ -209,29 +204,6 @@ class Sources:
         # uv allows names before addresses: UV_INDEX="torch=https://download.pytorch.org/whl/cpu"
         return tuple(dict.fromkeys(url.rpartition("=")[2] if "=" in url.partition("://")[0] else url for url in named))
 
-    def find(self, index_url: str | None, python: str, machine: Machine, project: str = "torch") -> Found:
-        """Find a project's wheels that fit a machine and a Python in one index, or in pip's own sources (None)."""
-        return find_wheels(
-            project,
-            machine,
-            python,
-            index_urls=filter(self.may_ask, self.indexes(index_url)),
-            find_links=filter(self.may_ask, self.settings.find_links) if index_url is None else [],
-            timeout=LOOK_SECONDS,
-            where="official" if index_url and index_url != self.index_url else "configured",
-            network=self.settings.network,
-        )
-
-    def listing(self, project: str) -> Found:
-        """List all wheels of a project in pip's own indexes."""
-        indexes = filter(self.may_ask, self.indexes())
-        return list_wheels(project, index_urls=indexes, timeout=LOOK_SECONDS, network=self.settings.network)
-
-    def sizes(self, planning: Planning) -> dict[str, int]:
-        """Ask for the sizes of the wheels that were found, in bytes by address."""
-        wheels = [plan.wheel for plan in planning.plans if plan.wheel and plan.wheel.size is None]
-        return wheel_sizes([wheel.url for wheel in wheels], timeout=SIZE_SECONDS, network=self.settings.network)
-
     def variable(self, name: str) -> str:
         """Return the value of an environment variable, "" where it is not set."""
         return self._host.variable(name).text
@@ -272,17 +244,22 @@ class Tools:
     cancel: CancelToken
     ask: Callable[[Message], bool] = lambda _question: False
 
-    def installer(self, plan: Plan, site: Site | None) -> Installer:
-        """Return the installer for an environment that stands (`site`), or for a new one with the plan's Python.
+    def uv(self, plan: Plan, site: Site | None) -> Uv:
+        """Return uv for an environment that stands (`site`), or for a new one with the plan's Python.
 
         A new one is made with the Python underneath the assistant where that has the plan's version.
         """
         facts, sources = self.host.facts("platform"), self.sources
         base = str(facts["base_executable"])
         own = base if str(facts.get("python", "")).startswith(f"{plan.python}.") else plan.python
-        return Installer(
-            python=site.python if site else own,
-            environment=sources.environment_for(plan),
+        return self.uv_of(site.python if site else own, sources.environment_for(plan))
+
+    def uv_of(self, python: str, environment: Mapping[str, str] | None = None) -> Uv:
+        """Return uv for an interpreter, with the user's settings."""
+        sources = self.sources
+        return Uv(
+            python=python,
+            environment=sources.environment if environment is None else environment,
             settings=sources.settings,
             uv_indexes=sources.uv_indexes,
             sink=self.sink,
@@ -290,13 +267,9 @@ class Tools:
         )
 
 
-def index_findings(plan: Plan, resolution: Resolution, sources: Sources) -> tuple[Finding, ...]:
-    """Return what should be known of the indexes of a plan and of the files that are taken from them."""
-    return (*_several(sources.consulted(plan), sources), *without_hash(resolution.packages))
-
-
-def _several(indexes: Sequence[str], sources: Sources) -> tuple[Finding, ...]:
+def index_findings(plan: Plan, sources: Sources) -> tuple[Finding, ...]:
     """Say which index a package comes from where several are asked: who may publish in one could take any name."""
+    indexes = sources.consulted(plan)
     if len(indexes) < 2:  # noqa: PLR2004 - of one index nothing need be said
         return ()
     named = ", ".join(redact(url, Policy.USABLE) or "PyPI" for url in indexes)
@@ -314,17 +287,3 @@ def _several(indexes: Sequence[str], sources: Sources) -> tuple[Finding, ...]:
     )
     fix = Remedy(text=_("Remove the index that you do not trust from pip's and uv's settings."))
     return (Finding(key="several-indexes", severity=Severity.WARNING, text=text, remedies=(fix,)),)
-
-
-def without_hash(packages: Iterable[Package]) -> tuple[Finding, ...]:
-    """Return a finding for the packages whose index gives no hash: what arrives cannot be compared with anything."""
-    names = [package.name for package in packages if not package.sha256 and "://" in package.url]
-    if not names:
-        return ()
-    text = ngettext(
-        "The index gives no hash for {names}, so its file cannot be verified.",
-        "The index gives no hash for {names}, so their files cannot be verified.",
-        len(names),
-        names=", ".join(names),
-    )
-    return (Finding(key="no-hash", severity=Severity.WARNING, text=text),)

@@ -3,66 +3,26 @@
 from __future__ import annotations
 
 import os
-import zipfile
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from pathlib import Path
-from typing import Literal
 
 from assistant.host.base import Host
-from assistant.host.files import may_write, read_plain, write_whole
+from assistant.host.files import may_write
 from assistant.host.folders import for_everybody, is_redirected, synchronised
-from assistant.i18n import Text, _
+from assistant.i18n import Message, Text, _
 from assistant.install.conflicts import environment_of
-from assistant.install.constraints import CONSTRAINTS, PIP_FILE
-from assistant.install.inspect_env import Site, interpreter, is_environment, look_at
-from assistant.install.swap import check_movable
-from assistant.install.transaction import make_whole
-from assistant.install.work_folder import entry_of, refuse_unknown
+from assistant.install.environments import refuse_unknown, settle_folders, takes_a_rename
+from assistant.install.inspect_env import Site, is_environment, look_at
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.plan import DISK_FACTOR, Plan
-from assistant.model.record import Record, from_json, to_json
-from assistant.model.report import Environment
-from assistant.privacy import Policy, redact
 
 KERNEL = "kernel"  # in place of a folder: the environment of this Python; a folder is named by its whole path
-MARKER = "assistant-environment.json"  # stands in every environment that was made here and finished
-OWN_FILES = (CONSTRAINTS, PIP_FILE, MARKER)  # what an installation adds to the files of packages
 LONGEST_PATH = 240  # chosen: scripts name their Python in their first line, of 256 bytes at most (Linux, binfmts.h)
 # MAX_PATH without its end; the path of a folder has to leave room for a name of 8.3 characters:
 # https://learn.microsoft.com/windows/win32/fileio/maximum-file-path-limitation
 _LONGEST_ON_WINDOWS = 259
 _SHORT_NAME = 12
 LONG_PATHS = r"HKLM\SYSTEM\CurrentControlSet\Control\FileSystem"
-_PACKAGES_ON_WINDOWS = "Lib/site-packages/"  # of a virtual environment on Windows
-
-
-class Marker(Record, frozen=True, kw_only=True):
-    """The content of an environment's marker file: the plan that it was made for, and what it holds."""
-
-    schema: Literal[1] = 1
-    plan: Plan
-    environment: Environment
-
-
-def write_marker(folder: Path, plan: Plan, environment: Environment) -> None:
-    """Mark the environment that is being made in a folder as ours."""
-    write_whole(folder / MARKER, to_json(redact(Marker(plan=plan, environment=environment), Policy.USABLE), indent=1))
-
-
-def read_marker(target: Path) -> Marker | None:
-    """Read the marker of an environment; None for any other folder, and for an environment whose Python is gone."""
-    try:
-        marker = from_json(read_plain(target / MARKER), Marker, MARKER)
-    except (OSError, BadInput):
-        return None
-    return marker if interpreter(target).exists() and marker.environment.path == str(target) else None
-
-
-def is_ours(target: Path) -> bool:
-    """Return whether the assistant made this environment and finished it."""
-    return (target / MARKER).is_file()
 
 
 def default_target(plan: Plan) -> Path:
@@ -70,15 +30,14 @@ def default_target(plan: Plan) -> Path:
     return environments_folder() / f"{plan.backend.value}-torch{plan.torch}-py{plan.python}".replace("/", "-")
 
 
-def find_target(text: str, host: Host, *, whole: bool = False) -> tuple[Path, Site | None]:
+def find_target(text: str, host: Host) -> tuple[Path, Site | None]:
     """Return the folder that a target names, and what stands there when it is an environment.
 
     A target is "kernel" (this Python's environment), or the path of an environment, of its Python, or of the project of
-    uv or pixi that keeps it. With `whole`, what a killed installation left there is rolled back first.
+    uv or pixi that keeps it. What an installation that was killed between two renames left there is settled first.
     """
     target = named_target(text, host)
-    if whole:
-        make_whole(target)
+    settle_folders(target)
     return target, look_at(target, host) if is_environment(target) else None
 
 
@@ -129,13 +88,17 @@ def not_an_environment(path: str | Path) -> BadInput:
     )
 
 
+def name_for(plan: Plan, text: str) -> str:
+    """Return a target as it is, or the plan's own folder for "" and "new"."""
+    return str(default_target(plan)) if text in {"", "new"} else text
+
+
 def target_for(plan: Plan, text: str, host: Host) -> tuple[Path, Site | None]:
     """Return where a plan's environment goes, as `find_target` does; "" and "new" stand for the plan's own folder.
 
-    What a killed installation left there is rolled back. Raises `BadInput` for an environment of another Python than
-    the plan's.
+    Raises `BadInput` for an environment of another Python than the plan's.
     """
-    target, site = find_target(str(default_target(plan)) if text in {"", "new"} else text, host, whole=True)
+    target, site = find_target(name_for(plan, text), host)
     if site and site.minor != plan.python:
         raise BadInput(
             _(
@@ -159,11 +122,8 @@ def check_target(target: Path, site: Site | None = None) -> None:
         return
     check_path(target)
     check_visible(target)
-    begun = entry_of(target).read() is not None
-    if target.is_dir() and not begun:
-        refuse_unknown(target)
-    # What a killed run of this user began there is taken back first, and leaves an empty folder.
-    free = target.is_dir() and (begun or not any(target.iterdir()))
+    refuse_unknown(target)
+    free = target.is_dir() and not any(target.iterdir())
     if os.path.lexists(target) and not free:
         if (target / "pyvenv.cfg").is_file():
             refusal = _("{path} already holds an environment, and it is left as it is.", path=target)
@@ -177,24 +137,34 @@ def check_target(target: Path, site: Site | None = None) -> None:
             hint=_("Choose another folder.", option="--target"),
         )
     if not may_write(parent):
-        raise WorkFailed(
-            _("You don't have permission to write to {path}.", path=parent),
-            hint=_("Choose a folder of your own.", option="--target"),
+        raise _forbidden(parent, _("Choose a folder of your own.", option="--target"))
+    if os.path.lexists(target) and not takes_a_rename(target):
+        raise BadInput(
+            _(
+                "{path} is a disk of its own, or its parent cannot be written, so nothing can be put there at once.",
+                path=target,
+            ),
+            hint=_("Choose a folder inside it, such as {example}.", example=target / "torch", option="--target"),
         )
+
+
+def _forbidden(folder: Path, hint: Message) -> WorkFailed:
+    return WorkFailed(_("You don't have permission to write to {path}.", path=folder), hint=hint)
 
 
 def _check_site(site: Site) -> None:
     """Refuse an environment that must not or cannot be changed, before anything is downloaded."""
     prefix = Path(site.prefix)
     check_path(prefix)
-    if not entry_of(prefix).read():
-        refuse_unknown(prefix)
+    refuse_unknown(prefix)
     if site.managed:
         raise BadInput(
             _("{python} belongs to the system, which forbids installing into it.", python=site.python),
             hint=_("Choose a new environment.", option="--target new"),
         )
-    check_movable(prefix, [str(Path(site.purelib).relative_to(prefix) / "any")])
+    for folder in (prefix, Path(site.purelib)):
+        if not may_write(folder):
+            raise _forbidden(folder, _("Choose a new environment.", option="--target new"))
 
 
 def check_path(path: Path) -> None:
@@ -241,19 +211,19 @@ def _nearest_parent(target: Path) -> Path:
     return folder
 
 
-def check_lengths(host: Host, wheels: Iterable[Path], roots: Iterable[Path]) -> None:
-    """Raise `BadInput` where a file of the wheels would have a longer path below a root than this Windows allows."""
+def check_lengths(host: Host, folder: Path, target: Path) -> None:
+    """Raise `BadInput` where this Windows does not allow the paths of an environment that is built in a folder."""
     if not _is_limited(host):
         return
-    names = [name for wheel in wheels if wheel.suffix == ".whl" for name in _installed_names(wheel)]
-    longest, root = max(names, key=_needed, default=""), max(map(str, roots), key=len)
+    names = [f"{os.path.relpath(root, folder)}\\{name}" for root, _folders, files in os.walk(folder) for name in files]
+    longest, root = max(names, key=_needed, default=""), max(str(folder), str(target), key=len)
     if longest and len(root) + 1 + _needed(longest) > _LONGEST_ON_WINDOWS:
         raise BadInput(
             _(
                 "{folder} is too deep: {file} would have a path of {count} characters there, and this Windows allows"
                 " {limit}.",
                 folder=root,
-                file=longest.rpartition("/")[2],
+                file=longest.rpartition("\\")[2],
                 count=len(root) + 1 + len(longest),
                 limit=_LONGEST_ON_WINDOWS,
             ),
@@ -273,21 +243,9 @@ def _is_limited(host: Host) -> bool:
     return isinstance(values, dict) and values.get("LongPathsEnabled") != 1
 
 
-def _installed_names(wheel: Path) -> Iterator[str]:
-    """Yield where the files of a wheel go in an environment; those of its `.data` folder go by their kind."""
-    with suppress(OSError, zipfile.BadZipFile), zipfile.ZipFile(wheel) as opened:
-        for name in opened.namelist():
-            first, _, rest = name.partition("/")
-            kind, _, inner = rest.partition("/")
-            if not first.endswith(".data"):
-                yield _PACKAGES_ON_WINDOWS + name
-            else:
-                yield _PACKAGES_ON_WINDOWS + inner if kind in {"purelib", "platlib"} else inner
-
-
 def _needed(name: str) -> int:
     """Return how many characters a name needs below a root, with room for a short name in its folder."""
-    return max(len(name), len(name.rpartition("/")[0]) + _SHORT_NAME)
+    return max(len(name), len(name.rpartition("\\")[0]) + _SHORT_NAME)
 
 
 def environments_folder() -> Path:

@@ -26,7 +26,6 @@ from assistant.install import (
     look_at,
     read_marker,
     remove_environment,
-    set_aside,
     undo,
     version_in_place,
     work_out,
@@ -194,9 +193,9 @@ def repaired(state: State, tools: Tools) -> Surveyed:
     def prove(made: Environment, lock: Lock) -> None:
         _prove(repair, made, machine, lock, tools)
 
-    _made, kept = carry_out(repair.difference, prove, tools)
+    carry_out(repair.difference, prove, tools)
     after, _site = looked_into(repair.path, tools.host, machine, before.of(repair.path))
-    return Surveyed(survey=replace(before.with_known(after), notes=tuple(map(set_aside, kept))))
+    return Surveyed(survey=before.with_known(after))
 
 
 def undone(state: State, tools: Tools) -> Surveyed:
@@ -204,9 +203,9 @@ def undone(state: State, tools: Tools) -> Surveyed:
     before = state.environments.survey or Survey()
     tools.sink(Progress(step=Step.INSTALL, text=_("Putting the packages back as they were")))
     picked = state.environments.picked
-    kept = undo(Path(picked), tools.host, tools.cancel)
+    undo(Path(picked), tools)
     after, _site = looked_into(picked, tools.host, machine_here(state, tools.host), before.of(picked))
-    return Surveyed(survey=replace(before.with_known(after), notes=tuple(map(set_aside, kept))))
+    return Surveyed(survey=before.with_known(after))
 
 
 def forgotten(state: State, _tools: Tools) -> Surveyed:

@@ -24,7 +24,6 @@ from assistant.install import (
     carry_out,
     is_environment,
     look_at,
-    set_aside,
     set_variables,
     work_out,
 )
@@ -159,8 +158,9 @@ def _changed(commands: tuple[Words, ...], environment: Environment, tools: Tools
         if wanted is None:
             return False
         difference = work_out(site, wanted, tools, all_else=False)
-        kept = carry_out(difference, lambda _made, _lock: None, tools)[1] if difference.moves else ()
-        lines = [*map(move_words, difference.moves), *(set_aside(folder).text for folder in kept)]
+        if difference.moves:
+            carry_out(difference, lambda _made, _lock: None, tools)
+        lines = list(map(move_words, difference.moves))
     except (BadInput, Unsolved) as error:
         if isinstance(error, Unsolved) and len(commands) > 1:
             raise  # of several commands the first would have changed something before the one that fails

@@ -166,8 +166,7 @@ def megabytes(size: int) -> float:
 
 
 def kept_for_undo(change: Undoable) -> Message:
-    """Say what is kept for undoing a change, where, how much, and for how long."""
-    return _(
-        "Its old files ({size:.1f} MB) are kept in the environment until it is mended again or you delete them.",
-        size=megabytes(change.size),
-    )
+    """Say what is kept for undoing a change, and for how long."""
+    if change.is_replacement:
+        return _("The environment as it was is kept beside it until the next change, or until you delete it.")
+    return _("For that, uv fetches the old versions again.")

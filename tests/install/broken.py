@@ -11,8 +11,6 @@ from pathlib import Path
 from install.faults import picture
 from loopback import LoopbackIndex
 
-from assistant.install.undo import FOLDER
-
 KEYS = ["numpy2-abi", "onnxruntime-packages-conflict", "package-installed-twice", "requirement-broken"]
 
 
@@ -47,9 +45,9 @@ class BrokenEnvironment:
         add("typing-extensions", "4.16.0")
 
     def picture(self) -> dict[str, tuple[object, ...]]:
-        """Describe every file but what is kept for undoing, and what Python compiled."""
+        """Describe every file but what Python compiled."""
         seen = picture(self.target).items()
-        return {name: told for name, told in seen if not name.startswith(FOLDER) and "__pycache__" not in name}
+        return {name: told for name, told in seen if "__pycache__" not in name}
 
 
 def named(wheels: Iterable[Path]) -> list[str]:

@@ -28,10 +28,13 @@ from assistant.host.download import Patience
 from assistant.host.live import LiveHost
 from assistant.host.lock import Lock
 from assistant.host.process import CancelToken
+from assistant.install import downloads
 from assistant.install.inspect_env import look_at
 from assistant.install.installation import Verify, install
-from assistant.install.installer import Installer
+from assistant.install.marker import write_marker
 from assistant.install.resolution import Resolution, resolve
+from assistant.install.sources import Sources, Tools
+from assistant.install.uv import Uv
 from assistant.model.errors import Cancelled
 from assistant.model.event import Event
 from assistant.model.plan import Backend, Plan
@@ -149,14 +152,17 @@ def pristine() -> Path:
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     target, uv = folder / "env", str(Path(sys.executable).with_name("uv"))
     (folder / "torch").mkdir()
-    wheel = rich_wheel(folder / "torch", "torch", "8.0")
+    rich_wheel(folder / "torch", "torch", "8.0")
     subprocess.run([uv, "venv", "-q", "--no-project", "--python", sys.executable, target], check=True)
-    words = ["pip", "install", "-q", "--no-deps", "--no-index", "--python", target / "bin" / "python", wheel]
+    words = ["pip", "install", "-q", "--no-deps", "--no-index", "--python", target / "bin" / "python"]
+    words += ["--find-links", folder / "torch", "torch==8.0"]
     told = {**os.environ, "UV_CACHE_DIR": str(folder / "uv"), "UV_LINK_MODE": "copy"}
     subprocess.run([uv, *words], check=True, env=told)
     compileall.compile_dir(target / "lib", quiet=2)
     site = next(target.glob("lib/*/site-packages"))
     (site / "mine.py").write_text("precious = 1\n")
+    (target / "notebooks").mkdir()
+    (target / "notebooks" / "thesis.ipynb").write_text("{}")
     (site / "torch" / "mine too.txt").write_text("a file of the user's inside torch\n")
     (site / "numpy").mkdir()
     (site / "numpy" / "__init__.py").write_text("# nobody's, and in the way of the one that comes\n")
@@ -165,14 +171,18 @@ def pristine() -> Path:
     return target
 
 
+OLD = Plan(backend=Backend.CPU, variant="cpu", torch="8.0", python=PYTHON, requirements=("torch==8.0",))
+
+
 class Ground:
-    """An index, a plan for it, an environment that stands, and what it takes to change it."""
+    """An index, a plan for it, an environment of ours that stands, one of somebody else's, and ways to change them."""
 
     def __init__(self, index: TroubledIndex, folder: Path) -> None:
         self.index, self.folder = index, folder
         self.events: list[Event] = []
         self.cancel = CancelToken()
         self.standing, self.new = folder / "standing one", folder / "new" / "环境"
+        self.foreign = folder / "somebody's"
         self.plan = Plan(
             backend=Backend.CPU,
             variant="cpu",
@@ -185,43 +195,57 @@ class Ground:
             (index.folder / name).mkdir(exist_ok=True)
             rich_wheel(index.folder / name, name, version)
 
-    def installer(self, **changes: object) -> Installer:
-        """Make the installer; nothing leaves the machine."""
+    def uv(self, **changes: object) -> Uv:
+        """Give uv; nothing leaves the machine."""
         environment = {
             "UV_DEFAULT_INDEX": self.index.url,
             "UV_CACHE_DIR": str(self.folder / "uv"),
             "UV_HTTP_RETRIES": "0",
+            "UV_HTTP_TIMEOUT": "1",
             "UV_LINK_MODE": "copy",
         }
         given = {"python": sys.executable, "environment": environment, "sink": self.events.append}
         patience = Patience(timeout=1.0, tries=3, pause=0.01)
-        return Installer(**{**given, "cancel": self.cancel, "patience": patience, **changes})  # type: ignore[arg-type]
+        return Uv(**{**given, "cancel": self.cancel, "patience": patience, **changes})  # type: ignore[arg-type]
+
+    @property
+    def tools(self) -> Tools:
+        """Give what a step works with, as the command has it; the index is that of the user's own uv."""
+        return Tools(LiveHost(), Sources(LiveHost()), self.events.append, self.cancel)
 
     def build(self, target: Path | None = None) -> Path:
-        """Make the environment that stands."""
+        """Make an environment of ours that stands."""
         target = target or self.standing
         shutil.copytree(pristine(), target, symlinks=True)
+        made = Environment(path=str(target), python=str(target / "bin" / "python"), packages={"torch": "8.0"})
+        write_marker(target, OLD, made)
         return target
+
+    def build_foreign(self) -> Path:
+        """Make an environment that somebody else made."""
+        shutil.copytree(pristine(), self.foreign, symlinks=True)
+        return self.foreign
 
     def resolution(self) -> Resolution:
         """Resolve the plan, once for all grounds on one index."""
         if self.index.resolution is None:
-            self.index.resolution = resolve(self.plan, self.installer())
+            self.index.resolution = resolve(self.plan, self.uv())
         return self.index.resolution
 
     def change(self, resolution: Resolution, verify: Verify = imports_torch, target: Path | None = None) -> Environment:
         """Bring the resolution into the environment that stands."""
         target = target or self.standing
         site = look_at(target, LiveHost())
-        return install(self.plan, resolution, target, site, LiveHost(), self.installer(), verify)
+        return install(self.plan, resolution, target, site, LiveHost(), self.uv(), verify)
 
     def make(self, resolution: Resolution, verify: Verify = imports_torch) -> Environment:
         """Make a new environment of it."""
-        return install(self.plan, resolution, self.new, None, LiveHost(), self.installer(), verify)
+        return install(self.plan, resolution, self.new, None, LiveHost(), self.uv(), verify)
 
     def debris(self) -> list[str]:
         """List what an installation must not leave: work folders and pointers; half downloads wait to be resumed."""
-        left = [*self.folder.rglob(".assistant-install*"), *self.folder.glob("state/*/installs/*")]
+        left = [*self.folder.rglob(".*.new"), *self.folder.glob("state/*/installs/*.json")]
+        left += [*self.folder.glob("state/*/installs/*.lock"), *self.folder.glob("state/*/installs/*.part")]
         left += self.folder.glob("temporary/*")
         return sorted(str(path) for path in left)
 
@@ -278,7 +302,10 @@ def _attempt(ground: Ground, resolution: Resolution, kind: str, operation: int) 
     kind, _, cancelled = kind.partition(" ")
     verify = _cancel if cancelled else imports_torch
     with suppress(Cancelled):
-        ground.change(resolution, verify) if kind == "existing" else ground.make(resolution, verify)
+        if kind == "new":
+            ground.make(resolution, verify)
+        else:
+            ground.change(resolution, verify, ground.standing if kind == "existing" else ground.foreign)
     return count[0]
 
 
@@ -299,8 +326,8 @@ def _serve(job: dict[str, str]) -> None:
     ground = Ground(index, Path(job["folder"]))
     resolution = from_json(job["resolution"], Resolution, "resolution")
     LiveHost().facts("platform")
+    downloads.LARGE = BODY // 2
     import jupyter_client.kernelspec  # noqa: F401, PLC0415 - before the forks
-    import unearth.fetchers  # noqa: F401, PLC0415
 
     for line in sys.stdin:
         kind, operation, seconds = json.loads(line)

@@ -7,12 +7,11 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 
-from packaging.utils import canonicalize_name
-
 TORCH = "torch==2.13.0"
+INSTALL = ("install", "--yes", "--backend", "cpu", "--pin", TORCH)
+OLDER, NEWER = ("--pin", "numpy<2.3"), ("--pin", "numpy>=2.3")
 
 
 class Home:
@@ -53,9 +52,9 @@ class Home:
         return python
 
     def left_over(self) -> list[str]:
-        """List what an installation must not leave anywhere in the home."""
-        notes = list((self.folder / "state").glob("*/installs/*"))
-        return sorted(map(str, [*self.folder.rglob(".assistant-install*"), *self.folder.rglob(".*.part"), *notes]))
+        """List what an installation must not leave anywhere in the home; what undoing it takes is kept."""
+        notes = [path for path in self.folder.glob("state/*/installs/*") if path.suffix != ".undo"]
+        return sorted(map(str, [*self.folder.rglob(".*.new"), *self.folder.rglob(".*.part"), *notes]))
 
     def last_words(self) -> str:
         """Give the end of the newest log."""
@@ -82,9 +81,15 @@ def outline(folder: Path) -> dict[str, tuple[int, int]]:
     return seen
 
 
+def versions(target: Path) -> list[str]:
+    """List the distributions in an environment, by the names of their folders."""
+    return sorted(path.name for path in target.glob("lib/python*/site-packages/*.dist-info"))
+
+
 def incomplete(target: Path) -> list[str]:
     """List what an environment lacks that its distributions say they brought, by name and size; torch must compute."""
-    wrong = lacking(target.glob("lib/python*/site-packages/*.dist-info/RECORD"))
+    found = " ".join(versions(target))
+    wrong = lacking(target) + [name for name in ("torch", "numpy", "ipykernel") if f"{name}-" not in found]
     if not wrong:
         code = "import torch; assert (torch.ones(3) @ torch.ones(3)).item() == 3"
         done = subprocess.run(
@@ -94,14 +99,13 @@ def incomplete(target: Path) -> list[str]:
     return wrong
 
 
-def lacking(records: Iterable[Path]) -> list[str]:
-    """List the rows of RECORD files whose files are not there or have another size, and what is not installed."""
-    wrong, found = [], set()
-    for record in records:
-        found.add(canonicalize_name(record.parent.name.partition("-")[0]))
+def lacking(target: Path) -> list[str]:
+    """List the rows of an environment's RECORD files whose files are not there or have another size."""
+    wrong = []
+    for record in target.glob("lib/python*/site-packages/*.dist-info/RECORD"):
         for row in record.read_text(encoding="utf-8").splitlines():
             told = re.fullmatch(r'"?(?P<name>[^"]+?)"?,(?:sha256=[\w=-]+)?,(?P<size>\d*)', row)
             file = record.parents[1] / told["name"] if told else record
             if not file.exists() or (told and told["size"] and file.stat().st_size != int(told["size"])):
                 wrong.append(row)
-    return wrong + [name for name in ("torch", "numpy", "ipykernel") if name not in found]
+    return wrong

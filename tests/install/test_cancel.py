@@ -1,22 +1,22 @@
-"""Who cancels gets the target back at once; what was half made is deleted afterwards, whatever happens meanwhile."""
+"""Who cancels gets everything back at once, and a kill on the way back is no worse than any other."""
 
 from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
+import threading
 import time
-from contextlib import suppress
-from pathlib import Path
 
 import pytest
 from install.faults import Ground, Nursery, picture
+from install.test_damage import again, copied
+from install.test_hostile_state import versions
 
 from assistant.host.process import CancelToken, alive, stream, uninterrupted
-from assistant.install.transaction import Outcome, recover, transaction
-from assistant.install.work_folder import WORK, Journal, entries, entry_of, make
-from assistant.model.errors import Cancelled, WorkFailed
+from assistant.install.contents import broken
+from assistant.install.undo import recover
+from assistant.model.errors import Cancelled
 
 pytestmark = [
     pytest.mark.process,
@@ -24,80 +24,38 @@ pytestmark = [
     pytest.mark.full,
 ]
 
-FILES = 500
 
-
-def leave_half_made(target: Path, reason: BaseException) -> None:
-    """Make a folder of many files in an installation that then ends for a reason."""
-    with suppress(type(reason)), transaction(target, stands=False) as work:
-        (work.layout.build / "lib").mkdir(parents=True)
-        for number in range(FILES):
-            (work.layout.build / "lib" / f"{number}.py").touch()
-        raise reason
-
-
-def test_nothing_is_deleted_while_the_user_waits(ground: Ground) -> None:
-    """By the end of a cancelled installation its folder has gone by renames, however many files are in it."""
-    code = (
-        "import sys; sys.path.insert(0, sys.argv[2]); from pathlib import Path\n"
-        "from install.test_cancel import Cancelled, leave_half_made\n"
-        "deleted = []\n"
-        "def hear(event, arguments):\n"
-        "    if event in {'os.remove', 'os.rmdir', 'shutil.rmtree'}: deleted.append(arguments[0])\n"
-        "sys.addaudithook(hear)\n"
-        "leave_half_made(Path(sys.argv[1]), Cancelled('enough'))\n"
-        "print(len(deleted), Path(sys.argv[1]).parent.exists())"
-    )
-    command = [sys.executable, "-c", code, ground.new, Path(__file__).parents[1]]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
-    assert said[1] == "False"
-    assert int(said[0]) < FILES / 10
-    while ground.debris():  # the deletion goes on by itself, and ends
-        time.sleep(0.02)
-
-
-def test_a_failure_is_cleared_before_it_is_told(ground: Ground) -> None:
-    """After a failure the room on the disk is free again when the user reads of it."""
-    leave_half_made(ground.new, WorkFailed("no"))
-    assert ground.debris() == []
+@pytest.mark.parametrize("kind", ["existing", "new", "foreign"])
+def test_all_is_back_within_two_seconds(ground: Ground, kind: str) -> None:
+    """A download that stalls does not hold it up; the sentence names the environment, nothing is left."""
+    resolution, target = ground.resolution(), ground.build_foreign() if kind == "foreign" else ground.standing
+    before = picture(target)
+    ground.index.file_trouble["torch"] = "stall"
+    threading.Timer(0.3, ground.cancel.set).start()
+    begun = time.monotonic()
+    with pytest.raises(Cancelled) as stopped:
+        ground.make(resolution) if kind == "new" else ground.change(resolution, target=target)
+    assert time.monotonic() - begun < 2
+    assert str(ground.new if kind == "new" else target) in str(stopped.value.hint)
+    assert picture(target) == before
     assert not ground.new.parent.exists()
-
-
-def test_a_deletion_that_never_began_is_done_at_the_next_start(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a killed deletion leaves is known by its pointer, out of the target's sight, and `recover` finishes it."""
-    monkeypatch.setattr(sys, "executable", "/bin/true")  # ends at once, as if it was killed
-    leave_half_made(ground.new, Cancelled("enough"))
-    assert not ground.new.parent.exists()
-    (entry,) = entries()
-    assert len(list(Path(entry.read().work).rglob("*.py"))) == FILES
-    leave_half_made(ground.new, Cancelled("again"))  # what is left of the first is no obstacle
-    assert {one.outcome for one in recover()} == {Outcome.TAKEN_BACK}  # not that it is complete and stays
-    assert ground.debris() == []
-    assert list(entries()) == []
-
-
-def test_a_removal_that_was_killed_is_finished_and_told_as_one(ground: Ground) -> None:
-    """What is left of the removed environment goes; nobody hears that an installation is complete and stays."""
-    token = "0123456789abcdef" * 2
-    work = ground.new.parent.parent / f"{WORK}-{token}"
-    entry_of(ground.new).write(Journal(kind="removed", target=str(ground.new), token=token, work=str(work)))
-    make(work, token)
-    (work / "env.gone").mkdir()
-    assert [one.outcome for one in recover()] == [Outcome.REMOVED]
     assert ground.debris() == []
 
 
-@pytest.mark.parametrize("kind", ["existing", "new"])
+@pytest.mark.parametrize("kind", ["existing", "new", "foreign"])
 def test_a_cancelled_run_killed_on_its_way_back_is_recovered(ground: Ground, kind: str) -> None:
     """Killed at each of the last changes of files after a cancellation: the next start finds all as it was."""
-    before = picture(ground.standing)
+    pristine, before = copied(ground), picture(ground.standing)
     nursery = Nursery(ground, ground.resolution())
     try:
         last = int(nursery.attempt(f"{kind} cancelled"))
         for operation in range(last - 11, last + 1):
+            again(ground, pristine)
             nursery.attempt(f"{kind} cancelled", operation=operation)
-            recover()
+            recover(ground.tools)
             assert picture(ground.standing) == before, operation
+            assert versions(ground.foreign) == {"torch": "8.0"}, operation
+            assert broken(ground.foreign) == {}, operation
             assert not ground.new.parent.exists(), operation
             assert ground.debris() == [], operation
     finally:

@@ -12,8 +12,8 @@ from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
 from assistant.install import Sources, Tools, commands_for, resolve_for
 from assistant.install.elsewhere import uv_platform
-from assistant.install.installer import Installer
 from assistant.install.resolution import resolve
+from assistant.install.uv import Uv
 from assistant.model.errors import WorkFailed
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Plan
@@ -47,18 +47,18 @@ def test_torch_gets_the_triton_that_only_its_own_index_has(
     pypi: LoopbackIndex, loopback_index: LoopbackIndex, tmp_path: Path
 ) -> None:
     """Torch for ROCm and XPU requires one that the plan does not name; it is found, and numpy stays from elsewhere."""
-    installer = Installer(
+    uv = Uv(
         python=sys.executable,
         environment={"UV_DEFAULT_INDEX": pypi.url, "UV_CACHE_DIR": str(tmp_path / "cache"), "UV_HTTP_RETRIES": "0"},
         sink=lambda _event: None,
         cancel=CancelToken(),
     )
-    found = resolve(replace(ROCM, index_url=loopback_index.url), installer)
+    found = resolve(replace(ROCM, index_url=loopback_index.url), uv)
     assert found.versions["triton-rocm"] == "3.5.0"
     assert found.versions["numpy"] == "2.1.0"
     loopback_index.trouble["triton-rocm"] = 404
     with pytest.raises(WorkFailed, match="triton-rocm"):
-        resolve(replace(ROCM, index_url=loopback_index.url), installer)
+        resolve(replace(ROCM, index_url=loopback_index.url), uv)
 
 
 def test_packages_are_resolved_for_another_system_and_python(

@@ -9,7 +9,6 @@ import resource
 import shutil
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,10 +20,11 @@ from tables import sampled
 from assistant.host.live import LiveHost
 from assistant.host.lock import Lock
 from assistant.install import Resolution
+from assistant.install.environments import old_folder
 from assistant.install.inspect_env import look_at
-from assistant.install.transaction import recover
-from assistant.install.work_folder import WORK, entries, entry_of
-from assistant.model.errors import AssistantError, Cancelled, WorkFailed
+from assistant.install.journal import entry_of
+from assistant.install.undo import recover, undo
+from assistant.model.errors import WorkFailed
 from assistant.model.report import Environment
 
 pytestmark = [
@@ -47,34 +47,42 @@ def holds(ground: Ground, before: dict[str, tuple[object, ...]], resolution: Res
     assert ground.debris() == []
 
 
-def test_an_environment_that_stands_gets_the_plan(ground: Ground) -> None:
-    """Old files go, new ones come, the user's own stay; scripts run, and pip's view is the resolution."""
-    resolution = ground.resolution()
+def test_an_environment_of_ours_gets_the_plan(ground: Ground) -> None:
+    """It is built anew: old files go, the user's own come along; the old one stays beside it, to be undone to."""
+    resolution, before = ground.resolution(), picture(ground.standing)
     made = ground.change(resolution)
     site = next(ground.standing.glob("lib/*/site-packages"))
     assert versions(ground.standing) == {"torch": "9.0", "numpy": "1.0", "ipykernel": "7.0"}
     assert not (site / "torch" / "gone.py").exists()
-    assert not list((site / "torch" / "__pycache__").glob("gone.*"))
     assert (site / "torch" / "mine too.txt").exists()
+    assert (site / "mine.py").read_text() == "precious = 1\n"
+    assert (ground.standing / "notebooks" / "thesis.ipynb").exists()
     assert (ground.standing / "share" / "torch" / "notes.txt").read_text() == "9.0"
     said = subprocess.run([ground.standing / "bin" / "torch-run"], capture_output=True, text=True, check=True)
     assert said.stdout == "9.0\n"
     assert made.kernel == "torch-cpu-9.0"
     assert ground.debris() == []
-    (kept,) = ground.standing.glob("assistant-set-aside-*")
-    assert [path.name for path in kept.rglob("*") if path.is_file()] == ["__init__.py"]  # numpy's, which was nobody's
-    assert any(str(kept) in repr(event) for event in ground.events)
-
-
-def test_a_second_time_changes_nothing(ground: Ground) -> None:
-    """What is there in the right version is neither fetched nor replaced."""
-    resolution = ground.resolution()
-    ground.change(resolution)
-    before = picture(ground.standing)
-    ground.events.clear()
-    ground.change(resolution)
+    assert picture(old_folder(ground.standing)) == before
+    undo(ground.standing, ground.tools)
     assert picture(ground.standing) == before
-    assert not any("Installed" in repr(event) for event in ground.events)
+    undo(ground.standing, ground.tools)
+    assert versions(ground.standing) == resolution.versions
+    assert ground.debris() == []
+
+
+def test_an_environment_of_somebody_else_gets_the_plan(ground: Ground) -> None:
+    """It is changed where it is; what no package lists stays, and undoing brings the old versions back by uv."""
+    target, resolution = ground.build_foreign(), ground.resolution()
+    made = ground.change(resolution, target=target)
+    site = next(target.glob("lib/*/site-packages"))
+    assert versions(target) == resolution.versions
+    assert (site / "torch" / "mine too.txt").exists()
+    assert made.kernel == "torch-cpu-9.0"
+    assert not old_folder(target).exists()
+    undo(target, ground.tools)
+    assert versions(target) == {"torch": "8.0"}
+    assert (site / "mine.py").exists()
+    assert ground.debris() == []
 
 
 def test_a_verification_that_fails_takes_everything_back(ground: Ground) -> None:
@@ -95,14 +103,16 @@ def test_a_verification_that_fails_takes_everything_back(ground: Ground) -> None
 
 
 @pytest.mark.parametrize("trouble", sampled(["cut", "stall", 500, 404, "truncate", "alter"], 2))
-@pytest.mark.parametrize("kind", ["existing", "new"])
-def test_a_download_that_fails_changes_nothing(ground: Ground, trouble: int | str, kind: str) -> None:
+@pytest.mark.parametrize("kind", ["existing", "new", "foreign"])
+@pytest.mark.parametrize("project", ["torch", "numpy"])  # a large wheel is ours to fetch, a small one uv's
+def test_a_download_that_fails_changes_nothing(ground: Ground, trouble: int | str, kind: str, project: str) -> None:
     """A connection cut, a stall, an error, a short file, other bytes: one sentence, nothing changed."""
-    before, resolution = picture(ground.standing), ground.resolution()
-    ground.index.file_trouble["torch"] = trouble
-    with pytest.raises(WorkFailed, match=r"torch-9\.0-py3-none-any\.whl cannot be fetched"):
-        ground.change(resolution) if kind == "existing" else ground.make(resolution)
-    assert picture(ground.standing) == before
+    target = ground.build_foreign() if kind == "foreign" else ground.standing
+    before, resolution = picture(target), ground.resolution()
+    ground.index.file_trouble[project] = trouble
+    with pytest.raises(WorkFailed, match=rf"{project}[-=\d.]*(-py3-none-any\.whl)? cannot be fetched"):
+        ground.make(resolution) if kind == "new" else ground.change(resolution, target=target)
+    assert picture(target) == before
     assert not ground.new.parent.exists()
     assert ground.debris() == []
 
@@ -114,47 +124,6 @@ def test_a_download_that_recovers_goes_on(ground: Ground, trouble: int | str) ->
     ground.index.file_trouble["torch"], ground.index.bad_answers = trouble, 1
     ground.change(resolution)
     holds(ground, {}, resolution)
-
-
-@pytest.mark.parametrize("kind", ["existing", "new"])
-def test_a_cancelled_installation_is_taken_back(ground: Ground, kind: str) -> None:
-    """A stop during a stalled download ends at once."""
-    before, resolution = picture(ground.standing), ground.resolution()
-    ground.index.file_trouble["torch"] = "stall"
-    threading.Timer(0.3, ground.cancel.set).start()
-    begun = time.monotonic()
-    with pytest.raises(Cancelled):
-        ground.change(resolution) if kind == "existing" else ground.make(resolution)
-    assert time.monotonic() - begun < 2
-    assert picture(ground.standing) == before
-    assert not ground.new.parent.exists()
-
-
-def test_a_folder_that_cannot_be_moved_takes_everything_back(ground: Ground) -> None:
-    """A folder that the system locks (or that may not be written) stops the change in its middle."""
-    resolution = ground.resolution()
-    folder = next(ground.standing.glob("lib/*/site-packages/torch"))
-    locked = os.geteuid() == 0 and shutil.which("chattr") is not None
-    if locked:
-        locked = subprocess.run(["chattr", "+i", folder], capture_output=True, check=False).returncode == 0
-    if not locked:
-        folder.chmod(0o555)
-    before = picture(ground.standing)
-    try:
-        with contextlib.suppress(AssistantError, OSError):
-            ground.change(resolution)
-        holds(ground, before, resolution)
-    finally:
-        subprocess.run(["chattr", "-i", folder], capture_output=True, check=False) if locked else folder.chmod(0o755)
-
-
-def test_a_read_only_file_is_no_obstacle(ground: Ground) -> None:
-    """A file that may not be written is replaced all the same, as it is moved and never opened."""
-    resolution = ground.resolution()
-    for path in ground.standing.rglob("torch/*.py"):
-        path.chmod(0o444)
-    ground.change(resolution)
-    assert versions(ground.standing) == resolution.versions
 
 
 def test_a_second_writer_hears_who_is_at_work(ground: Ground) -> None:
@@ -175,7 +144,7 @@ def test_a_second_writer_hears_who_is_at_work(ground: Ground) -> None:
         with pytest.raises(WorkFailed, match=f"process {other.pid} of"):
             ground.change(resolution)
         other.kill()
-    recover(only=ground.standing)
+    recover(ground.tools, ground.standing)
     holds(ground, before, resolution)
 
 
@@ -202,7 +171,7 @@ def test_a_full_disk_changes_nothing(ground: Ground, tmp_path: Path) -> None:
         with _limited(not mounted), pytest.raises((WorkFailed, OSError)):
             ground.change(resolution, target=target)
         assert picture(target) == before
-        assert not (target / WORK).exists()
+        assert ground.debris() == []
     finally:
         if mounted:
             subprocess.run(["umount", small], check=True)
@@ -220,15 +189,6 @@ def _limited(wanted: bool) -> Iterator[None]:  # noqa: FBT001 - one switch
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
-def test_recover_can_be_repeated(ground: Ground) -> None:
-    """With nothing to do nothing is done, and a pointer to a folder that is gone is forgotten."""
-    before = picture(ground.standing)
-    recover()
-    recover()
-    assert picture(ground.standing) == before
-    assert list(entries()) == []
 
 
 def kill_often(ground: Ground, times: int, seed: int) -> None:
@@ -253,7 +213,7 @@ def kill_often(ground: Ground, times: int, seed: int) -> None:
                 else {"seconds": chance.uniform(0.001, longest[kind])}
             )
             nursery.attempt(kind, **moment)
-            recover()
+            recover(ground.tools)
             complete = ground.standing if kind == "existing" else ground.new
             untouched = picture(ground.standing) == before and not ground.new.parent.exists()
             assert untouched or versions(complete) == resolution.versions, (kind, moment)
@@ -285,7 +245,7 @@ def test_a_run_killed_between_two_folders_leaves_neither(ground: Ground) -> None
     try:
         for operation in range(1, 30):
             nursery.attempt("new", operation=operation)
-            recover()
+            recover(ground.tools)
             assert not ground.new.parent.exists(), operation
             assert ground.debris() == [], operation
     finally:
@@ -296,25 +256,25 @@ def test_a_run_killed_between_two_folders_leaves_neither(ground: Ground) -> None
 def test_a_resolution_that_is_killed_leaves_no_folder(ground: Ground) -> None:
     """What it had written for itself lies where `recover` looks, and nothing in the system's temporary folder."""
     code = (
-        "import os; from assistant.install.work_folder import scratch\n"
+        "import os; from assistant.install.journal import scratch\n"
         "with scratch() as (folder, _lock):\n    (folder / 'pyproject.toml').touch(); os.kill(os.getpid(), 9)"
     )
     subprocess.run([sys.executable, "-c", code], check=False)
     assert len(ground.debris()) == 1
-    recover()
+    recover(ground.tools)
     assert ground.debris() == []
 
 
 def test_the_folder_of_a_killed_resolution_goes_though_its_number_is_anothers_now(ground: Ground) -> None:
     """Windows uses numbers of processes again at once; the folder of one that works is left alone."""
-    code = "import sys; from assistant.install.work_folder import scratch\nwith scratch() as (folder, _lock):\n    "
+    code = "import sys; from assistant.install.journal import scratch\nwith scratch() as (folder, _lock):\n    "
     subprocess.run([sys.executable, "-c", f"{code}import os; os.kill(os.getpid(), 9)"], check=False)
     (left,) = ground.debris()
     Path(left).rename(Path(left).with_name(f"0badcafe.{os.getpid()}.part"))
     words = [sys.executable, "-c", f"{code}print(folder, flush=True); sys.stdin.read()"]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as works:
         folder = works.stdout.readline().strip()
-        recover()
+        recover(ground.tools)
         assert [Path(one).name for one in ground.debris()] == [Path(folder).name]
         works.communicate("")
     assert ground.debris() == []
@@ -327,7 +287,7 @@ def test_a_program_that_a_killed_resolution_left_running_is_ended(ground: Ground
         "for number in itertools.count():\n    pathlib.Path(sys.argv[1], str(number % 500)).write_text('x')"
     )
     code = (
-        "import sys; from assistant.install.work_folder import scratch; from assistant.host.process import stream\n"
+        "import sys; from assistant.install.journal import scratch; from assistant.host.process import stream\n"
         "with scratch() as (folder, lock):\n"
         "    stream([sys.executable, '-c', sys.argv[1], folder], lambda line: print(line, flush=True), lock=lock)"
     )
@@ -335,12 +295,6 @@ def test_a_program_that_a_killed_resolution_left_running_is_ended(ground: Ground
     with first:
         child = int(first.stdout.readline())
         first.kill()
-    recover()
+    recover(ground.tools)
     assert not runs(child)
     assert ground.debris() == []
-
-
-@pytest.mark.heavy
-def test_kill_at_many_more_moments(ground: Ground) -> None:
-    """The same six hundred times, from another seed."""
-    kill_often(ground, 600, SEED + 1)

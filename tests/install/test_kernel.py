@@ -138,7 +138,7 @@ def test_the_environments_programs_come_first(tmp_path: Path) -> None:
 @pytest.mark.process
 def test_pip_comes_from_the_index_where_python_brings_none(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on Debian without python3-venv; where no index has it either, the environment is made and the log says so."""
-    monkeypatch.setattr("assistant.install.wheels._FIND", "pass")
+    monkeypatch.setattr("assistant.install.contents._FIND", "pass")
     bench.make(bench.resolution())
     assert any("has no pip" in str(getattr(event, "text", "")) for event in bench.events)
     assert "pip" not in look_at(bench.target, LiveHost()).versions

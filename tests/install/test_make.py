@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
-from install.workbench import PYTHON, Bench
+from install.workbench import Bench
 
 from assistant.host.live import LiveHost
 from assistant.host.process import stream
 from assistant.install.inspect_env import interpreter, look_at, still
-from assistant.install.installation import reusable
-from assistant.install.target import check_disk, check_target, default_target, is_ours
-from assistant.install.work_folder import WORK
+from assistant.install.installation import commands, reusable
+from assistant.install.marker import is_ours
+from assistant.install.target import check_disk, check_target
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import LogLine, Progress
 from assistant.model.record import replace
@@ -63,16 +62,6 @@ def test_a_second_installation_finds_the_first(bench: Bench) -> None:
     assert reusable(bench.target, replace(here, distributions=replaced), resolution) is None
 
 
-def test_an_empty_folder_is_given_back_empty(bench: Bench) -> None:
-    """A folder that the user made for the environment is still there, empty, after a failure."""
-    resolution = bench.resolution()
-    bench.target.mkdir(parents=True)
-    bench.index.trouble["numpy"] = 500
-    with pytest.raises(WorkFailed):
-        bench.make(resolution)
-    assert list(bench.target.iterdir()) == []
-
-
 def test_an_existing_environment_is_untouched(bench: Bench) -> None:
     """Somebody's environment, or any folder with something in it, is refused before anything happens."""
     resolution = bench.resolution()
@@ -118,25 +107,10 @@ def test_a_full_disk_is_told_before_anything_is_fetched(tmp_path: Path) -> None:
         check_disk(LiveHost(), tmp_path / "env", 10**15)
 
 
-def test_a_target_that_cannot_be_made_says_so(bench: Bench) -> None:
-    """A folder below one that takes no folders is refused in one sentence (root may write anywhere else)."""
-    resolution = bench.resolution()
-    bench.target = Path("/proc/nobody/can/make/this")
-    with pytest.raises(WorkFailed, match=r"/proc"):
-        bench.make(resolution)
-
-
 def test_the_commands_are_shown_as_they_are_typed(bench: Bench, tmp_path: Path) -> None:
     """The user sees uv's own command lines, with the target in them."""
-    shown = bench.installer().commands(tmp_path / "env", None)
+    shown = commands(bench.uv(), tmp_path / "env", None)
     assert [(Path(command[0]).stem, command[1]) for command in shown[:2]] == [("uv", "venv"), ("uv", "pip")]
-    work = tmp_path / f"{WORK}-*"
-    assert shown[2] == ("mv", str(work / "env"), str(tmp_path / "env"))
-    assert shown[1][-1] == str(work / "requirements.txt")
-    assert str(interpreter(work / "env")) in shown[1]
-
-
-def test_the_default_target_is_named_after_the_plan(bench: Bench) -> None:
-    """The folder's name tells backend, torch and Python."""
-    assert default_target(bench.plan).name == f"cpu-torch9.0-py{PYTHON}"
-    assert os.path.isabs(default_target(bench.plan))  # noqa: PTH117 - said of the path itself
+    folder = tmp_path / ".env.new"
+    assert shown[1][-2:] == (str(interpreter(folder)), "pylock.toml")
+    assert shown[2] == ("mv", str(folder), str(tmp_path / "env"))

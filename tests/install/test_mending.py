@@ -25,13 +25,16 @@ from assistant.install import (
     Wanted,
     carry_out,
     conflicts,
+    interpreter,
     look_at,
+    read_marker,
     undo,
     undoable,
     work_out,
 )
 from assistant.install.difference import Difference
-from assistant.install.undo import FOLDER
+from assistant.install.in_place import plan_for
+from assistant.install.marker import write_marker
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import Event
 from assistant.model.record import replace
@@ -73,7 +76,7 @@ class Patient:
 
     def change(self, wanted: Wanted, prove: Callable[..., None] = lambda _made, _lock: None) -> Environment:
         """Change it."""
-        return carry_out(self.difference(wanted), prove, self.tools)[0]
+        return carry_out(self.difference(wanted), prove, self.tools)
 
     @property
     def versions(self) -> dict[str, str]:
@@ -87,9 +90,9 @@ class Patient:
         return {one.key: str(one.text) for one in found}
 
     def picture(self) -> dict[str, tuple[object, ...]]:
-        """Describe every file but what is kept for undoing, and what Python compiled."""
+        """Describe every file but what Python compiled."""
         seen = picture(self.target).items()
-        return {name: told for name, told in seen if not name.startswith(FOLDER) and "__pycache__" not in name}
+        return {name: told for name, told in seen if "__pycache__" not in name}
 
 
 @pytest.fixture
@@ -122,10 +125,30 @@ def test_a_package_steps_back_and_comes_again(patient: Patient) -> None:
     patient.change(Wanted(requires=("numpy<2",)))
     assert patient.versions == {**packages, "numpy": "1.26.4"}
     assert undoable(patient.target).moves == difference.moves
-    undo(patient.target, HOST, CancelToken())
+    undo(patient.target, patient.tools)
+    assert patient.versions == packages
+    assert undoable(patient.target).moves == tuple(
+        replace(move, before=move.after, after=move.before) for move in difference.moves
+    )
+
+
+def test_one_of_ours_is_mended_aside_and_undone_file_for_file(patient: Patient) -> None:
+    """It is built anew beside the old one; one that is refused leaves no trace."""
+    add = patient.index.add
+    add("numpy", "1.26.4")
+    patient.install(add("torch", "2.2.2", requires=("numpy",)), add("numpy", "2.1.0"), add("extra", "1.0"))
+    made = Environment(path=str(patient.target), python=str(interpreter(patient.target)), packages=patient.versions)
+    write_marker(patient.target, plan_for(look_at(patient.target, HOST), ("torch",), None), made)
+    before, packages = patient.picture(), patient.versions
+    with pytest.raises(ZeroDivisionError):
+        patient.change(Wanted(requires=("numpy<2",)), lambda _made, _lock: 1 / 0)
     assert patient.picture() == before
-    assert undoable(patient.target) is None
-    assert not list(patient.target.glob(f"{FOLDER}*"))
+    difference = patient.difference(Wanted(requires=("numpy<2",)))
+    patient.change(Wanted(requires=("numpy<2",)))
+    assert patient.versions == {**packages, "numpy": "1.26.4"} == read_marker(patient.target).environment.packages
+    assert undoable(patient.target).moves == difference.moves
+    undo(patient.target, patient.tools)
+    assert patient.picture() == before
 
 
 def test_of_two_that_share_files_one_stays_whole(patient: Patient) -> None:
@@ -135,15 +158,12 @@ def test_of_two_that_share_files_one_stays_whole(patient: Patient) -> None:
     for wheel, module in ((first, "capi.py"), (second, "capi.py"), (second, "cuda.py")):
         with_module(wheel, f"onnxruntime/{module}", f"of = {wheel.name!r}\n")
     patient.install(first, second)
-    before = patient.picture()
     patient.change(Wanted(removes=("onnxruntime-gpu",), again=("onnxruntime",)))
     assert patient.versions == {"onnxruntime": "1.20"}
     assert complete(patient.target) == []
     site = next(patient.target.glob("lib/*/site-packages"))
     assert "onnxruntime-1.20" in (site / "onnxruntime" / "capi.py").read_text()
     assert not (site / "onnxruntime" / "cuda.py").exists()
-    undo(patient.target, HOST, CancelToken())
-    assert patient.picture() == before
 
 
 def test_a_second_version_of_one_package_goes(patient: Patient) -> None:
@@ -159,14 +179,11 @@ def test_a_second_version_of_one_package_goes(patient: Patient) -> None:
     found = look_at(patient.target, HOST)
     assert sorted(one.version for one in found.own) == ["2.13.0", "2.4.1"]
     assert list(patient.problems) == ["package-installed-twice"]
-    before = patient.picture()
     patient.change(Wanted(requires=("torch==2.13.0",), again=("torch",)))
     assert [one.version for one in look_at(patient.target, HOST).own] == ["2.13.0"]
     assert patient.problems == {}
     assert not info.exists()
     assert not list(patient.target.glob("lib/**/only_old.py"))
-    undo(patient.target, HOST, CancelToken())
-    assert patient.picture() == before
 
 
 def test_what_is_required_is_mended_along_the_way(patient: Patient) -> None:

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from install.real import TORCH, Home, incomplete, outline
+from install.real import INSTALL, NEWER, OLDER, Home, incomplete, lacking, outline, versions
 
 pytestmark = [
     pytest.mark.heavy,
@@ -135,7 +135,7 @@ def after_the_cut(disk: Disk, copy: Path) -> dict[str, object]:
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("kind", ["new", "standing"])
+@pytest.mark.parametrize("kind", ["new", "standing", "foreign"])
 @pytest.mark.parametrize("pace", ["lazy", "eager"])
 def test_a_power_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, pace: str) -> None:
     """At ten moments, success among them: old, complete, or what `recover` restores; then an installation works."""
@@ -160,8 +160,7 @@ def interrupted(disk: Disk, kind: str, settings: dict[str, int]) -> dict[str, Pa
     copies = {}
     with writing(settings):
         home = prepared(disk, kind)
-        words = ("install", "--yes", "--backend", "cpu", "--pin", TORCH, "--target", disk.mount / "env")
-        with home.start(*words) as child:
+        with home.start(*words(disk.mount, kind)) as child:
             while child.poll() is None and not begun(disk.mount):
                 time.sleep(0.05)
             for number in range(1, MOMENTS):
@@ -176,17 +175,25 @@ def interrupted(disk: Disk, kind: str, settings: dict[str, int]) -> dict[str, Pa
     return copies
 
 
+def words(mount: Path, kind: str) -> tuple[str | Path, ...]:
+    """Give the command."""
+    return (*INSTALL, *(NEWER if kind == "standing" else ()), "--target", mount / "env")
+
+
 def begun(mount: Path) -> bool:
-    """Tell whether the installation has its work folder."""
-    return any([*mount.glob(".assistant-install-*/token"), *mount.glob("env/.assistant-install/token")])
+    """Tell whether the installation has its journal."""
+    return any(mount.glob("state/*/installs/*.json"))
 
 
 def prepared(disk: Disk, kind: str) -> Home:
-    """Make a home on the disk, and in it the environment that stands; all that is on the disk itself."""
-    home = home_on(disk.mount)
+    """Make a home on the disk, and in it the environment that stands, ours or not; all that is on the disk itself."""
+    home, env = home_on(disk.mount), disk.mount / "env"
+    if kind == "foreign":
+        home.make(env)
     if kind == "standing":
-        home.make(disk.mount / "env")
-    (disk.mount / "before.json").write_text(json.dumps(outline(disk.mount / "env")))
+        done = home.run(*INSTALL, *OLDER, "--target", env)
+        assert done.returncode == 0, done.stderr
+    (disk.mount / "before.json").write_text(json.dumps([kind, outline(env), versions(env)]))
     subprocess.run(["sync", "-f", disk.mount], check=True)
     return home
 
@@ -209,13 +216,16 @@ def look(mount: Path) -> dict[str, object]:
     """Run `recover` on a disk that was mounted anew; tell what state the environment is in, and install once more."""
     home, env = home_on(mount), mount / "env"
     done = home.run("recover")
-    before = {name: tuple(told) for name, told in json.loads((mount / "before.json").read_text()).items()}
-    wrong = [] if outline(env) == before else incomplete(env)
-    state = "untouched" if outline(env) == before else "complete" if not wrong else f"broken: {wrong[:5]}"
+    kind, files, packages = json.loads((mount / "before.json").read_text())
+    same = outline(env) == {name: tuple(told) for name, told in files.items()}
+    if kind == "foreign" and versions(env) == packages:  # uv brings back versions, and not the files
+        same = not lacking(env)
+    wrong = [] if same else incomplete(env)
+    state = "untouched" if same else "complete" if not wrong else f"broken: {wrong[:5]}"
     again = "not tried"
     left = home.left_over()
     if state == "untouched":
-        second = home.run("install", "--yes", "--backend", "cpu", "--pin", TORCH, "--target", env)
+        second = home.run(*words(mount, kind))
         wrong = incomplete(env)
         again = f"{second.stderr} {second.stdout} {wrong[:5]}" if second.returncode or wrong else "complete"
     return {"state": state, "code": done.returncode, "said": done.stderr, "left": left, "again": again}

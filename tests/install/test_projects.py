@@ -70,11 +70,11 @@ class Project:
         target, site = target_for(self.bench.plan, str(self.folder), host)
         assert target == self.folder / ".venv"
         assert site is not None
-        installer = self.bench.installer()
-        told = {**installer.environment, "UV_DEFAULT_INDEX": self.told["UV_DEFAULT_INDEX"]}
-        installer = dataclasses.replace(installer, environment=told)
-        resolution = resolve(self.bench.plan, installer, site.versions)
-        install(self.bench.plan, resolution, target, site, host, installer, lambda _made, _lock: None)
+        uv = self.bench.uv()
+        told = {**uv.environment, "UV_DEFAULT_INDEX": self.told["UV_DEFAULT_INDEX"]}
+        uv = dataclasses.replace(uv, environment=told)
+        resolution = resolve(self.bench.plan, uv, site.versions)
+        install(self.bench.plan, resolution, target, site, host, uv, lambda _made, _lock: None)
         return resolution.versions
 
 
@@ -159,6 +159,6 @@ def test_a_conda_environment_is_a_target_and_its_packages_are_told(bench: Bench,
     found = next(finding for finding in conflicts(site, bench.resolution().versions) if finding.key == "conda-owned")
     assert found.remedies[0].commands == (f"conda remove --force --prefix '{target}' numpy",)
     meta = {path.name: path.read_bytes() for path in (folder / "conda-meta").iterdir()}
-    install(bench.plan, bench.resolution(), target, site, LiveHost(), bench.installer(), lambda _made, _lock: None)
+    install(bench.plan, bench.resolution(), target, site, LiveHost(), bench.uv(), lambda _made, _lock: None)
     assert look_at(folder, LiveHost()).versions["torch"] == "9.0"
     assert {path.name: path.read_bytes() for path in (folder / "conda-meta").iterdir()} == meta

@@ -15,7 +15,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from install.real import TORCH, Home, incomplete, outline
+from install.real import INSTALL, NEWER, OLDER, Home, incomplete, lacking, outline, versions
+
+from assistant.install.environments import old_folder
 
 pytestmark = [
     pytest.mark.heavy,
@@ -38,29 +40,41 @@ class Place:
         self.restart()
 
     def restart(self) -> None:
-        """Begin anew: no environment, or one with a NumPy of another version and a file of the user's."""
-        shutil.rmtree(self.target, ignore_errors=True)
-        shutil.rmtree(self.home.folder / "jupyter", ignore_errors=True)
-        if self.kind != "new":
+        """Begin anew: no environment, ours with another NumPy, or somebody else's, with a file of the user's in it."""
+        for folder in (self.target, old_folder(self.target), self.home.folder / "jupyter"):
+            shutil.rmtree(folder, ignore_errors=True)
+        if self.kind == "standing":
+            done = self.home.run(*INSTALL, *OLDER, "--target", self.target)
+            assert done.returncode == 0, done.stderr
+        if self.kind == "kernel":  # the assistant that is started by this Python changes this Python's environment
             self.home.make(self.target)
-            site = next(self.target.glob("lib/python*/site-packages"))
+        for site in self.target.glob("lib/python*/site-packages"):
             (site / "mine.py").write_text("precious = 1\n")
-            if self.kind == "kernel":  # the assistant that is started by this Python changes this Python's environment
+            if self.kind == "kernel":
                 places = (sysconfig.get_path("purelib"), str(Path(__file__).parents[2]))
                 (site / "beside.pth").write_text("\n".join(places))
-        self.before = outline(self.target)
+        self.before, self.versions = outline(self.target), versions(self.target)
+        self.kernels = self.home.kernels()
 
     def words(self) -> tuple[str | Path, ...]:
         """Give the command."""
         where = "kernel" if self.kind == "kernel" else self.target
-        return ("install", "--yes", "--backend", "cpu", "--pin", TORCH, "--target", where)
+        return (*INSTALL, *(NEWER if self.kind == "standing" else ()), "--target", where)
 
     def state(self) -> str:
-        """Tell whether the environment is untouched or complete; else what is wrong with it."""
-        now = outline(self.target)
-        if now == self.before:
+        """Tell whether the environment is untouched or complete; else what is wrong with it.
+
+        Of somebody else's the versions count: uv brings them back, and not the files.
+        """
+        mine = [path.read_text() for path in self.target.glob("lib/python*/site-packages/mine.py")]
+        assert mine == ["precious = 1\n"] or self.kind == "new"
+        if outline(self.target) == self.before:
             return "untouched"
+        if self.kind == "kernel" and versions(self.target) == self.versions:
+            return f"broken: {lacking(self.target)[:5]}" if lacking(self.target) else "untouched"
         wrong = incomplete(self.target)
+        if self.kind == "standing" and versions(self.target) == self.versions:
+            wrong = ["the files are others, and the versions those from before"]
         return "complete" if not wrong else f"broken: {wrong[:5]}"
 
 
@@ -120,7 +134,7 @@ def attempt(place: Place, number: signal.Signals, seconds: float) -> str:
         truth = (
             "is complete and stays"
             if said == "complete"
-            else ("before anything was changed", "is as it was before", "You stopped the command")
+            else ("before anything was changed", "as it was before", "as they were before", "You stopped the command")
         )
         assert any(words in complaint for words in ([truth] if isinstance(truth, str) else truth)), (moment, complaint)
     recovered = place.home.run("recover", python=place.python)
@@ -128,11 +142,8 @@ def attempt(place: Place, number: signal.Signals, seconds: float) -> str:
     state = place.state()
     assert state in {"untouched", "complete"}, (moment, state)
     assert not said or said == state, (moment, said, state)
-    waited = time.monotonic() + 10
-    while place.home.left_over() and time.monotonic() < waited:
-        time.sleep(0.1)  # what was cancelled is deleted by another process
     assert place.home.left_over() == [], moment
-    assert bool(place.home.kernels()) == (state == "complete"), (moment, state)
+    assert (place.home.kernels() == place.kernels) == (state == "untouched" or place.kind == "standing"), moment
     running = subprocess.run(["pgrep", "-f", str(place.target)], capture_output=True, text=True, check=False).stdout
     assert not running, (moment, running)
     return state

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 
-from assistant.install.installer import project_file
+from assistant.install.uv import project_file
 from assistant.model.plan import Backend, Plan
 
 

@@ -13,8 +13,8 @@ from assistant.host.live import LiveHost
 from assistant.host.lock import Lock
 from assistant.host.process import CancelToken
 from assistant.install.installation import install
-from assistant.install.installer import Installer
 from assistant.install.resolution import Resolution, resolve
+from assistant.install.uv import Uv
 from assistant.model.event import Event
 from assistant.model.plan import Backend, Plan
 from assistant.model.report import Environment
@@ -47,11 +47,11 @@ class Bench:
         index.add("numpy", "1.0")
         index.add("ipykernel", "7.0")
 
-    def installer(self) -> Installer:
-        """Make the installer; the default index is the loopback index as well, so nothing leaves the machine."""
+    def uv(self) -> Uv:
+        """Give uv; the default index is the loopback index as well, so nothing leaves the machine."""
         cache = str(self.index.folder.parent / "cache")
         environment = {"UV_DEFAULT_INDEX": self.index.url, "UV_CACHE_DIR": cache, "UV_HTTP_RETRIES": "0"}
-        return Installer(
+        return Uv(
             python=sys.executable,
             environment=environment,
             sink=self.events.append,
@@ -61,8 +61,8 @@ class Bench:
 
     def resolution(self) -> Resolution:
         """Resolve the plan."""
-        return resolve(self.plan, self.installer())
+        return resolve(self.plan, self.uv())
 
     def make(self, resolution: Resolution) -> Environment:
         """Make the environment, its torch imported before it counts as made."""
-        return install(self.plan, resolution, self.target, None, LiveHost(), self.installer(), imports_torch)
+        return install(self.plan, resolution, self.target, None, LiveHost(), self.uv(), imports_torch)

@@ -15,6 +15,7 @@ from windows.wine import PYTHON, Done, Wine
 pytestmark = pytest.mark.timeout(1200)
 
 LEVEL = "--lang en"
+LOCKED = r"{uv} pip compile --quiet --format pylock.toml --output-file pylock.toml C:\wanted.in"
 
 
 @pytest.fixture(scope="session")
@@ -44,10 +45,9 @@ def test_the_preview_of_an_installation(pasted: Callable[..., Done], windows: Wi
     (venv,), (install,), (move,) = (
         shown(preview, *part) for part in (["uv.exe", " venv "], ["uv.exe", " pip "], ["move "])
     )
-    windows.path(r"C:\try").mkdir()
-    windows.path(r"C:\try\requirements.txt").write_text("markupsafe==3.0.2\n", encoding="ascii")
-    for line in (venv, install, move):
-        pasted(re.sub(r"\.assistant-install-\S*?(?=\\)", "try", line))
+    windows.path(r"C:\wanted.in").write_text("markupsafe==3.0.2\n", encoding="ascii")
+    for line in (venv, LOCKED.format(uv=venv.partition(" venv ")[0]), install, move):
+        pasted(line)
     python = rf"{target}\Scripts\python.exe"
     done = windows.run(python, "-c", "import markupsafe, sys; print(ascii(sys.prefix), markupsafe.__version__)")
     assert done.out == f"{target!a} 3.0.2\n", (preview, done)

@@ -137,12 +137,11 @@ def state(place: New) -> str:
 
 
 def left_over(windows: Wine, place: New) -> list[str]:
-    """List what an installation must leave nowhere, once the process that deletes has had some time."""
+    """List what an installation must leave nowhere, once Windows has let go of it."""
     home = windows.path(rf"C:\users\{windows.user}\AppData\Local\pytorch-setup-assistant")
     deadline = time.monotonic() + 30
     while True:
-        found = [*home.glob("installs/*"), *Path(home).rglob("*.part"), *windows.path("C:\\").glob(".assistant-inst*")]
-        found += [path for folder in place.folder.parents[:1] for path in folder.glob("**/.assistant-install*")]
+        found = [*home.glob("installs/*"), *Path(home).rglob("*.part"), *place.folder.parent.glob(".*.new")]
         if not found or time.monotonic() > deadline:
             return sorted(map(str, found))
         time.sleep(0.5)

@@ -1,4 +1,4 @@
-"""How uv is run: its command lines, the project that it resolves, and what its output says."""
+"""uv: its command lines, the project that it resolves, how it is run, and what its output says."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import errno
 import itertools
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,14 +16,12 @@ import tomli_w
 from assistant.catalog.companions import carried_by_torch_index, required_by_torch
 from assistant.catalog.rows import CORE
 from assistant.host.download import Patience
-from assistant.host.files import write_temporary, write_whole
+from assistant.host.files import write_temporary
 from assistant.host.lock import Lock
 from assistant.host.pip_settings import PipSettings, uv_arguments
 from assistant.host.process import CancelToken, stream
 from assistant.host.uv import find_uv
 from assistant.i18n import Message, _
-from assistant.install.inspect_env import interpreter
-from assistant.install.work_folder import layout
 from assistant.model.errors import WorkFailed
 from assistant.model.event import FindingRaised, LogLine, Part, Progress, Sink, Step
 from assistant.model.finding import Finding
@@ -31,21 +29,27 @@ from assistant.model.plan import Plan
 from assistant.model.requirement import name_of, requirement
 from assistant.privacy import Lines, Policy
 
-REQUIREMENTS = "requirements.txt"
 # As in " + onnx==1.23.2" and " + torch==2.13.0+cpu (from file:///wheels/torch.whl)".
-INSTALLED = re.compile(r"^ \+ (?P<name>\S+?)==\S+?(?: \(.*\))?$")
+INSTALLED = re.compile(r"^ [+~] (?P<name>\S+?)==\S+?(?: \(.*\))?$")
+# error: Failed to download `alpha==1.0`
+#   cause: Failed to fetch: http://127.0.0.1:9/simple/alpha/alpha-1.0-py3-none-any.whl
+#   cause: HTTP status server error (503 Service Unavailable) for url (http://127.0.0.1:9/simple/alpha/alpha-1.0-….whl)
+_NOT_FETCHED = re.compile(
+    r"Failed to download `(?P<package>[^`]+)`(?s:.*)cause: (?P<reason>.+?)(?: for url \(.*)?$", re.MULTILINE
+)
 KERNEL = "ipykernel"  # without it an environment cannot be a kernel, and JupyterLab could not offer it
 LOCK = "pylock.toml"  # uv accepts only `pylock.toml` and `pylock.NAME.toml`, as PEP 751 says
 VERSIONS = "versions.txt"  # uv tells by the ending that these are requirements
 
 
 @dataclass(frozen=True, kw_only=True)
-class Installer:
-    """The interpreter that uv works for, and where its output goes.
+class Uv:
+    """uv for one interpreter, with the user's settings; what it prints goes to `sink`, without secrets.
 
     `environment` are the variables that it gets; `settings` are those of the user's pip; `uv_indexes` are those of uv's
     own configuration. The programs that run hold `lock`, so that the next run can end them where this one is killed.
-    `also` is resolved with any plan. `elsewhere` are the words by which uv resolves for another machine than this one.
+    `scratch` is for their temporary files. `also` is resolved with any plan. `elsewhere` are the words by which uv
+    resolves for another machine than this one.
     """
 
     python: str
@@ -56,6 +60,7 @@ class Installer:
     uv_indexes: tuple[str, ...] = field(default=(), repr=False)
     patience: Patience = field(default_factory=Patience)
     lock: Lock | None = None
+    scratch: Path | None = None
     also: tuple[str, ...] = (KERNEL,)
     elsewhere: tuple[str, ...] = ()
 
@@ -64,13 +69,12 @@ class Installer:
         """Whether nothing may be downloaded."""
         return self.environment.get("UV_OFFLINE") == "1"
 
-    @property
-    def uv(self) -> Uv:
-        """The command lines."""
-        return Uv(uv_arguments(self.settings), self.also, self.elsewhere)
+    def in_folder(self, scratch: Path, lock: Lock) -> Uv:
+        """Return this uv with a folder for its temporary files and a lock for its programs to hold."""
+        return replace(self, scratch=scratch, lock=lock)
 
-    def with_own_cache(self, folder: Path) -> Installer:
-        """Return an installer with a new cache in a folder, as its own may be damaged."""
+    def with_own_cache(self, folder: Path) -> Uv:
+        """Return this uv with a new cache in a folder, as its own may be damaged."""
         return replace(self, environment={**self.environment, **own_cache(folder)})
 
     @property
@@ -80,23 +84,9 @@ class Installer:
         own = (self.settings.index_url, *self.settings.extra_index_urls, *self.uv_indexes)
         return tuple(url for url in dict.fromkeys([*" ".join(variables).split(), *own]) if "://" in url)
 
-    def commands(self, target: Path, python: Path | None) -> tuple[tuple[str, ...], ...]:
-        """List the commands of an installation in a target; `python` is that of an environment that stands there."""
-        places = layout(target, stands=python is not None)
-        file, staged = places.work / REQUIREMENTS, places.staged if python else None
-        steps = [] if python else [self.uv.venv(self.python, places.build)]
-        install = self.uv.install(python or interpreter(places.build), file, staged)
-        rename = "move" if os.name == "nt" else "mv"  # cmd knows `move`, PowerShell both; one rename on any system
-        move = [[rename, str(places.top), str(places.place)]] if places.top else []
-        return tuple(tuple(step) for step in (*steps, install, *move))
-
     def progress(self, text: Message, *, part: Part = Part.RESOLVE, **figures: Any) -> None:  # noqa: ANN401 - of `Progress`
         """Report how far the work is."""
         self.sink(Progress(step=Step.INSTALL, text=text, part=part, **figures))
-
-    def registers(self) -> None:
-        """Report the last part: all is on the disk, and the environment's kernel becomes known."""
-        self.progress(_("Adding the kernel to Jupyter"), part=Part.REGISTER)
 
     def log(self, text: Message) -> None:
         """Add a sentence of our own to the step's log; a program's output is cleaned first (see `call`)."""
@@ -106,17 +96,34 @@ class Installer:
         """Report what the user should know."""
         self.sink(FindingRaised(step=Step.INSTALL, finding=finding))
 
-    def make_venv(self, target: Path, lock: Lock, work: Path) -> None:
-        """Make an empty environment; `work` is for the installer's own temporary files."""
+    def make(self, folder: Path) -> None:
+        """Make an empty environment that can be moved."""
         self.progress(_("Making the environment"), part=Part.UNPACK)
-        self.run(self.uv.venv(self.python, target), lock, work)
+        self._must(self.venv(folder))
 
-    def install(
-        self, lines: str, python: Path, lock: Lock, work: Path, *, total: int, staged: Path | None = None
-    ) -> None:
-        """Install exactly what the requirement lines name into an interpreter's environment, or into `staged`."""
-        file = work / REQUIREMENTS
-        write_whole(file, lines)
+    def is_synced_from_cache(self, python: Path, lock: Path) -> bool:
+        """Let an environment hold exactly what a lock names if that is in uv's cache or on this disk; else do nothing.
+
+        Nothing is logged: that something has to be fetched is no failure.
+        """
+        quiet = replace(self, sink=lambda _event: None)
+        return quiet.call([*self.sync(python, lock), "--offline"], []) == 0
+
+    def fill(self, python: Path, lock: Path, total: int) -> None:
+        """Let an environment hold exactly what a lock names, hashes checked; raise `WorkFailed` where that fails."""
+        self._report_each(self.sync(python, lock), total)
+
+    def add(self, python: Path, lock: Path, total: int, again: Iterable[str] = ()) -> None:
+        """Install what a lock names beside what else an environment holds; `again` even where it is there already."""
+        repeated = [word for name in again for word in ("--reinstall-package", name)]
+        self._report_each([*self.install(python, lock), *repeated], total)
+
+    def remove(self, python: Path, names: Iterable[str]) -> None:
+        """Remove packages from an environment."""
+        if words := list(names):
+            self._must([find_uv(), "pip", "uninstall", "--no-progress", "--python", str(python), *words])
+
+    def _report_each(self, argv: Sequence[str], total: int) -> None:
         self.progress(_("Unpacking"), total=total, unit="packages", part=Part.UNPACK)
         done = itertools.count(1)
 
@@ -125,37 +132,37 @@ class Installer:
                 text = _("Installed {package}", package=found["name"])
                 self.progress(text, done=next(done), total=total, unit="packages", part=Part.UNPACK)
 
-        self.run(self.uv.install(python, file, staged), lock, work, count)
+        self._must(argv, count)
 
-    def run(self, argv: Sequence[str], lock: Lock, work: Path, on_line: Callable[[str], None] | None = None) -> None:
-        """Run a command, each line logged; raise `WorkFailed` with its last words when it fails."""
+    def _must(self, argv: Sequence[str], on_line: Callable[[str], None] | None = None) -> None:
+        """Run a command; raise `WorkFailed` with its last words when it fails."""
         output: list[str] = []
-        if self.call(argv, output, work, lock, on_line):
+        if self.call(argv, output, on_line):
             if obstacle := disk_obstacle("\n".join(output)):
                 raise WorkFailed(
-                    _("The installation stopped: {reason}", reason=f"{work.parent}: {obstacle}."),
+                    _("The installation stopped: {reason}", reason=f"{obstacle}."),
                     hint=_(
                         "All changes were rolled back. Free some space there, or choose another disk.",
                         option="--target",
                     ),
+                )
+            lost = _NOT_FETCHED.search("\n".join(output))
+            if lost and self.offline:
+                raise not_here(lost["package"])
+            if lost:
+                other = _("the file that arrived is not the one that the index describes (its hash differs)")
+                reason = other if lost["reason"].startswith("Hash mismatch") else lost["reason"].strip(". ")
+                raise WorkFailed(
+                    _("{file} cannot be fetched: {reason}.", file=lost["package"], reason=reason),
+                    hint=_("All changes were rolled back. Check the network or the index, and start again."),
                 )
             raise WorkFailed(
                 _("The installation stopped: {reason}", reason=last_words(output)),
                 hint=_("All changes were rolled back. Fix the cause and start again; nothing is downloaded twice."),
             )
 
-    def call(
-        self,
-        argv: Sequence[str],
-        output: list[str],
-        scratch: Path,
-        lock: Lock | None = None,
-        on_line: Callable[[str], None] | None = None,
-    ) -> int:
-        """Run a command and return its exit status; its lines are logged and added to `output`, without secrets.
-
-        `scratch` is for its temporary files, so that nothing of a killed one stays anywhere else.
-        """
+    def call(self, argv: Sequence[str], output: list[str], on_line: Callable[[str], None] | None = None) -> int:
+        """Run a command and return its exit status; its lines are logged and added to `output`, without secrets."""
         cleaned = Lines(Policy.USABLE)
 
         def each(line: str) -> None:
@@ -165,9 +172,68 @@ class Installer:
             if on_line:
                 on_line(line)
 
-        variables = {**self.environment, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(scratch))}
+        variables = dict(self.environment)
+        if self.scratch:  # so that nothing of a killed one stays anywhere else
+            variables |= dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(self.scratch))
         variables["PYTHONDONTWRITEBYTECODE"] = "1"  # uv asks the Python, and a failure must leave no trace
-        return stream(argv, each, cancel=self.cancel, environment=variables, lock=lock or self.lock)
+        variables["UV_PREVIEW_FEATURES"] = "pylock"  # else it warns that lock files of PEP 751 are new to it
+        return stream(argv, each, cancel=self.cancel, environment=variables, lock=self.lock)
+
+    def venv(self, folder: Path) -> list[str]:
+        """Return the command that makes an empty environment that can be moved."""
+        words = ["--no-project", "--relocatable", "--allow-existing", "--python", self.python, str(folder)]
+        return [find_uv(), "venv", "--no-progress", *words]
+
+    def sync(self, python: Path, lock: Path) -> list[str]:
+        """Return the command that makes an environment hold exactly what a lock names."""
+        return [*_pip("sync"), "--python", str(python), str(lock), *uv_arguments(self.settings)]
+
+    def install(self, python: Path, lock: Path) -> list[str]:
+        """Return the command that installs what a lock names beside what else an environment holds."""
+        return [*_pip("install"), "--python", str(python), "--requirements", str(lock), *uv_arguments(self.settings)]
+
+    def resolve(
+        self, plan: Plan, folder: Path, keep: Mapping[str, str], constraints: Path | None, *, needs: bool = True
+    ) -> list[str]:
+        """Return the command that resolves a plan to wheels, into a `pylock.toml` (PEP 751) in a folder.
+
+        The versions in `keep` are kept where they fit; those in the file `constraints` must hold. Without `needs`
+        what the packages require is left alone.
+        """
+        lock = folder / LOCK
+        if keep:
+            # uv keeps the versions of a lock file that is there already, where they fit.
+            rows = [{"name": name, "version": version} for name, version in keep.items()]
+            write_temporary(lock, tomli_w.dumps({"lock-version": "1.0", "created-by": "assistant", "packages": rows}))
+        words = ["--format", "pylock.toml", "-o", str(lock)]
+        words += ["--constraints", str(constraints)] if constraints else []
+        words += [] if needs else ["--no-deps"]
+        return self._compile(plan, folder, words)
+
+    def try_out(self, plan: Plan, folder: Path) -> list[str]:
+        """Return the command that resolves a plan into a file `VERSIONS`, which is read in no time.
+
+        It has a line "numpy==2.4.6" for each package that an index has.
+        """
+        return self._compile(plan, folder, ["--no-annotate", "-o", str(folder / VERSIONS)])
+
+    def _compile(self, plan: Plan, folder: Path, words: list[str]) -> list[str]:
+        project = folder / "pyproject.toml"
+        write_temporary(project, project_file(plan, self.also))
+        words = ["--no-header", "--quiet", *words, *_bounds(plan, folder), *self.elsewhere]
+        return [*_pip("compile"), str(project), "--python", self.python, *words, *uv_arguments(self.settings)]
+
+
+def _pip(verb: str) -> list[str]:
+    return [find_uv(), "pip", verb, "--no-progress", "--no-build"]  # no code of a package runs
+
+
+def not_here(package: str) -> WorkFailed:
+    """Return the failure for a file that would have to be downloaded, where nothing may be."""
+    return WorkFailed(
+        _("{file} is not on this machine.", file=package),
+        hint=_("Put it into the folder of wheels, or allow downloads."),
+    )
 
 
 def last_words(output: Sequence[str]) -> str:
@@ -179,63 +245,6 @@ def disk_obstacle(text: str) -> str:
     """Return the system's words for a disk that is full or takes no writes, where a text holds them; else ""."""
     known = (os.strerror(number) for number in (errno.ENOSPC, errno.EDQUOT, errno.EROFS))
     return next((words for words in known if words.lower() in text.lower()), "")
-
-
-@dataclass(frozen=True)
-class Uv:
-    """uv; `arguments` are what it needs beside its variables, `also` what every environment gets beside its plan.
-
-    `elsewhere` names another machine to resolve for.
-    """
-
-    arguments: tuple[str, ...] = ()
-    also: tuple[str, ...] = (KERNEL,)
-    elsewhere: tuple[str, ...] = ()
-
-    def venv(self, python: str, target: Path) -> list[str]:
-        """Return the command that makes an empty environment."""
-        return [find_uv(), "venv", "--no-progress", "--no-project", "--allow-existing", "--python", python, str(target)]
-
-    def install(self, python: Path, file: Path, staged: Path | None = None) -> list[str]:
-        """Return the command that installs exactly what a requirements file names, hashes checked.
-
-        It installs into the folder `staged` where one is given.
-        """
-        where = ["--prefix", str(staged)] if staged else []
-        words = ["--python", str(python), *where, "--no-deps", "--requirements", str(file)]
-        return [*self._pip("install"), *words, *self.arguments]
-
-    def resolve(
-        self, python: str, plan: Plan, folder: Path, keep: Mapping[str, str], constraints: Path | None
-    ) -> list[str]:
-        """Return the command that resolves a plan to wheels, into a `pylock.toml` (PEP 751) in a folder.
-
-        The versions in `keep` are kept where they fit; those in the file `constraints` must hold.
-        """
-        lock = folder / LOCK
-        if keep:
-            # uv keeps the versions of a lock file that is there already, where they fit.
-            rows = [{"name": name, "version": version} for name, version in keep.items()]
-            write_temporary(lock, tomli_w.dumps({"lock-version": "1.0", "created-by": "assistant", "packages": rows}))
-        words = ["--format", "pylock.toml", "-o", str(lock)]
-        words += ["--constraints", str(constraints)] if constraints else []
-        return self._compile(python, plan, folder, words)
-
-    def try_out(self, python: str, plan: Plan, folder: Path) -> list[str]:
-        """Return the command that resolves a plan into a file `VERSIONS`, which is read in no time.
-
-        It has a line "numpy==2.4.6" for each package that an index has.
-        """
-        return self._compile(python, plan, folder, ["--no-annotate", "-o", str(folder / VERSIONS)])
-
-    def _compile(self, python: str, plan: Plan, folder: Path, words: list[str]) -> list[str]:
-        project = folder / "pyproject.toml"
-        write_temporary(project, project_file(plan, self.also))
-        words = ["--no-header", "--quiet", *words, *_bounds(plan, folder), *self.elsewhere]
-        return [*self._pip("compile"), str(project), "--python", python, *words, *self.arguments]
-
-    def _pip(self, verb: str) -> list[str]:
-        return [find_uv(), "pip", verb, "--no-progress", "--no-build"]  # no code of a package runs
 
 
 def own_cache(folder: Path) -> dict[str, str]:

@@ -1,0 +1,192 @@
+"""What comes into an environment beside what uv installs: pip, the user's own files; and whether all of it is whole."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Container, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from packaging.utils import canonicalize_name, parse_wheel_filename
+
+from assistant.host.files import discard, discard_folder, write_temporary
+from assistant.host.process import stream
+from assistant.i18n import _
+from assistant.install.downloads import fetch, on_disk, refuse_damaged
+from assistant.install.inspect_env import Site, installed_files, package_folders
+from assistant.install.resolution import Package, resolve, unreachable, write_lock
+from assistant.install.uv import LOCK, Uv, disk_obstacle
+from assistant.model.errors import WorkFailed
+from assistant.model.plan import Plan
+from assistant.model.record import replace
+
+PIP = "pip"
+CACHE = "__pycache__"
+# Where `ensurepip` finds pip's wheel (Lib/ensurepip/__init__.py); Debian's and Fedora's Python have it elsewhere, in
+# WHEEL_PKG_DIR (https://docs.python.org/3/using/configure.html#cmdoption-with-wheel-pkg-dir).
+_FIND = """
+import glob, os, sysconfig
+folders = os.path.join(sysconfig.get_path("stdlib"), "ensurepip", "_bundled"), sysconfig.get_config_var("WHEEL_PKG_DIR")
+print(*[wheel for folder in folders if folder for wheel in glob.glob(os.path.join(folder, "pip-*.whl"))], sep="\\n")
+"""
+
+
+def pip_for(python: Path, plan: Plan, uv: Uv) -> Package | None:
+    """Return pip as a package for an environment's Python; None where none can be had.
+
+    The wheel that this Python brings along needs no network, and is the same file each time; else it is the newest of
+    the user's sources. It is no part of a plan or a lock: users update pip as they please, and an environment with
+    another pip is none that has changed.
+    """
+    found: list[str] = []
+    stream([python, "-I", "-B", "-c", _FIND], found.append, cancel=uv.cancel, lock=uv.lock)
+    wheel = next((Path(line) for line in found if line.endswith(".whl") and Path(line).is_file()), None)
+    if wheel:
+        version, digest = str(parse_wheel_filename(wheel.name)[1]), hashlib.sha256(wheel.read_bytes()).hexdigest()
+        return Package(name=PIP, version=version, url=wheel.as_uri(), sha256=digest)
+    try:
+        packages = resolve(replace(plan, requirements=(PIP,), index_url=None), uv).packages
+        return next(one for one in packages if one.name == PIP)
+    except WorkFailed as error:
+        text = _("This environment has no pip: its Python brings none, and none could be fetched. {reason}")
+        uv.log(text.format(reason=error.message))
+        return None
+
+
+def incomplete(folder: Path, names: Container[str] | None = None) -> list[str]:
+    """Name the files that an environment's distributions list, and that are not there or have another size.
+
+    uv links files from its cache without looking at them again, and a power cut leaves some of them empty there. Only
+    the distributions in `names` are looked at, by default all.
+    """
+    return [wrong for info in _infos(folder, names) for wrong in _lacking(info)]
+
+
+def broken(folder: Path, names: Container[str] | None = None) -> dict[Path, str]:
+    """Return the distributions that lack files, by their folders `*.dist-info`."""
+    return {info: name for info, name in _infos(folder, names).items() if _lacking(info)}
+
+
+def is_removable(info: Path) -> bool:
+    """Return whether an installer can remove a distribution: its METADATA and its RECORD are whole."""
+    name = f"{info.name}/METADATA"
+    return (info / "METADATA").is_file() and not {name, info.name}.intersection(_lacking(info))
+
+
+def tear_out(info: Path, prefix: Path) -> None:
+    """Delete a distribution by what is left of its RECORD; what lies outside the environment stays."""
+    root = os.path.realpath(prefix)
+    for name, _size in _rows(info / "RECORD"):
+        path = Path(os.path.normpath(info.parent / name))
+        if Path(os.path.realpath(path.parent)).is_relative_to(root):
+            with suppress(OSError):  # a folder of that name
+                discard(path)
+    if Path(os.path.realpath(info)).is_relative_to(root):
+        discard_folder(info)
+
+
+def _lists_itself(rows: Sequence[tuple[str, str]]) -> bool:
+    return any(name.endswith(".dist-info/RECORD") for name, _size in rows)
+
+
+def _infos(folder: Path, names: Container[str] | None) -> dict[Path, str]:
+    found = (info for place in package_folders(folder) for info in place.glob("*.dist-info"))
+    called = {info: str(canonicalize_name(info.name.partition("-")[0])) for info in found}
+    return {info: name for info, name in called.items() if names is None or name in names}
+
+
+def put_whole(
+    packages: Sequence[Package],
+    uv: Uv,
+    index_url: str | None,
+    folder: Path,
+    *,
+    put: Callable[[Uv, Path], None],
+    look: Callable[[], list[str]],
+    clear: Callable[[], None],
+) -> None:
+    """Fetch exact packages and have uv `put` them in by a lock; again without its cache where what comes is damaged.
+
+    `look` names the files that are not whole, `clear` takes away what was put; `folder` is for the lock and the cache.
+    Raises `WorkFailed` where the packages cannot be had, or come damaged again.
+    """
+
+    def fetched() -> Path:
+        fetch(packages, uv, index_url)
+        write_temporary(folder / LOCK, write_lock(packages, on_disk(packages)))
+        return folder / LOCK
+
+    lock = fetched()
+    try:
+        put(uv, lock)
+        if not look():
+            return
+    except WorkFailed as error:
+        if uv.offline or disk_obstacle(str(error)) or unreachable(str(error)):
+            raise
+    refuse_damaged(packages, uv)
+    uv.log(_("The installer's cache may be damaged, so everything is unpacked again without it."))
+    clear()
+    put(uv.with_own_cache(folder), fetched())
+    if wrong := look():
+        raise WorkFailed(
+            _("The installer left incomplete files: {names}.", names=", ".join(wrong[:3])),
+            hint=_("Check the disk, clear the installer's cache and start again."),
+        )
+
+
+# torch/version.py,sha256=pYk0m2qGqv…,270     torch-2.13.0.dist-info/RECORD,,
+def _lacking(info: Path) -> list[str]:
+    """Name what a distribution lacks; a RECORD that does not list itself is cut off."""
+    rows = list(_rows(info / "RECORD"))
+    # A Path for each of 20,000 files would cost seconds.
+    wrong = [name for name, size in rows if size and _size_of(f"{info.parent}/{name}") != int(size)]
+    return wrong if _lists_itself(rows) else [info.name, *wrong]
+
+
+def _rows(record: Path) -> Iterator[tuple[str, str]]:
+    """Yield the path and the size ("" where it gives none) of each file that a RECORD lists (PEP 376)."""
+    with suppress(OSError, UnicodeDecodeError, csv.Error):
+        for row in csv.reader(record.read_text(encoding="utf-8").splitlines()):
+            if len(row) == 3:  # noqa: PLR2004 - path, hash, size
+                yield row[0], row[2] if row[2].isdecimal() else ""
+
+
+def _size_of(path: str) -> int:
+    try:
+        return os.stat(path).st_size  # noqa: PTH116 - see `incomplete`
+    except OSError:
+        return -1
+
+
+def bring_along(site: Site, folder: Path) -> None:
+    """Bring what an environment holds beside its packages into the one that replaces it, as further names of the files.
+
+    That is pip, which the user may have updated, and the user's own files: what no package lists, and nothing new
+    stands in the place of. Compiled modules stay behind.
+    """
+    prefix = Path(site.prefix)
+    names = {canonicalize_name(one.name) for one in site.own} - {PIP}
+    packages = set(installed_files(site, names))
+    for root, folders, files in os.walk(prefix):
+        below = os.path.relpath(root, prefix).replace(os.sep, "/")
+        folders[:] = [name for name in folders if name != CACHE]
+        links = [name for name in folders if Path(root, name).is_symlink()]
+        for name in (*files, *links):
+            path = name if below == "." else f"{below}/{name}"
+            if path not in packages and not os.path.lexists(folder / path):
+                _link(Path(root, name), folder / path)
+
+
+def _link(source: Path, goal: Path) -> None:
+    try:
+        goal.parent.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        return  # a new file stands where this one's folder was
+    try:
+        os.link(source, goal, follow_symlinks=False)
+    except (OSError, NotImplementedError):  # a file system without hard links
+        shutil.copy2(source, goal, follow_symlinks=False)

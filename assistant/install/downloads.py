@@ -1,0 +1,193 @@
+"""Fetches large wheels, resumed where they broke off; small ones are uv's to fetch.
+
+uv begins a file anew after most failures, as often as its bound on retries allows: a wheel of 400 MB whose connection
+is cut ten times took 767 MB (uv 0.13.9). A wheel of 3 GB on a bad line would never arrive.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import time
+import uuid
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
+
+from assistant.host.download import Fetch, download, file_name
+from assistant.host.files import discard_folder, open_plain, patiently
+from assistant.host.folders import user_cache
+from assistant.host.lock import Lock
+from assistant.host.network import local_path
+from assistant.host.process import CancelToken
+from assistant.i18n import _
+from assistant.install.resolution import Package
+from assistant.install.uv import Uv, not_here
+from assistant.model.errors import BadInput, WorkFailed
+from assistant.model.event import Part
+
+LARGE = 5_000_000  # bytes; chosen: what a line of 10 Mbit/s brings in 4 s, and so small that nearly all is metered
+REPORT_SECONDS = 0.1  # between two events of progress
+
+
+def downloads_folder() -> Path:
+    """Return the folder of downloaded wheels; each lies in a folder named after its hash."""
+    return user_cache() / "wheels"
+
+
+def on_disk(packages: Iterable[Package]) -> dict[str, Path]:
+    """Return the files that are on this disk, by package: those of folders of wheels, and what was fetched before."""
+    files = {package.name: place_of(package) for package in packages}
+    return {name: file for name, file in files.items() if file.is_file()}
+
+
+def to_fetch(packages: Iterable[Package]) -> list[Package]:
+    """List the large wheels that are not on this disk yet; one whose size nobody tells may be large."""
+    large = (package for package in packages if package.size is None or package.size >= LARGE)
+    return [package for package in large if not place_of(package).is_file()]
+
+
+def place_of(package: Package) -> Path:
+    """Return where a package's file lies: where it is, for a folder of wheels, else in the folder of downloads."""
+    path, name = local_path(package.url), file_name(package.url)
+    if path:
+        return path
+    if not name:
+        raise BadInput(
+            _("{url} does not name a file.", url=package.url), hint=_("The index is broken; choose another one.")
+        )
+    return downloads_folder() / (package.sha256[:20] or f"{package.name}-{package.version}") / name
+
+
+def fetch(packages: Sequence[Package], uv: Uv, index_url: str | None = None) -> None:
+    """Download the large wheels that are not on this disk; sizes and hashes are checked as they arrive.
+
+    `index_url` is torch's own index, whose password its files need too. Raises `WorkFailed` when one cannot be had.
+    """
+    lock = Lock(downloads_folder() / "lock")
+    waiting = False
+    while lock.take():  # one download at a time: two would fetch the same files twice
+        if not waiting:
+            uv.progress(_("Waiting for another download to finish"), part=Part.DOWNLOAD)
+        waiting = True
+        uv.cancel.wait(0.5)
+        uv.cancel.check()
+    try:
+        _download(to_fetch(packages), uv, (index_url,) if index_url else ())
+    finally:
+        lock.release()
+
+
+def _download(packages: Sequence[Package], uv: Uv, index_urls: tuple[str, ...]) -> None:
+    absent = [package for package in packages if package.url.startswith("file:")]
+    if absent or (packages and uv.offline):
+        raise not_here(place_of((absent or packages)[0]).name)
+    files = [
+        Fetch(url=package.url, path=str(place_of(package)), sha256=package.sha256, size=package.size)
+        for package in packages
+    ]
+    for file in files:
+        _make_way(Path(file.path))
+    if files:
+        download(
+            files,
+            _Meter(files, uv).update,
+            uv.cancel,
+            network=uv.settings.network,
+            index_urls=(*index_urls, *uv.index_urls),
+            patience=uv.patience,
+        )
+
+
+def _make_way(place: Path) -> None:
+    """Move out of the way what stands where a file belongs and is none."""
+    if os.path.lexists(place):
+        patiently(partial(place.rename, place.with_name(f"{place.name}.{uuid.uuid4().hex[:8]}.damaged")))
+
+
+def refuse_damaged(packages: Iterable[Package], uv: Uv) -> None:
+    """Set aside what was fetched before and has been changed since, by a power cut or by anybody.
+
+    Raises `WorkFailed` for a file in a folder of wheels, which is the user's.
+    """
+    for package in packages:
+        file = place_of(package)
+        if not file.is_file() or _is_sound(package, file, uv.cancel):
+            continue
+        if package.url.startswith("file:"):
+            raise WorkFailed(
+                _("{file} is not the file that its index describes: its size or hash differs.", file=file),
+                hint=_("Get that file again."),
+            )
+        _make_way(file)
+        uv.log(_("The copy of {file} on this disk is damaged; it is downloaded again.", file=file.name))
+
+
+def _is_sound(package: Package, file: Path, cancel: CancelToken) -> bool:
+    """Return whether a file has the size and the hash that its index gives, as far as it gives them."""
+    try:
+        if package.size is not None and file.stat().st_size != package.size:
+            return False
+        return not package.sha256 or _digest(file, cancel) == package.sha256
+    except OSError:
+        return False
+
+
+def _digest(file: Path, cancel: CancelToken) -> str:
+    digest = hashlib.sha256()
+    with open_plain(file, follow=True) as content:
+        while piece := content.read(1 << 20):
+            digest.update(piece)
+            cancel.check()
+    return digest.hexdigest()
+
+
+class _Meter:
+    """Adds up what the workers download, and reports it ten times a second."""
+
+    def __init__(self, files: Sequence[Fetch], uv: Uv) -> None:
+        self._uv = uv
+        self._total = sum(file.size or 0 for file in files) if all(file.size for file in files) else None
+        self._have: dict[str, int] = {}
+        self._lock = threading.Lock()
+        self._began, self._reported, self._resumed = time.monotonic(), 0.0, 0
+
+    def update(self, file: Fetch, have: int) -> None:
+        """Note that `have` bytes of a file are here."""
+        with self._lock:
+            if file.path not in self._have:
+                self._resumed += have  # of an earlier try, and no part of our speed
+            self._have[file.path] = have
+            now, done = time.monotonic(), sum(self._have.values())
+            if now - self._reported < REPORT_SECONDS and done != self._total:
+                return
+            self._reported = now
+        self._uv.progress(
+            _("Downloading {file}", file=Path(file.path).name),
+            done=done,
+            total=self._total,
+            unit="bytes",
+            part=Part.DOWNLOAD,
+            rate=(done - self._resumed) / max(now - self._began, 1e-3),
+        )
+
+
+def prune() -> int:
+    """Delete the downloaded wheels, and return how many bytes they took."""
+    folder, lock = downloads_folder(), Lock(downloads_folder() / "lock")
+    if lock.take():
+        raise WorkFailed(_("A download is running."), hint=_("Wait until it has finished, and start again."))
+    try:
+        entries = [entry for entry in folder.iterdir() if entry.is_dir()]  # all but the lock
+        size = sum(file.lstat().st_size for entry in entries for file in entry.rglob("*") if file.is_file())
+        for entry in entries:
+            discard_folder(entry)
+    except OSError as error:
+        raise WorkFailed(
+            _("{path} cannot be removed: {reason}.", path=folder, reason=error.strerror or error),
+            hint=_("Close what uses it, then start again."),
+        ) from error
+    finally:
+        lock.release()
+    return size

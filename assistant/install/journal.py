@@ -1,0 +1,238 @@
+"""What is under way: a journal and a lock for each target, and temporary folders, in the user's private state folder.
+
+Nothing that lies in or beside a target is obeyed because it lies there: only a journal of this user says that a folder
+is an installation's, and by which number the system knows that folder. What a journal names is checked even so.
+The temporary folders have a lock that the programs running in them hold: `tempfile` would leave both behind where we
+are killed: folders of many MB, and installers that go on writing into them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from assistant.host.files import discard, discard_folder, private_folder, read_plain, sweep, write_whole
+from assistant.host.folders import user_state
+from assistant.host.lock import Holder, Lock
+from assistant.host.process import alive
+from assistant.i18n import Text, _
+from assistant.install.kernel import KernelNote, is_kernel_name
+from assistant.model.errors import BadInput, WorkFailed
+from assistant.model.record import Record, from_json, to_json
+
+LOCK = "lock"
+TRIES = 20  # with the pause two seconds: what a killed program still writes may come between two tries
+PAUSE_SECONDS = 0.1
+
+
+class Before(Record, frozen=True):
+    """What an environment that is changed in place held: its Python, its packages, the index of its torch.
+
+    `made` is when its Python came there: the number of a folder that was deleted is soon another's. `moved` are the
+    packages that the change touches, `incomplete` those of them whose files had been edited or deleted already; other
+    versions that the user brings after a kill stay.
+    """
+
+    python: str
+    packages: dict[str, str]
+    made: int = 0
+    moved: tuple[str, ...] = ()
+    incomplete: tuple[str, ...] = ()
+    index_url: str | None = None
+
+
+class Journal(Record, frozen=True, kw_only=True):
+    """What is about to happen to a target; it is deleted when it has happened.
+
+    `target` is the folder itself, whichever links led there. `comes` is the inode of the folder that is to stand there
+    in the end, `goes` that of the environment that stood there before, `drops` that of an older one beside it, which is
+    deleted (0: none). `parents` are the folders that were made to hold it. `before` is set where an environment is
+    changed in place ("change"); `goes` is its inode then.
+    """
+
+    schema: Literal[3] = 3
+    kind: Literal["install", "undo", "remove", "change"]
+    target: str
+    comes: int = 0
+    goes: int = 0
+    drops: int = 0
+    parents: tuple[str, ...] = ()
+    kernel: KernelNote | None = None
+    before: Before | None = None
+
+
+class Entry(NamedTuple):
+    """The files about one target: the journal, the lock, and what it takes to undo a change in place."""
+
+    journal: Path
+
+    @property
+    def lock(self) -> Path:
+        """The lock file: one writer at a time."""
+        return self.journal.with_suffix(".lock")
+
+    def read(self) -> Journal | None:
+        """Read the journal; None where there is none. Raises `WorkFailed` for one that cannot be obeyed."""
+        try:
+            journal = from_json(read_plain(self.journal), Journal, str(self.journal))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (OSError, BadInput) as error:
+            raise self._damaged(getattr(error, "strerror", None) or str(error)) from error
+        if fault := _fault(journal):
+            raise self._damaged(fault)
+        return journal
+
+    def write(self, journal: Journal) -> None:
+        """Write the journal; raise `WorkFailed` where it cannot be written."""
+        try:
+            private_folder(user_state())
+            private_folder(self.journal.parent)
+            write_whole(self.journal, to_json(journal), private=True)
+        except OSError as error:
+            raise not_started(self.journal.parent, error) from error
+
+    def forget(self) -> None:
+        """Delete the journal."""
+        with suppress(OSError):
+            discard(self.journal)
+
+    def _damaged(self, reason: Text) -> WorkFailed:
+        text = _("The record of an interrupted installation, {file}, is damaged: {reason}.")
+        return WorkFailed(
+            text.format(file=self.journal, reason=reason),
+            hint=_("Delete that file; folders named .NAME.new and .NAME.old beside an environment may be left over."),
+        )
+
+
+def _fault(journal: Journal) -> str:
+    """Name the fields with values that no journal of ours has; "" for one that may be obeyed."""
+    target = journal.target
+    plain = os.path.isabs(target) and os.path.normpath(target) == target and "\0" not in target  # noqa: PTH117 - text, as written
+    above = [str(folder) for folder in Path(target).parents] if plain else []
+    sound = {
+        "target": plain and Path(target).name != "",
+        "parents": all(folder in above for folder in journal.parents),
+        "kernel": journal.kernel is None or is_kernel_name(journal.kernel.name),
+        "before": (journal.before is not None) == (journal.kind == "change"),
+    }
+    return ", ".join(name for name, good in sound.items() if not good)
+
+
+def journals_folder() -> Path:
+    """Return the folder of the journals."""
+    return user_state() / "installs"
+
+
+def entry_of(target: Path) -> Entry:
+    """Return the entry of a target, whichever links its path goes through."""
+    name = hashlib.sha256(os.path.realpath(target).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    return Entry(journals_folder() / f"{name}.json")
+
+
+def entries() -> list[Entry]:
+    """List the entry of each target that has a journal or a lock."""
+    folder = journals_folder()
+    sweep(folder)
+    found = [path for path in folder.iterdir() if path.suffix in {".json", ".lock"}] if folder.is_dir() else []
+    return [Entry(path) for path in sorted({path.with_suffix(".json") for path in found})]
+
+
+@contextmanager
+def locked(target: Path, entry: Entry | None = None) -> Iterator[tuple[Entry, Lock]]:
+    """Hold a target; raise `WorkFailed` where another holds it, or the state folder cannot be written."""
+    entry = entry or entry_of(target)
+    try:
+        private_folder(user_state())
+        private_folder(journals_folder())
+    except OSError as error:
+        raise not_started(user_state(), error) from error
+    lock = Lock(entry.lock)
+    if holder := lock.take():
+        raise busy(target, holder)
+    try:
+        yield entry, lock
+    finally:
+        lock.release()
+
+
+def busy(target: Path, holder: Holder) -> WorkFailed:
+    """Return the failure that names who works in a target."""
+    since = datetime.fromtimestamp(holder.since, tz=UTC).astimezone().strftime("%H:%M")
+    return WorkFailed(
+        _(
+            "Another installation is running in {path}: process {pid} of {user} on {where}, since {since}.",
+            path=target,
+            pid=holder.pid,
+            user=holder.user,
+            where=holder.where.partition(" ")[0],
+            since=since,
+        ),
+        hint=_("Wait until it has finished, or end it, and start again."),
+    )
+
+
+def not_started(path: Path, error: OSError) -> WorkFailed:
+    """Return the failure for a folder that cannot be written, before anything was begun."""
+    return WorkFailed(
+        _("{path} cannot be written to, so nothing was started: {reason}.", path=path, reason=error.strerror or error),
+        hint=_("Free some space there, or check that you may write to it, and start again."),
+    )
+
+
+@contextmanager
+def scratch() -> Iterator[tuple[Path, Lock]]:
+    """Yield a temporary folder and its lock; the next start removes the folder if this process is killed."""
+    try:
+        private_folder(user_state())
+        folder = private_folder(journals_folder()) / f"{uuid.uuid4().hex[:8]}.{os.getpid()}.part"
+        folder.mkdir(mode=0o700)
+    except OSError:  # no state folder can be written
+        folder = Path(tempfile.mkdtemp())
+    lock = Lock(folder / LOCK)
+    try:
+        lock.take()
+        yield folder, lock
+    finally:
+        lock.release()
+        with suppress(OSError):
+            discard_folder(folder)
+
+
+def sweep_scratch() -> None:
+    """Remove the temporary folders of killed processes, once what they left running there is ended.
+
+    Their locks tell, as numbers of processes are used again; only of a folder that has no lock yet, the number does.
+    """
+    for folder in journals_folder().glob("*.part"):
+        writer = folder.suffixes[-2].removeprefix(".") if len(folder.suffixes) > 1 else ""
+        if not writer.isdecimal() or folder.is_symlink() or not folder.is_dir():
+            continue
+        if (folder / LOCK).exists() or not alive(int(writer)):
+            _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    lock = Lock(folder / LOCK)
+    try:
+        if lock.take():
+            return
+    except WorkFailed:
+        pass  # something else stands where the lock should be
+    for _try in range(TRIES):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists() or [path.name for path in folder.iterdir()] == [LOCK]:  # Windows keeps what is open
+            break
+        time.sleep(PAUSE_SECONDS)
+    lock.release()
+    with suppress(OSError):
+        discard_folder(folder)
