@@ -98,7 +98,7 @@ def plan_summary(plan: Plan) -> Message:
 def plan_rows(plan: Plan, free_gb: float | None = None, *, hide: Container[str] = ()) -> Rows:
     """Return what a plan installs, from where, and the space it needs; `free_gb` is what the disk has free."""
     need = _("about {need:.1f} GB needed, {free:.0f} GB free") if free_gb else _("about {need:.1f} GB needed")
-    source: Text = plan.wheel.url if plan.wheel else plan.index_url or _("the index configured for pip")
+    source: Text = plan.index_url or _("the index configured for pip")
     rows: list[tuple[str, Text, Text | None]] = [
         ("backend", _("Backend"), plan.backend.title),
         ("variant", _("Variant"), plan.variant),

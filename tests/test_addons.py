@@ -111,7 +111,7 @@ def test_a_broken_add_on_is_named_and_takes_nothing_along(tmp_path, code):
     assert {"setup", "plan", "acme"} <= set(re.findall(r"^  (\w+)  ", listed.stdout, re.MULTILINE))
 
 
-HEAVY = ("ipywidgets", "anywidget", "traitlets", "torch", "onnxruntime", "ssl", "http", "httpx2", "urllib.request")
+HEAVY = ("ipywidgets", "anywidget", "traitlets", "torch", "onnxruntime", "ssl", "http", "urllib.request")
 
 
 def test_the_api_is_light():

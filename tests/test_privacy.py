@@ -23,7 +23,7 @@ from assistant.export.setup import clean
 from assistant.host.base import Host
 from assistant.host.recording import RecordingHost, write_recording
 from assistant.i18n import _
-from assistant.install.target import Marker
+from assistant.install.marker import Marker
 from assistant.model.event import Step
 from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
 from assistant.model.machine import Answer, Detection, Evidence, Machine
@@ -200,9 +200,9 @@ PRODUCERS: dict[str, Producer] = {
 # Of these only the secrets are taken out: names and paths in them are used on this machine.
 LOCAL: dict[str, Producer] = {
     "export/write.py:write_all, requirements": _lock,
-    "install/target.py:write_marker": _marker,
+    "install/marker.py:write_marker": _marker,
     "verify/run.py:_hear_stray": _stray,
-    "install/installer.py:call": _child,
+    "install/uv.py:call": _child,
 }
 NAMELESS = frozenset({"own user", "own host", "own variable", "own proxy"})  # that only a machine knows
 # Who else writes, and why nothing private goes out with it.
@@ -217,23 +217,19 @@ EXEMPT = {
     "host/files.py:write_named": "it is the writer",
     "start.py:_lead_home": "Python obeys it: the way to the project",
     "host/files.py:write_whole": "it is the writer",
-    "install/installer.py:resolve": "in the private work folder, obeyed by uv, then deleted",
-    "install/installer.py:_bounds": "in the private work folder, obeyed by uv, then deleted",
-    "install/installer.py:_compile": "in the private work folder, obeyed by uv, then deleted",
-    "install/installer.py:install": "in the private work folder, obeyed by the installer, then deleted",
-    "install/work_folder.py:draft": "private and obeyed",
-    "install/work_folder.py:write": "private and obeyed",
-    "install/work_folder.py:write_manifest": "private and obeyed",
+    "install/uv.py:resolve": "in the private folder, obeyed by uv, then deleted",
+    "install/uv.py:_bounds": "in the private folder, obeyed by uv, then deleted",
+    "install/uv.py:_compile": "in the private folder, obeyed by uv, then deleted",
+    "install/installation.py:fill": "in the private folder, obeyed by uv, then deleted",
+    "install/contents.py:fetched": "in the private folder, obeyed by uv, then deleted",
+    "install/journal.py:write": "private and obeyed",
     "install/kernel.py:_write": "Jupyter obeys it: an interpreter and the plan's variables",
     "install/kernel.py:register_kernel": "a picture",
-    "install/undo.py:keep": "private and obeyed: names and versions of packages",
+    "install/in_place.py:_keep": "private and obeyed: names and versions of packages",
     "export/editors.py:write_first_notebook": "the user's own, beside the notebook: the name of a kernel",
     "install/kernel.py:put_kernel_back": "it puts back what had been there",
     "install/constraints.py:protect": "names and versions of packages",
-    "install/transaction.py:commit": "private and obeyed",
-    "install/resolution.py:_solved": "names and versions of packages",
-    "install/wheels.py:relocate": "the environment's own scripts",
-    "install/work_folder.py:make": "a token that only the private journal knows",
+    "install/resolution.py:_solved_with_family": "names and versions of packages",
     "session/causes.py:taken": "private: the user's own log, kept whole until it is diagnosed, and never sent",
     "session/store.py:save": "private and obeyed: a setup goes on with the addresses that the user gave",
     "start.py:_make": "a name of a folder",
@@ -315,7 +311,7 @@ def test_every_writer_of_a_file_is_known():
         "wizard/saved_page.py:file_of",
         "export/write.py:write_all, requirements",
         "verify/run.py:_hear_stray",
-        "install/installer.py:call",
+        "install/uv.py:call",
     }
     assert found == {*PRODUCERS, *LOCAL, *EXEMPT} - outside
 
@@ -327,8 +323,8 @@ def test_every_line_of_a_child_is_cleaned():
         for path, function, call in calls_in(ROOT)
         if name_of(call) == "LogLine"
     }
-    own = {"install/installer.py:log", "session/remediation.py:_changed", "session/steps.py:proved"}
-    children = {"install/installer.py:each", "session/remediation.py:tell", "verify/run.py:_hear_stray"}
+    own = {"install/uv.py:log", "session/remediation.py:_changed", "session/steps.py:proved"}
+    children = {"install/uv.py:each", "session/remediation.py:tell", "verify/run.py:_hear_stray"}
     assert loggers == own | children
     for place in children:
         file, function = place.split(":")

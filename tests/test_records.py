@@ -48,6 +48,7 @@ def test_two_requests_are_joined_field_by_field() -> None:
         python="3.12",
         pins=("a",),
         nightly=True,
+        cuda_libraries=True,
         bundle="course",
         project="here",
         constraints=("b<2",),

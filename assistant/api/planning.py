@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assistant.catalog import Catalog, carried_by_torch_index, load_catalog, number
+from assistant.catalog import AMD_INDEX, Catalog, carried_by_torch_index, load_catalog, number
 from assistant.catalog.bundles import Bundle, bundle_of, bundles, nearest
 from assistant.catalog.catalog import is_pypi, known_index, mirrors_pypi
 from assistant.catalog.companions import (
@@ -23,24 +23,22 @@ from assistant.catalog.launchers import launchers, written
 from assistant.catalog.needs import clashes, in_words, needs, with_those_below
 from assistant.catalog.rows import CORE, FAMILY, SystemNeed, TorchRelease, Trial
 from assistant.catalog.tables import Table
-from assistant.host.index import local_path
-from assistant.host.pip_settings import uv_arguments
-from assistant.install.elsewhere import installer_for
-from assistant.install.installer import VERSIONS, Uv, own_cache
+from assistant.host.network import local_path
+from assistant.install.elsewhere import uv_for
+from assistant.install.journal import scratch
 from assistant.install.resolution import check_plan, only_source, unreachable, without_wheel
 from assistant.install.sources import Tools
-from assistant.install.work_folder import scratch
+from assistant.install.uv import VERSIONS, own_cache
 from assistant.model.plan import ProjectSummary
 from assistant.model.requirement import index_fault, name_of, requirement
-from assistant.plan.availability import PlanInputs
 from assistant.plan.candidates import reject
 from assistant.plan.gpus import called, card_name, cards_of, driven_by
 from assistant.plan.pins import companion as companion_for
 from assistant.plan.pins import needed, read_pins
-from assistant.plan.planner import make_plans, other_pythons, plans_for, with_python_reason
+from assistant.plan.planner import PlanInputs, make_plans, other_pythons, plans_for, with_python_reason
 from assistant.plan.requirements import requested
 from assistant.plan.rocm import targets_of, with_device_code
 from assistant.plan.target import USUAL_PYTHON, Refusal, Target, target_of
 from assistant.privacy import Lines
-from assistant.session.planning import Looks, fitted, unchecked
+from assistant.session.planning import unchecked
 from assistant.views import rejection_reason, system_name

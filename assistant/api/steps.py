@@ -8,8 +8,8 @@ from assistant.diagnose import read_log
 from assistant.export import MARKER
 from assistant.host.base import Host
 from assistant.host.download import Fetch, Patience, download, file_name
-from assistant.host.index import local_path
 from assistant.host.live import LiveHost
+from assistant.host.network import local_path
 from assistant.host.recording import ReplayHost
 from assistant.host.uv import find_uv
 from assistant.install import (

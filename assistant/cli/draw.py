@@ -99,8 +99,6 @@ def draw_planning(planning: Planning, *, brief: bool = False) -> None:
             continue
         console.print(Text(f"  {render(plan_summary(plan))}"))
         if not brief:
-            file = plan.wheel.filename if plan.wheel else None
-            _bullets((reason for reason in plan.reasons if file and file in render(reason)), "·")
             _bullets(plan.warnings, "!")
     for rejection in () if brief else planning.rejected:
         console.print(Text(f"✗ {rejected_name(rejection)}: {render(rejection_reason(rejection))}", style="dim"))

@@ -32,12 +32,11 @@ from assistant.host.live import LiveHost
 from assistant.host.process import on_interrupt
 from assistant.i18n import Text, _, render, say, sentences
 from assistant.install import KERNEL, Sources, find_target
-from assistant.model.errors import AssistantError, BadInput, Cancelled, NothingFits, WorkFailed
+from assistant.model.errors import AssistantError, BadInput, Cancelled, WorkFailed
 from assistant.model.event import Event, Progress
 from assistant.model.plan import Plan, Planning, Request
 from assistant.model.record import replace
-from assistant.plan import brings_cuda
-from assistant.session.actions import Answer, Choose, Resume, Wish
+from assistant.session.actions import Answer, Resume, Wish
 from assistant.session.session import TAKE_BACK, InlineRunner, Session
 from assistant.session.state import Phase, Planned, State, Task
 from assistant.session.steps import TITLES, stopped
@@ -72,28 +71,8 @@ def with_own_python(request: Request, target: str, host: Host) -> Request:
     """Ask for the Python of the environment that stands at a target, which keeps it; a request's own comes first."""
     if request.python or target in {"", KERNEL}:
         return request
-    site, own = find_target(target, host, whole=True)[1], str(host.facts("platform").get("python", ""))
+    site, own = find_target(target, host)[1], str(host.facts("platform").get("python", ""))
     return replace(request, python=site.minor) if site and not own.startswith(f"{site.minor}.") else request
-
-
-def settle_build(session: Session, *, with_cuda: bool) -> None:
-    """Take PyPI's default build with its gigabytes of CUDA, the last of the plans, only `with_cuda`.
-
-    Raises `NothingFits` where no CPU build can be had, and nobody has asked for that one.
-    """
-    plans = session.state.planning.plans if session.state.planning else ()
-    if not (plans and brings_cuda(plans[-1])):
-        return
-    if with_cuda:
-        session.dispatch(Choose(index=len(plans) - 1))
-    elif session.state.plan == plans[-2]:
-        raise NothingFits(
-            sentences((_("No CPU build of torch is available from here."), *plans[-2].warnings)),
-            hint=_(
-                "Restore the connection, name another source, or take PyPI's build and its several GB of CUDA.",
-                option="--index-url, --find-links, --with-cuda-libraries",
-            ),
-        )
 
 
 class Bar:

@@ -96,7 +96,7 @@ def plan_each(file: str, catalog: Catalog, request: Request, tools: Tools) -> No
     @lru_cache(maxsize=_KINDS)
     def of_kind(text: str) -> Planning:
         brief = read_brief(text, say("This line"))
-        return decided(PlanInputs(brief, catalog, brief.asked(request)), tools, look=False)
+        return decided(PlanInputs(brief, catalog, brief.asked(request)), tools)
 
     print_answers(read_lines(file), lambda line: of_kind(to_json(kind_of(read_brief(line, say("This line"))))))
 
@@ -148,7 +148,7 @@ def plan(
     how = {"all_taken": True, "quiet": as_json or bool(machines)}
     request, project = with_projects(request, options, options.pop("trust_index"), **how)
 
-    tools, named = plan_tools(options), any(options.values())
+    tools = plan_tools(options)
     if machines:
         plan_each(machines, catalog, request, tools)
         return
@@ -158,7 +158,7 @@ def plan(
         request = brief.asked(request)
     else:
         here = detect(host_of(replay)).machine
-    planning = decided(PlanInputs(here, catalog, request), tools, look=named or not (machine or replay))
+    planning = decided(PlanInputs(here, catalog, request), tools)
     if not (planning.choice or as_json):
         raise nothing_fits(planning)
     if as_json:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from assistant.cli.draw import draw_preview
-from assistant.cli.journey import Journey, refuse_failed, settle_build, with_own_python
+from assistant.cli.journey import Journey, refuse_failed, with_own_python
 from assistant.cli.options import (
     dry_run_option,
     place,
@@ -117,12 +117,9 @@ def _prepared(
     host = LiveHost()
     how = {"asks": asks and not dry_run, "all_taken": dry_run, "quiet": quiet}
     request, _project = with_projects(request_of(options), options, options["trust_index"], **how)
-    request = with_own_python(request, target, host)
+    request = replace(with_own_python(request, target, host), cuda_libraries=options.pop("with_cuda"))
     consent = Consent(indexes=options.pop("trust_index"))
     state = State().with_choices(target=target, folder=folder, request=request, keep=options.pop("keep"))
-    with_cuda = options.pop("with_cuda")
     journey = Journey(state, Sources(host, **options, consent=consent), quiet=quiet, asks=asks)
-    journey.run(Task.DETECT, Task.PLAN)
-    settle_build(journey.session, with_cuda=with_cuda)
-    journey.run(Task.PREPARE)
+    journey.run(Task.DETECT, Task.PLAN, Task.PREPARE)
     return journey

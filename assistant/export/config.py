@@ -103,8 +103,6 @@ def _of_sources(plan: Plan) -> Iterator[_Fault]:
         for url in urls:
             if why := foreign_index_fault(url):
                 yield _Fault(f"plan.{place}", url, why)
-    if plan.wheel:
-        yield _Fault("plan.wheel", plan.wheel.url, _("it is not of the form that the assistant writes"))
 
 
 def _of_lines(plan: Plan) -> Iterator[_Fault]:
@@ -185,7 +183,7 @@ def config_text(setup: Setup) -> str:
     named = {"assistant": setup.version, "python": setup.report.facts.get("python"), "torch": setup.plan.torch}
     config = Config(
         versions={name: version for name, version in named.items() if version},
-        plan=replace(setup.plan, wheel=None, links=pages),
+        plan=replace(setup.plan, links=pages),
         environment=without_path(setup.environment),
         verification=setup.report,
         machine=setup.machine,

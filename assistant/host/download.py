@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from assistant.host.files import discard, put_in_place, settle
-from assistant.host.index import DIRECT, Network, web_client
+from assistant.host.network import DIRECT, Network, local_path
+from assistant.host.parallel import each_within
 from assistant.host.process import CancelToken
-from assistant.i18n import _
+from assistant.i18n import Text, _
 from assistant.model.errors import AssistantError, WorkFailed
 from assistant.model.record import Record
 
 if TYPE_CHECKING:
-    import httpx2
+    from assistant.host.web import Web
 
 PARALLEL = 6  # chosen: as many connections as browsers open to one server over HTTP/1.1
 CHUNK = 1 << 18
@@ -74,19 +75,20 @@ def download(
     passwords to the files of the same servers. Raises `WorkFailed` in one sentence without credentials, `Cancelled`
     within a second of the request.
     """
+    from assistant.host.web import Web  # noqa: PLC0415 - 40 ms that only a download need pay
+
     patience = patience or Patience()
-    with web_client(network, patience.timeout, index_urls) as client:
-        job = _Job(client, on_bytes, patience, files)
-        threads = [threading.Thread(target=job.work, daemon=True) for _number in range(min(PARALLEL, len(files)))]
-        try:
-            for thread in threads:
-                thread.start()
-            while any(thread.is_alive() for thread in threads) and not job.errors:
-                threads[0].join(0.1)
-                threads.sort(key=threading.Thread.is_alive, reverse=True)
-                cancel.check()
-        finally:
-            job.stop.set()
+    job = _Job(Web(network, timeout=patience.timeout, index_urls=index_urls), on_bytes, patience, files)
+    threads = [threading.Thread(target=job.work, daemon=True) for _number in range(min(PARALLEL, len(files)))]
+    try:
+        for thread in threads:
+            thread.start()
+        while any(thread.is_alive() for thread in threads) and not job.errors:
+            threads[0].join(0.1)
+            threads.sort(key=threading.Thread.is_alive, reverse=True)
+            cancel.check()
+    finally:
+        job.stop.set()
     if job.errors:
         raise job.errors[0]
 
@@ -102,8 +104,8 @@ class _Altered(_Broken):
 class _Job:
     """The files that are left, shared by the workers; a worker that hangs is left behind."""
 
-    def __init__(self, client: httpx2.Client, on_bytes: OnBytes, patience: Patience, files: Sequence[Fetch]) -> None:
-        self._client, self._on_bytes, self._patience = client, on_bytes, patience
+    def __init__(self, web: Web, on_bytes: OnBytes, patience: Patience, files: Sequence[Fetch]) -> None:
+        self._web, self._on_bytes, self._patience = web, on_bytes, patience
         self._left = collections.deque(sorted(files, key=lambda file: -(file.size or 0)))
         self.stop = threading.Event()
         self.errors: list[Exception] = []
@@ -141,7 +143,7 @@ class _Job:
 
     def _once(self, file: Fetch, part: Path) -> None:
         """Download one file in one try, from where an earlier one broke off."""
-        import httpx2  # noqa: PLC0415 - the client's library, imported with it
+        from assistant.host.web import Unreachable  # noqa: PLC0415 - imported by now
 
         digest, have = hashlib.sha256(), 0
         if part.exists():
@@ -159,8 +161,12 @@ class _Job:
                         digest.update(piece)
                         out.write(piece)
                     self._on_bytes(file, out.tell())
-        except httpx2.HTTPError as error:
-            raise _Broken(str(error) or type(error).__name__) from error
+        except Unreachable as error:
+            if error.status and error.status not in {*TRANSIENT, RANGE_NOT_SATISFIABLE}:
+                raise _failed(file, error.reason) from error
+            if error.status == RANGE_NOT_SATISFIABLE:  # what is here is longer than the file
+                discard(part)
+            raise _Broken(error.reason) from error
         if file.sha256 and digest.hexdigest() != file.sha256:
             discard(part)
             raise _Altered(_("the file that arrived is not the one that the index describes (its hash differs)"))
@@ -170,23 +176,37 @@ class _Job:
     def _pieces(self, file: Fetch, have: int) -> Iterator[bytes | int]:
         """Yield the file from byte `have` on; a 0 first means that it comes from its beginning."""
         ask = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
-        with self._client.stream("GET", file.url, headers=ask) as answer:
-            if have and (
-                answer.status_code == RANGE_NOT_SATISFIABLE
-                or (answer.is_success and answer.status_code != PARTIAL_CONTENT)
-            ):
+        with self._web.open(file.url, ask) as answer:
+            if have and answer.status != PARTIAL_CONTENT:
                 yield 0
-            if answer.status_code in {*TRANSIENT, RANGE_NOT_SATISFIABLE}:
-                raise _Broken(f"HTTP {answer.status_code}")
-            if not answer.is_success:
-                raise _failed(file, f"HTTP {answer.status_code}")
-            for piece in answer.iter_bytes(CHUNK):
+            for piece in answer.pieces(CHUNK):
                 if self.stop.is_set():
                     raise _Broken(_("it was stopped"))
                 yield piece
 
 
-def _failed(file: Fetch, reason: str) -> AssistantError:
+def sizes(
+    urls: Iterable[str], seconds: float, *, network: Network = DIRECT, index_urls: Iterable[str] = ()
+) -> dict[str, int]:
+    """Return the sizes in bytes of files on servers and on disk; those that cannot be had in time are left out."""
+    from assistant.host.web import Unreachable, Web  # noqa: PLC0415 - see `download`
+
+    web = Web(network, timeout=seconds, index_urls=index_urls)
+
+    def size(url: str) -> int | None:
+        try:
+            if path := local_path(url):
+                return path.stat().st_size
+            with web.open(url, {"Accept-Encoding": "identity"}, method="HEAD") as answer:
+                return answer.length
+        except (OSError, Unreachable):
+            return None
+
+    found = each_within(size, list(dict.fromkeys(urls)), seconds)
+    return {url: known for url, known in found.items() if known is not None}
+
+
+def _failed(file: Fetch, reason: Text) -> AssistantError:
     return WorkFailed(
         _("{file} cannot be fetched: {reason}.", file=Path(file.path).name, reason=reason),
         hint=_("What was downloaded so far is kept. Check the network or the index, and start again."),

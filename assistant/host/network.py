@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from urllib.parse import urlsplit
+
 from assistant.model.record import Record
 
 
@@ -15,3 +18,13 @@ class Network(Record, frozen=True):
 
 
 DIRECT = Network()
+
+
+def local_path(url: str) -> Path | None:
+    """Return the path of a `file:` URL or a plain path; None for a URL on a server."""
+    parts = urlsplit(url)
+    if parts.scheme == "file":
+        from urllib.request import url2pathname  # noqa: PLC0415 - draws in http and ssl
+
+        return Path(url2pathname(parts.path))
+    return None if "://" in url else Path(url)

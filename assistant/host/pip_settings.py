@@ -19,7 +19,7 @@ from assistant.model.errors import BadInput
 from assistant.privacy import Policy, redact
 
 if TYPE_CHECKING:
-    from assistant.host.index import Network
+    from assistant.host.network import Network
 
 # pip 24, which Python 3.11.9 brings, takes lists of requirements for text of the locale's encoding unless one of the
 # first two lines names another (`auto_decode` in pip/_internal/utils/encoding.py); pip 25 tries UTF-8 before that
@@ -55,7 +55,7 @@ class PipSettings:
     @property
     def network(self) -> Network:
         """How servers are reached."""
-        from assistant.host.index import Network  # noqa: PLC0415 - needs more than the standard library
+        from assistant.host.network import Network  # noqa: PLC0415 - needs more than the standard library
 
         return Network(proxy=self.proxy, cert=self.cert, client_cert=self.client_cert, trusted_hosts=self.trusted_hosts)
 

@@ -108,10 +108,10 @@ class Web:
             self._opener.add_handler(handler)
 
     @contextmanager
-    def open(self, url: str, headers: Mapping[str, str] | None = None) -> Iterator[Answer]:
+    def open(self, url: str, headers: Mapping[str, str] | None = None, method: str = "GET") -> Iterator[Answer]:
         """Open an address, or a file on disk; raise `Unreachable` for every answer but one with a status of 2xx."""
         try:
-            request = urllib.request.Request(_address(url), headers=dict(headers or {}))  # noqa: S310 - see above
+            request = urllib.request.Request(_address(url), headers=dict(headers or {}), method=method)  # noqa: S310 - see above
             response = self._opener.open(request, timeout=self._timeout)
         except _FAILURES as error:
             raise _failure(error, self._timeout) from error

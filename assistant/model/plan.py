@@ -38,7 +38,8 @@ class Request(Record, frozen=True):
     bundle of packages, "" for none beside torch. `project` is the file or folder of a project that is read before a
     plan is made; the rest is what a project says beside its requirements: `constraints` bound packages that something
     else brings, `overrides` stand in for what packages say themselves, `pythons` is a specifier of Python versions,
-    `indexes` and `links` are further package indexes and folders or pages of wheels.
+    `indexes` and `links` are further package indexes and folders or pages of wheels. With `cuda_libraries` PyPI's
+    default build is taken for the CPU, too, where no other can be had.
     """
 
     backend: Backend | None = None
@@ -52,6 +53,7 @@ class Request(Record, frozen=True):
     pythons: str = ""
     indexes: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
+    cuda_libraries: bool = False
 
     def joined(self, other: Request) -> Request:
         """Return a request for both: what is chosen once is chosen here first, and what must hold holds of both."""
@@ -61,6 +63,7 @@ class Request(Record, frozen=True):
             backend=self.backend or other.backend,
             python=self.python or other.python,
             nightly=self.nightly or other.nightly,
+            cuda_libraries=self.cuda_libraries or other.cuda_libraries,
             bundle=self.bundle or other.bundle,
             project=self.project or other.project,
             pythons=str(SpecifierSet(self.pythons) & SpecifierSet(other.pythons)),
@@ -75,29 +78,15 @@ class ProjectSummary(Record, frozen=True):
     lines: tuple[Text, ...] = ()
 
 
-class Wheel(Record, frozen=True):
-    """The torch wheel found at a source; `size` in bytes where the source states it.
-
-    `where` is "official" (the plan's own index), "configured" (an index that the user or their pip configuration
-    names) or "find-links" (a folder or page of that configuration).
-    """
-
-    filename: str
-    url: str
-    where: str
-    size: int | None = None
-    sha256: str | None = None
-
-
 class Plan(Record, frozen=True, omit_defaults=False):
     """One installable plan: torch and its family come from `index_url` (None: pip's index), all else from pip's index.
 
     `torch` is the public version; `requirements` are PEP 508 lines; `env` is set whenever the environment is used;
-    `download_mb` in MB of 10**6 bytes, None when unknown; `wheel` is None while no source has been asked. `asked` are
-    the canonical names of the distributions that the user asked for: verification imports each of them.
-    `constraints`, `overrides`, `indexes` and `links` are the request's, for the resolver; `apart` are companions that
-    come from pip's index though torch's own lists them, as it lacks the version that is asked for. `recipe` is the key
-    of the recipe that is planned, "" for none: verification runs its call.
+    `download_mb` in MB of 10**6 bytes, None when unknown. `asked` are the canonical names of the distributions that the
+    user asked for: verification imports each of them. `constraints`, `overrides`, `indexes` and `links` are the
+    request's, for the resolver; `apart` are companions that come from pip's index though torch's own lists them, as it
+    lacks the version that is asked for. `recipe` is the key of the recipe that is planned, "" for none: verification
+    runs its call.
     """
 
     backend: Backend
@@ -110,7 +99,6 @@ class Plan(Record, frozen=True, omit_defaults=False):
     download_mb: int | None = None
     reasons: tuple[Text, ...] = ()
     warnings: tuple[Text, ...] = ()
-    wheel: Wheel | None = None
     asked: tuple[str, ...] = ()
     constraints: tuple[str, ...] = ()
     overrides: tuple[str, ...] = ()

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from assistant.plan.availability import (
-    Lookup,
+from assistant.plan.gpus import card_name
+from assistant.plan.planner import (
+    DEFAULT_BUILD,
+    NIGHTLY,
     PlanInputs,
     brings_cuda,
-    companions_to_find,
-    settle,
-    with_companions,
-    with_sizes,
+    explain,
+    kind_of,
+    make_plans,
+    nothing_fits,
 )
-from assistant.plan.gpus import card_name
-from assistant.plan.planner import NIGHTLY, explain, kind_of, make_plans, nothing_fits
 from assistant.plan.requirements import requested
-from assistant.plan.target import USUAL_PYTHON
+from assistant.plan.target import USUAL_PYTHON, Target, target_of

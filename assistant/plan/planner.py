@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
@@ -25,11 +25,25 @@ from assistant.plan.target import USUAL_PYTHON, Refusal, Target, python_tag, tar
 from assistant.views import plan_title, rejected_name
 
 NIGHTLY = "nightly/"
+DEFAULT_BUILD = "pypi"  # the catalogue's tag for what `pip install torch` gets
 _ANYTHING = Request()
 _WHATEVER_PYTHON = {"libc-musl", "python-32bit", "pins-exclude-release", "python-not-cpython"}
 _PARTS = 2  # the dots of "3.12.4", which names its patch release
 _LAST_PATCH = 99  # chosen: above any patch release, of which uv fetches the newest
 M = TypeVar("M", bound=Machine)
+
+
+class PlanInputs(NamedTuple):
+    """What plans are made from."""
+
+    machine: Machine
+    catalog: Catalog
+    request: Request = Request()
+
+
+def brings_cuda(plan: Plan) -> bool:
+    """Return whether a plan for the CPU takes PyPI's default build, which on Linux brings CUDA along."""
+    return plan.backend is Backend.CPU and plan.variant == DEFAULT_BUILD
 
 
 def make_plans(machine: Machine, catalog: Catalog, request: Request = _ANYTHING) -> Planning:

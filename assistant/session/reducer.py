@@ -9,6 +9,7 @@ from assistant.i18n import Message, _
 from assistant.install import Prepared
 from assistant.model.event import Event, FindingRaised, JobFailed, LogLine, PartDone, Progress, Step
 from assistant.model.finding import Finding
+from assistant.model.plan import Plan
 from assistant.model.record import replace
 from assistant.session.actions import (
     Abandoned,
@@ -232,7 +233,7 @@ def _filled(state: State, result: StepResult) -> State:  # noqa: C901, PLR0911 -
         case Planned():
             return replace(state.with_choices(plan=0), planned=result, preview=None)
         case Prepared():
-            return replace(state, preview=result)
+            return replace(_with_plan(state, result.plan), preview=result)
         case Installed():
             made = replace(result, detected=None)
             new = replace(state, installed=made, verified=None, exported=Exported(), failed_cell=False)
@@ -256,6 +257,20 @@ def _filled(state: State, result: StepResult) -> State:  # noqa: C901, PLR0911 -
             return _with_extra(state, result)
         case Adding():
             return _with_added(state, result)
+
+
+def _with_plan(state: State, plan: Plan) -> State:
+    """Put a plan in the place of the one that was chosen, as what stands in for it was found."""
+    if state.planned is None or state.plan == plan:
+        return state
+    planning = state.planned.planning
+    alike = (
+        place for place, one in enumerate(planning.plans) if (one.backend, one.variant) == (plan.backend, plan.variant)
+    )
+    place = next(alike, state.choices.plan)
+    plans = (*planning.plans[:place], plan, *planning.plans[place + 1 :])
+    planned = replace(state.planned, planning=replace(planning, plans=plans, choice=plans[0]))
+    return replace(state, planned=planned).with_choices(plan=place)
 
 
 def _with_extra(state: State, extra: Extra) -> State:
@@ -291,9 +306,7 @@ def _with_added(state: State, adding: Adding) -> State:
     made = adding.environment
     if not (adding.changed and made and done and state.planned):
         return new
-    planning, chosen = state.planned.planning, state.choices.plan
-    plans = (*planning.plans[:chosen], done.plan, *planning.plans[chosen + 1 :])
-    planned = replace(state.planned, planning=replace(planning, plans=plans, choice=plans[0]))
+    planned = _with_plan(new, done.plan).planned
     installed = Installed(environment=made, proof=adding.proof)
     return replace(new, planned=planned, preview=done, installed=installed, verified=None, exported=Exported())
 

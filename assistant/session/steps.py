@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from assistant.catalog import load_catalog
 from assistant.detect import detect
 from assistant.export import Setup, export
 from assistant.host.base import Host
@@ -27,7 +28,6 @@ from assistant.install import (
     interpreter,
     is_environment,
     look_at,
-    prepare,
     read_marker,
     run,
     undone_by_project,
@@ -42,10 +42,12 @@ from assistant.model.record import Record, replace
 from assistant.model.report import Environment, Level, Report, check_title
 from assistant.model.shell import command_line
 from assistant.parsers.decode import tidied
+from assistant.plan import PlanInputs
 from assistant.session.causes import WHOLE
 from assistant.session.doctor import findings_of, judged, mixed_packages, still_true
 from assistant.session.environments import judged_site, unanswered
 from assistant.session.planning import card_of
+from assistant.session.preparing import prepare_any
 from assistant.session.state import (
     Detected,
     Exported,
@@ -99,7 +101,7 @@ def proved(prepared: Prepared, made: Environment, lock: Lock, tools: Tools, *, k
     Raises `WorkFailed` where it fails and nobody wants to keep it.
     """
     plan = prepared.plan
-    report = _run(made, plan.backend.value, "quick", plan, tools, lock=lock, traceless=prepared.site is not None)
+    report = _run(made, plan.backend.value, "quick", plan, tools, lock=lock, traceless=made.path == prepared.target)
     report = _as_placed(report, made.path, prepared.target)
     for check in report.wrong:
         line = Message("{check}: {detail}").format(check=check_title(check.key), detail=check.detail)
@@ -189,7 +191,9 @@ DISPROVED = {"vc-runtime-missing"}  # by torch that was imported
 def prepared(state: State, tools: Tools) -> Prepared:
     """Resolve the packages, and judge the environment as it would be after the installation."""
     plan = known(state.plan)
-    ready = prepare(plan, state.choices.target, tools, card_of(state))
+    case = PlanInputs(known(state.detection).machine, load_catalog(), state.choices.request)
+    plans = state.planning.plans if state.planning else ()
+    ready = prepare_any(plan, plans[state.choices.plan + 1 :], case, state.choices.target, tools, card_of(state))
     if ready.site is None:
         return ready
     after = {**ready.site.versions, **ready.resolution.versions}

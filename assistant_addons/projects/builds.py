@@ -8,10 +8,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from assistant.api import Backend, Machine, NothingFits, Plan, Planning, Request, _, replace
 from assistant.api.planning import (
+    AMD_INDEX,
+    CORE,
     FAMILY,
     Catalog,
     PlanInputs,
@@ -68,9 +71,9 @@ class Band:
         found = next((plan for plan in self if number(plan.torch) <= wanted), None)
         return found if found and number(found.torch) == wanted else None
 
-    def narrowed(self, best: Plan | None = None) -> Band:
-        """Return this band with exactly its own releases, or with more known of its best plan."""
-        return Band(best or self.best, itertools.islice(self, 1, None), self.floor if best else "")
+    def narrowed(self) -> Band:
+        """Return this band with exactly its own releases."""
+        return Band(self.best, itertools.islice(self, 1, None))
 
 
 class Builds:
@@ -146,11 +149,14 @@ class Builds:
         return itertools.takewhile(lambda one: (one.variant, one.torch) != (plan.variant, plan.torch), self)
 
 
-def builds_for(machine: Machine, catalog: Catalog, request: Request, planning: Planning | None = None) -> Builds:
+def builds_for(
+    machine: Machine, catalog: Catalog, request: Request, planning: Planning | None = None, index_url: str = ""
+) -> Builds:
     """Return, for each torch release that the pins allow, the plans that the planner makes for it: best first.
 
     What drives a GPU goes before the CPU, and a newer torch before an older. All are for the request's own Python.
-    `planning` is what the planner made of the request, where that is there already. Raises `BadInput` as it does.
+    `planning` is what the planner made of the request, where that is there already; `index_url` replaces the index of
+    every plan. Raises `BadInput` as the planner does.
     """
     own = replace(request, python=request.python or machine.python)
     planning = planning or _planned(machine, catalog, own)
@@ -158,9 +164,9 @@ def builds_for(machine: Machine, catalog: Catalog, request: Request, planning: P
 
     @cache
     def made(torch: str) -> tuple[Plan, ...]:
-        if torch == first:
-            return planning.plans
-        return _planned(machine, catalog, replace(own, pins=(*request.pins, f"torch=={torch}"))).plans
+        again = replace(own, pins=(*request.pins, f"torch=={torch}"))
+        plans = planning.plans if torch == first else _planned(machine, catalog, again).plans
+        return tuple(replace(plan, index_url=index_url or plan.index_url) for plan in plans)
 
     return Builds(_allowed(machine, catalog, own), made, planning)
 
@@ -209,14 +215,66 @@ def for_other_cuda(plan: Plan, machine: Machine, catalog: Catalog, request: Requ
 def _for_cuda(release: TorchRelease, majors: Collection[int], target: Target, case: PlanInputs) -> Plan | None:
     """Return the plan for a release's best build for some CUDA majors, None where the hardware allows none."""
     tags = [tag for tag in release.variants.get(target.platform, ()) if tag.startswith("cu")]
-    for tag in sorted(tags, key=number, reverse=True):
-        if cuda_major(release.version, tag, target.platform) in majors:
-            pins = (*case.request.pins, f"torch=={release.version}+{tag}")
-            own = replace(case.request, pins=pins, python=target.python)
-            choice = _planned(case.machine, case.catalog, own).choice
-            if choice and choice.variant == tag:
-                return choice
-    return None
+    right = (tag for tag in tags if cuda_major(release.version, tag, target.platform) in majors)
+    builds = (f"{release.version}+{tag}" for tag in sorted(right, key=number, reverse=True))
+    return next(filter(None, (_plan_for(build, target.python, case) for build in builds)), None)
+
+
+def _plan_for(build: str, python: str, case: PlanInputs) -> Plan | None:
+    """Return the plan for a build such as "2.15.0+cu130", None where the hardware or the request does not allow it."""
+    pins = (*case.request.pins, f"torch=={build}")
+    choice = _planned(case.machine, case.catalog, replace(case.request, pins=pins, python=python)).choice
+    return choice if choice and f"{choice.torch}+{choice.variant}" == build else None
+
+
+def pypis_build(plan: Plan, machine: Machine, catalog: Catalog, request: Request) -> Plan | None:
+    """Return the plan for the build of a plan's release that PyPI itself has, where that is for CUDA and runs here."""
+    if plan.backend is not Backend.CUDA:
+        return None
+    case = PlanInputs(machine, catalog, replace(request, backend=plan.backend))
+    return _plan_for(f"{plan.torch}+{_of_pypi(plan, machine, catalog)}", plan.python, case)
+
+
+def _of_pypi(plan: Plan, machine: Machine, catalog: Catalog) -> str:
+    """Return the build of a plan's torch that PyPI has, such as "cu132", which on Linux is one for CUDA."""
+    target = target_of(machine, Request(python=plan.python), catalog)
+    return catalog.build_of(plan.torch, "pypi", target.platform) if isinstance(target, Target) else ""
+
+
+def label(plan: Plan) -> str:
+    """Return the local version of a plan's torch, such as "cu132"; "" for one without, and for AMD's own index."""
+    return "cpu" if plan.backend is Backend.DIRECTML else "" if plan.variant in {"pypi", AMD_INDEX} else plan.variant
+
+
+def is_build(version: str, plan: Plan, machine: Machine, catalog: Catalog) -> bool:
+    """Return whether a version of torch or of its family, from a source that may hold several, is of a plan's build."""
+    local, own = version.partition("+")[2], label(plan)
+    if own:
+        return (local or _of_pypi(plan, machine, catalog)) == own
+    return local.startswith("rocm") if plan.backend is Backend.ROCM else not local
+
+
+@cache
+def without_other_builds(build: str, catalog: Catalog) -> tuple[str, ...]:
+    """Return constraints that leave but one build of torch and its family, where a source holds several."""
+    found = {
+        f"{name}!={version}+{tag}"
+        for row in catalog.releases
+        for name, versions in (("torch", (row.version,)), *((name, getattr(row, name)) for name in FAMILY))
+        for version in versions
+        for tag in {tag for tags in row.variants.values() for tag in tags} - {build, "pypi"}
+    }
+    return tuple(sorted(found)) if build else ()
+
+
+def tied(plan: Plan, versions: Mapping[str, str]) -> Plan:
+    """Return a plan whose lines for torch and its family name the builds that were found, as in torch==2.15.0+cu132."""
+    lines = []
+    for line in plan.requirements:
+        need, version = Requirement(line), versions.get(name_of(line), "")
+        need.specifier = SpecifierSet(f"=={version}" if version else "")
+        lines.append(str(need) if name_of(line) in CORE and version and "+" in line + version else line)
+    return replace(plan, requirements=tuple(lines))
 
 
 def bands(plans: Iterable[Plan], floor: Callable[[str], str] = lambda _variant: "") -> Iterator[Band]:
@@ -226,8 +284,7 @@ def bands(plans: Iterable[Plan], floor: Callable[[str], str] = lambda _variant: 
     """
 
     def build(plan: Plan) -> tuple[object, ...]:
-        many = plan.wheel is not None and plan.wheel.where != "official"  # other builds lie beside this one
-        alone = many or plan.backend is Backend.DIRECTML  # which ties torchvision and itself to one torch
+        alone = plan.backend is Backend.DIRECTML  # which ties torchvision and itself to one torch
         env = tuple(sorted(plan.env.items()))
         return plan.backend, plan.variant, plan.index_url, env, _own_triton(plan), plan.torch if alone else ""
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from assistant.api import NothingFits, Planning, WorkFailed, replace
-from assistant.api.planning import Looks, PlanInputs, Tools, unchecked, with_python_reason
+from assistant.api.planning import PlanInputs, Tools, unchecked, with_python_reason
 from assistant_addons.projects.builds import Band
 from assistant_addons.projects.companions import with_needs
 from assistant_addons.projects.proof import explained, refused
 from assistant_addons.projects.search import Search
 
 
-def decide(planning: Planning, case: PlanInputs, tools: Tools, looks: Looks | None) -> Planning:
+def decide(planning: Planning, case: PlanInputs, tools: Tools) -> Planning:
     """Search for the whole set, for the Python of the best plan; else add what is known where nobody can tell.
 
     Of a nightly build nobody knows what goes with it.
@@ -20,9 +20,9 @@ def decide(planning: Planning, case: PlanInputs, tools: Tools, looks: Looks | No
     if choice is None or case.request.nightly:
         return planning
     own = replace(case.request, python=choice.python)
-    search = Search(case._replace(request=own), tools, looks, planning=planning)
+    search = Search(case._replace(request=own), tools, planning)
     try:
-        outcome = search.run() or search.answer(Band(choice))  # whatever the sources were found to hold
+        outcome = search.run() or search.answer(Band(choice))
         if outcome.plan is None and not outcome.trial.unchecked:
             return refused(search, outcome.trial, case)
     except NothingFits:

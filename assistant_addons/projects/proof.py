@@ -30,7 +30,7 @@ from assistant.api.planning import (
     without_wheel,
 )
 from assistant_addons.projects.builds import Band, question
-from assistant_addons.projects.search import Outcome, Search
+from assistant_addons.projects.search import Outcome, Search, source_of
 from assistant_addons.projects.trial import Need, Trial
 
 _MOST = 3  # chosen: sentences of one kind
@@ -39,7 +39,7 @@ _MOST = 3  # chosen: sentences of one kind
 def explained(search: Search, outcome: Outcome) -> Planning:
     """Return the plan that holds with the reasons for it, other plans for the same torch, and what was passed over."""
     case, trial = search.case, outcome.trial
-    plan = (outcome.plan and search.fit(outcome.plan)) or outcome.plan
+    plan = outcome.plan
     assert plan  # noqa: S101 - an outcome that holds has one
     asked = question(Band(plan), *case)
     bounds = (line for line in search.bounds_of(asked) if name_of(line) in trial.versions)
@@ -60,7 +60,7 @@ def explained(search: Search, outcome: Outcome) -> Planning:
         apart=outcome.lessons.apart,
     )
     others = search.builds.plans_for(plan.torch) if plan.backend is not Backend.CPU else ()
-    beside = filter(None, (search.fit(one) for one in others if one.backend is not plan.backend))
+    beside = (search.by_its_build(one) for one in others if one.backend is not plan.backend)
     return Planning(choice=chosen, plans=(chosen, *beside), rejected=search.builds.planning.rejected)
 
 
@@ -110,9 +110,9 @@ def _warnings(search: Search, outcome: Outcome, plan: Plan) -> list[Text]:
     for need in outcome.given_up[:_MOST]:
         text = _("{need} For this torch the plan takes {package} {older}.")
         found.append(text.format(need=needs_torch(need), package=need.package, older=versions[need.package]))
-    if search.is_blind(plan):
+    if search.is_silent(plan):
         text = _("Not checked: {source} could not be asked for this build, and PyPI's torch {torch} stood in for it.")
-        found.append(text.format(source=plan.index_url or search.blind, torch=plan.torch))
+        found.append(text.format(source=source_of(plan), torch=plan.torch))
     return found
 
 
@@ -132,7 +132,7 @@ def _mismatched(search: Search, outcome: Outcome, asked: Plan) -> list[Text]:
     return [*lost, *others]
 
 
-_MOST_PYTHONS = 4  # chosen: each may take a resolver's run or two
+_MOST_PYTHONS = 3  # chosen: each may take a resolver's run or two
 _MOST_CHANGES = 6  # chosen: likewise
 _LIKE = 0.75  # chosen: "torchvison" is so near to "torchvision" (0.95), and "trl" not to "tri" (0.67)
 
@@ -144,6 +144,9 @@ def refused(search: Search, trial: Trial, case: PlanInputs) -> Planning:
     """
     if unknown := _unknown(search, trial):
         return _planning(search, "name-unknown", *unknown)
+    if not isinstance(trial.words, str):  # an index of the user's own lacks the build
+        help_ = _("Name another index, or wait until the build is published.", option="--index-url")
+        return _planning(search, "not-in-index", trial.words, help_)
     if _python_matters(search, trial) and (found := _with_another_python(search, trial, case)):
         return found
     if trial.builds:
@@ -158,13 +161,9 @@ def _planning(search: Search, key: str, why: Text, would_help: Text) -> Planning
 
 
 def _unknown(search: Search, trial: Trial) -> tuple[Message, Text] | None:
-    """Name what no source has, and the nearest real name; None where a source could not tell."""
-    for name in trial.refusal.missing if trial.refusal else ():
-        if carried_by_torch_index(name):
-            continue
-        held = search.tools.sources.listing(name)
-        if held.wheels or any(one.status == "unreachable" for one in held.asked):
-            continue
+    """Name what no source has, and the nearest real name; None where a source did not let anyone look."""
+    missing = trial.refusal.missing if trial.refusal and not trial.refusal.locked_out else ()
+    for name in (one for one in missing if not carried_by_torch_index(one)):
         asker = next((need.package for need in trial.trace.needs if need.on == name), "")
         text = (
             _("None of your package sources has {name}, which {asker} needs.")
@@ -176,11 +175,10 @@ def _unknown(search: Search, trial: Trial) -> tuple[Message, Text] | None:
 
 
 def _nearest(name: str, search: Search) -> Text:
-    """Propose the real name that is nearest to one that nobody has, where a source has it."""
+    """Propose the real name that is nearest to one that nobody has."""
     known = {*known_names(), *search.case.catalog.packages}
-    for other in difflib.get_close_matches(name, sorted(known), n=2, cutoff=_LIKE):
-        if search.tools.sources.listing(other).wheels:
-            return _("Did you mean {name}?", name=other)
+    if near := difflib.get_close_matches(name, sorted(known), n=1, cutoff=_LIKE):
+        return _("Did you mean {name}?", name=near[0])
     return _("Check the name, or name the index that has it.")
 
 
@@ -234,8 +232,7 @@ def _to_compile(name: str, backend: Backend) -> Message:
 
 def _python_matters(search: Search, trial: Trial) -> bool:
     """Return whether another Python may open the set: a wheel is for another one, or the torch that is wanted is."""
-    refusal = trial.refusal
-    if refusal and (refusal.pythons or refusal.wheels or trial.builds):
+    if trial.builds or (trial.refusal and trial.refusal.pythons):
         return True
     needs = trial.trace.first_needs
     here = {plan.torch for plan in search.builds}
@@ -247,14 +244,14 @@ def _with_another_python(search: Search, trial: Trial, case: PlanInputs) -> Plan
     """Return the plans with another Python that opens the set; where the user fixed theirs, the reason and the hint."""
     own = search.case.request.python or ""
     free = replace(case.request, python=None)
-    held = _pythons_with_wheels(search, trial)
+    held = trial.refusal.others if trial.refusal else ()
     every = other_pythons(replace(case.machine, python=own), free, case.catalog)
-    others = (python for python in every if held is None or python in held)
+    others = (python for python in every if not held or python in held)
     for _try, python in zip(range(_MOST_PYTHONS), others, strict=False):
         again = search.again(replace(free, python=python))
         outcome = again.run() if again.builds and again.may_ask else None
         if outcome is None or outcome.plan is None:
-            if outcome and again.only_source(outcome.trial) and not trial.builds:
+            if outcome and outcome.trial.builds and not trial.builds:
                 return _only_source(again, outcome.trial)
             continue
         if case.request.python:
@@ -267,13 +264,6 @@ def _with_another_python(search: Search, trial: Trial, case: PlanInputs) -> Plan
             return _planning(search, "no-wheel-for-python", why, help_)
         return with_python_reason(explained(again, outcome), own, case.request)
     return None
-
-
-def _pythons_with_wheels(search: Search, trial: Trial) -> set[str] | None:
-    """Return the Pythons for which everything that lacks a wheel here has one; None where that is not the obstacle."""
-    names = trial.builds or (trial.refusal.wheels if trial.refusal else ())
-    found = [search.pythons_with(name) for name in names]
-    return set.intersection(*found) if found else None
 
 
 def _quarrel(search: Search, trial: Trial) -> Message:

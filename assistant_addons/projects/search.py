@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import NamedTuple
 
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
-from packaging.utils import canonicalize_name, parse_wheel_filename
+from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from assistant.api import Backend, Plan, Planning, Progress, Request, Step, _, replace
+from assistant.api import Backend, Plan, Planning, Policy, Progress, Request, Step, _, redact, replace
 from assistant.api.planning import (
     CORE,
-    Looks,
     PlanInputs,
     Tools,
     carried_by_torch_index,
     companion,
-    fitted,
     load_companions,
     name_of,
     requested,
@@ -34,12 +31,17 @@ from assistant_addons.projects.builds import (
     bands,
     builds_for,
     for_other_cuda,
+    is_build,
+    label,
     pairs,
+    pypis_build,
     question,
     satisfied,
+    tied,
+    without_other_builds,
 )
 from assistant_addons.projects.companions import torch_bounds
-from assistant_addons.projects.trial import Need, Trial, try_plan
+from assistant_addons.projects.trial import Derivation, Need, Trial, try_plan
 
 
 class Lessons(NamedTuple):
@@ -180,31 +182,22 @@ _OURS = ("onnx", "numpy")  # with onnxruntime in all its flavours: what plans br
 class Search:
     """One search, for one Python; it learns from each refusal, and asks nothing twice.
 
-    `builds` holds the plans that the hardware allows, best first. `looks` is None where no source is looked into
-    beforehand, and `planning` is what the planner made of the case, fitted to what they hold. `blind` names an index of
-    torch's that cannot be reached or lacks the build, so that PyPI's torch of the same release stands in for it.
-    `requested` are the user's requirements by canonical names, of which one may stand there several times. `spent`
-    counts the questions of this search and of all that come of it.
+    `builds` holds the plans that the hardware allows, best first, and `planning` is what the planner made of the case.
+    `own_index` is the user's in place of torch's, and `silent` are addresses of torch's that cannot be asked, so that
+    the user's other sources stand in for them. `requested` are the user's requirements by canonical names, of which one
+    may stand there several times. `spent` counts the questions of this search and of all that come of it.
     """
 
-    def __init__(
-        self,
-        case: PlanInputs,
-        tools: Tools,
-        looks: Looks | None,
-        *,
-        planning: Planning | None = None,
-    ) -> None:
-        self.case, self.tools, self.looks = case, tools, looks
-        self.builds = builds_for(*case, planning)
+    def __init__(self, case: PlanInputs, tools: Tools, planning: Planning | None = None) -> None:
+        self.case, self.tools = case, tools
+        self.own_index = tools.sources.index_url
+        self.builds = builds_for(*case, planning, self.own_index)
         self.lessons = Lessons()
-        self.blind = ""
+        self.silent: list[str] = []
         self.requested = [(str(canonicalize_name(need.name)), need) for need in requested(*case)]
         self.spent = [0]
-        self._some_held = looks is not None and any(plan.wheel for plan in self.builds.planning.plans)
         self._blamed: set[str] = set()
         self._asked: list[Band] = []
-        self._not_there: set[tuple[str, str]] = set()
         self._torches: list[str] = []
 
     @property
@@ -214,21 +207,21 @@ class Search:
 
     def again(self, request: Request) -> Search:
         """Return a search for a changed request, that knows already which index cannot be reached."""
-        planning = self.builds.planning if request == self.case.request else None
-        other = Search(self.case._replace(request=request), self.tools, self.looks, planning=planning)
-        other.blind, other._some_held, other.spent = self.blind, self._some_held, self.spent
+        other = Search(self.case._replace(request=request), self.tools)
+        other.silent, other.spent = self.silent, self.spent
         return other
 
     def run(self) -> Outcome | None:
         """Ask for the likeliest builds, go where the answers point, and return the best outcome; None without any."""
         band = self._start() if self.builds else None
         if band and (others := for_other_cuda(band.best, *self.case)):
-            self.builds = self.builds.after(others)
+            own = self.own_index
+            self.builds = self.builds.after(tuple(replace(one, index_url=own or one.index_url) for one in others))
             band = self._start()
         best = last = None
         while band and self.may_ask:
             last = self.answer(band)
-            if last.trial.unchecked or (last.plan is None and (best or self.only_source(last.trial))):
+            if last.trial.unchecked or (last.plan is None and (best or last.trial.builds)):
                 break
             if last.plan is None:
                 band = self._elsewhere(last.trial, band) or self._untied()
@@ -240,7 +233,7 @@ class Search:
         if best:
             self.lessons = best.lessons  # later answers that are no better taught what does not count
             return best
-        if last and band and not (last.trial.unchecked or self.only_source(last.trial)):
+        if last and band and not (last.trial.unchecked or last.trial.builds):
             return last._replace(trial=replace(last.trial, unchecked=_("it would take too many questions")))
         return last
 
@@ -292,11 +285,8 @@ class Search:
     def answer(self, band: Band) -> Outcome:
         """Ask for a band; where the answer names one of its releases, prove that release's own plan."""
         self._asked.append(band)
-        if self.looks and band.best.wheel is None:
-            self.blind = self.blind or band.best.index_url or ""
         trial = self.ask(question(band, *self.case))
-        if trial.unchecked and band.best.index_url and not self.blind:
-            self.blind = band.best.index_url
+        if self._learns_silence(band.best, trial):
             trial = self.ask(question(band, *self.case))
         while trial.refusal and self.may_ask and self._learns(trial, band.best):
             trial = self.ask(question(band, *self.case))
@@ -305,10 +295,64 @@ class Search:
         plan = band.plan_for(trial.versions.get("torch", "").partition("+")[0])
         if plan is None and band.floor:  # for this release the hardware takes another build, or none
             return self.answer(band.narrowed())
-        plan = self._with_brought(plan or band.best, trial)
-        if band.is_one_plan or satisfied(self._as_learnt(question(Band(plan), *self.case)), trial.versions):
-            return Outcome(plan, trial, self.lessons)
+        plan = self._as_found(plan or band.best, trial)
+        if plan is None:
+            return Outcome(None, self._not_there(band.best, trial))
+        plan = self._with_brought(plan, trial)
+        proven = band.is_one_plan and plan.variant == band.best.variant
+        if proven or satisfied(self._as_learnt(question(Band(plan), *self.case)), trial.versions):
+            return Outcome(tied(plan, trial.versions) if self._is_mixed(plan) else plan, trial, self.lessons)
         return self.answer(Band(plan))
+
+    def _learns_silence(self, plan: Plan, trial: Trial) -> bool:
+        """Learn from an answer that the index of a plan cannot be asked, or knows no torch, as behind some proxies."""
+        words, source = str(trial.unchecked), source_of(plan)
+        lost = bool(words) and ("://" not in words or source in words)
+        unknown = trial.refusal is not None and "torch" in trial.refusal.missing
+        if not plan.index_url or self.is_silent(plan) or not (lost or unknown):
+            return False
+        # A server that is down has the indexes of all builds, in one folder.
+        self.silent.append(plan.index_url.rpartition("/")[0] if lost else plan.index_url)
+        return True
+
+    def is_silent(self, plan: Plan) -> bool:
+        """Return whether the user's other sources are asked for a plan's torch, as its own index is silent."""
+        return (plan.index_url or "").startswith(tuple(self.silent))
+
+    def _is_mixed(self, plan: Plan) -> bool:
+        """Return whether other builds may lie beside a plan's; each of torch's own indexes holds one."""
+        return plan.index_url in (None, self.own_index) or self.is_silent(plan)
+
+    def _is_there(self, plan: Plan, trial: Trial) -> bool:
+        """Return whether the torch that was found, and what a plan names of its family, are of the plan's own build."""
+        names = CORE.intersection(map(name_of, plan.requirements)) | {"torch"}
+        found = (trial.versions[name] for name in names if name in trial.versions)
+        return all(is_build(version, plan, self.case.machine, self.case.catalog) for version in found)
+
+    def _as_found(self, plan: Plan, trial: Trial) -> Plan | None:
+        """Return a plan for the build that was found: the plan's own, or PyPI's for CUDA; None where it is neither."""
+        silent, there = self.is_silent(plan), not self._is_mixed(plan) or self._is_there(plan, trial)
+        found = plan if there else pypis_build(plan, *self.case)
+        if found is None or not (there or self._is_there(found, trial)):
+            return plan if silent else None
+        if not there:
+            self.builds = self.builds.after((found,))
+        if not silent:
+            return replace(found, index_url=plan.index_url)
+        text = _("{source} could not be asked, and another of your package sources has torch {torch} ({variant}).")
+        reason = text.format(source=source_of(plan), torch=found.torch, variant=found.variant)
+        return replace(found, index_url=None, reasons=(*found.reasons, reason))
+
+    def by_its_build(self, plan: Plan) -> Plan:
+        """Return a plan that nobody asked for with its build, where an index of the user's own may hold others."""
+        own = plan.index_url == self.own_index and label(plan)
+        return tied(plan, {"torch": f"{plan.torch}+{own}"}) if own else plan
+
+    def _not_there(self, plan: Plan, trial: Trial) -> Trial:
+        """Return an answer as a refusal: the source has that release of torch in other builds alone."""
+        text = _("{source} holds no {variant} build of torch that fits Python {python} on this machine.")
+        why = text.format(source=source_of(plan), variant=plan.variant, python=plan.python)
+        return replace(trial, versions={}, refusal=Derivation(names=("torch",)), words=why)
 
     def ask(self, plan: Plan) -> Trial:
         """Put one plan to the resolver, with all that was learnt on the way."""
@@ -358,40 +402,21 @@ class Search:
     def _as_learnt(self, plan: Plan) -> Plan:
         lessons = self.lessons
         lines = list(self.lines_of(plan))
-        if blind := self.is_blind(plan):
-            lines = [
-                re.sub(r"\+[^,;]*$", "", line) if name_of(line) in CORE else line
-                for line in lines
-                if name_of(line) in CORE or not required_by_torch(name_of(line))
-            ]
+        bounds = self.bounds_of(plan)
+        if self._is_mixed(plan):
+            bounds = (*bounds, *without_other_builds(label(plan), self.case.catalog))
+        if silent := self.is_silent(plan):
+            lines = [line for line in lines if name_of(line) in CORE or not required_by_torch(name_of(line))]
+            lines = [line.removesuffix(f"+{label(plan)}") if name_of(line) in CORE else line for line in lines]
         elif plan.backend is not Backend.CPU:
             lines += lessons.named
         return replace(
             plan,
-            index_url=None if blind else plan.index_url,
+            index_url=None if silent else plan.index_url,
             requirements=tuple(dict.fromkeys(lines)),
-            constraints=self.bounds_of(plan),
+            constraints=bounds,
             apart=lessons.apart,
         )
-
-    def pythons_with(self, name: str) -> set[str]:
-        """Return the Pythons for which a package has wheels of its own, in the versions that are asked for.
-
-        Where there are none, no Python helps against a missing wheel: those for any Python would have served here.
-        """
-        bounds = [need.specifier for own, need in self.requested if own == name]
-        wheels = (parse_wheel_filename(wheel.filename) for wheel in self.tools.sources.listing(name).wheels)
-        fitting = [tags for _name, version, _build, tags in wheels if all(one.contains(version) for one in bounds)]
-        interpreters = {tag.interpreter for tags in fitting for tag in tags}
-        return {f"3.{tag[3:]}" for tag in interpreters if tag.startswith("cp3") and tag[3:].isdigit()}
-
-    def only_source(self, trial: Trial) -> bool:
-        """Return whether a refusal names a package that has a wheel for no Python, only source."""
-        return any(not self.pythons_with(name) for name in trial.builds)
-
-    def is_blind(self, plan: Plan) -> bool:
-        """Return whether PyPI's torch stands in for a plan's, as its index cannot be reached or lacks it."""
-        return bool(self.blind and plan.index_url and plan.wheel is None)
 
     def _learns(self, trial: Trial, plan: Plan) -> bool:
         """Learn from a refusal what to ask for otherwise; return whether to ask for the same builds once more."""
@@ -441,54 +466,17 @@ class Search:
         if not above:
             return None
         own = self.own_names - {*CORE, *self.lessons.untied}
-        tied = tied_by_tables(own, best.trial.versions)
+        paired = tied_by_tables(own, best.trial.versions)
         fits = within_all(need for need in best.needs if need.package not in CORE)
-        return self._band(fits, among=[one for one in above if tied(one.torch)], sure=True)
+        return self._band(fits, among=[one for one in above if paired(one.torch)])
 
-    def _band(
-        self, fits: Fits = lambda _torch: True, among: Iterable[Plan] | None = None, *, sure: bool = False
-    ) -> Band | None:
-        """Return the best plans not asked for yet whose torch fits, as far as the sources hold them.
-
-        Those that a source is known to hold go first, and with `sure` alone where there are any.
-        """
-        asked = {(plan.variant, plan.torch) for band in self._asked for plan in band}
-        passed, unsure, some = asked | self._not_there, None, None if among is None else tuple(among)
-
-        def left() -> Iterator[Plan]:
-            fitting = self.builds.fitting(fits) if some is None else (plan for plan in some if fits(plan.torch))
-            return (plan for plan in fitting if (plan.variant, plan.torch) not in passed)
-
-        def floor(variant: str) -> str:
-            return "" if passed or some is not None else self.builds.oldest_with(variant, fits)
-
-        while band := next(bands(left(), floor), None):
-            held = self._held(band, self.looks) if self.looks else band
-            if held and (self.looks is None or held.best.wheel or not self._some_held):
-                return held
-            unsure = unsure or held
-            passed.add((band.best.variant, band.best.torch))
-            if held is None:
-                self._not_there.add((band.best.variant, band.best.torch))
-        return None if sure and self._some_held else unsure
-
-    def _held(self, band: Band, looks: Looks) -> Band | None:
-        """Fit a band to what the sources hold of its best; other builds beside it let only that one be asked for."""
-        held = self.fit(band.best)
-        if held is None or (held.wheel is None and not looks.silent(held)):
-            return None
-        if held.wheel is None:  # its index did not answer
-            return band.narrowed(held)
-        self._some_held = True
-        return Band(held) if held.wheel.where != "official" else band.narrowed(held)
-
-    def fit(self, plan: Plan) -> Plan | None:
-        """Fit a plan to what the sources hold; None where they do not hold it."""
-        if self.looks is None or plan.wheel:
-            return plan
-        request = replace(self.case.request, pins=(*self.case.request.pins, f"torch=={plan.torch}"))
-        here = fitted(Planning(choice=plan, plans=(plan,)), self.case._replace(request=request), self.looks)
-        return next((one for one in here.plans if (one.variant, one.torch) == (plan.variant, plan.torch)), None)
+    def _band(self, fits: Fits = lambda _torch: True, among: Iterable[Plan] | None = None) -> Band | None:
+        """Return the best plans not asked for yet whose torch fits."""
+        passed = {(plan.variant, plan.torch) for band in self._asked for plan in band}
+        fitting = self.builds.fitting(fits) if among is None else (plan for plan in among if fits(plan.torch))
+        left = (plan for plan in fitting if (plan.variant, plan.torch) not in passed)
+        whole = not passed and among is None
+        return next(bands(left, lambda variant: self.builds.oldest_with(variant, fits) if whole else ""), None)
 
     def _with_brought(self, plan: Plan, trial: Trial) -> Plan:
         """Name what others bring and torch's own index has: it serves only what is named, and PyPI's differ."""
@@ -517,3 +505,8 @@ class Search:
 def _with_onnx(*names: str) -> bool:
     """Return whether packages are ONNX's, of which one is of little use without the others."""
     return all(name.startswith("onnx") for name in names)
+
+
+def source_of(plan: Plan) -> str:
+    """Name the index that a plan takes torch from, without a password."""
+    return redact(plan.index_url or "", Policy.USABLE) or "PyPI"

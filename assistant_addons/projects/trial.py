@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
 
 from assistant.api import Lock, Machine, Plan, Policy, Record, Text, _, open_temporary, stream
 from assistant.api.planning import (
     VERSIONS,
     Lines,
     Tools,
-    Uv,
     check_plan,
-    installer_for,
     only_source,
     own_cache,
     scratch,
     unreachable,
-    uv_arguments,
+    uv_for,
 )
 
 # numpy==2.4.6, and "evil @ https://…" for a file, whose version is not known
@@ -51,8 +51,8 @@ class Need(Record, frozen=True):
     def allows(self, version: str) -> bool:
         """Return whether a public version is in the range; a range that cannot be read excludes nothing."""
         try:
-            return any(_within(part, Version(version)) for part in self.range.split(" | "))
-        except InvalidVersion:
+            return any(_specifiers(part).contains(version, prereleases=True) for part in self.range.split(" | "))
+        except ValueError:
             return True
 
     @property
@@ -68,27 +68,11 @@ def _written(part: str) -> str:
     return ", ".join(bounds)
 
 
-def _within(part: str, version: Version) -> bool:
-    return all(_meets(bound, version) for bound in part.split(", ") if bound != "*")
-
-
-def _meets(bound: str, version: Version) -> bool:
-    sign = re.match(r"[<>=!]+", bound)
-    text = bound[sign.end() if sign else 0 :]
-    other, locals_too = Version(text.rstrip("+")), text.endswith("+")
-    match sign[0] if sign else "==":
-        case "<":
-            return version < other or (locals_too and version == other)
-        case "<=":
-            return version <= other
-        case ">":
-            return version > other
-        case ">=":
-            return version > other or (version == other and not locals_too)
-        case "!=":
-            return version != other
-        case _:
-            return version == other
+@lru_cache(maxsize=4096)
+def _specifiers(part: str) -> SpecifierSet:
+    """Read one of uv's ranges for public versions, which come before all that is local: "<2.6.0+" is "<=2.6.0"."""
+    text = re.sub(r"<=?([^,+]+)\+[^,]*", r"<=\1", re.sub(r">=?([^,+]+)\+[^,]*", r">\1", part))
+    return SpecifierSet("" if text == "*" else text)
 
 
 class Trace(Record, frozen=True):
@@ -146,16 +130,17 @@ def read_trace(lines: Iterable[str], on: str = "") -> Trace:
 class Derivation(Record, frozen=True):
     """Why nothing fits, from uv's own proof: the `names` that quarrel, those that no source has (`missing`).
 
-    `pythons` says that a package needs another Python, `wheels` names what has no wheel for this system or Python.
+    `pythons` says that another Python may have what is missing; `others` are those that uv found wheels for, if any.
     `elsewhere` is a package that the first index has in other versions, with that index, where a later index was not
-    asked for it.
+    asked for it. `locked_out` says that an index wants a login, so that nobody knows what is missing there.
     """
 
     names: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
-    wheels: tuple[str, ...] = ()
     pythons: bool = False
+    others: tuple[str, ...] = ()
     elsewhere: tuple[str, str] | None = None
+    locked_out: bool = False
 
 
 # error: No solution found when resolving dependencies
@@ -166,20 +151,20 @@ class Derivation(Record, frozen=True):
 #   cause: Because onlypy==1 has no wheels with a matching Python ABI tag (e.g., `cp312`) and only onlypy==1 is …
 #   cause: Because winonly==1.0 has no wheels with a matching platform tag (e.g., `manylinux_2_39_x86_64`) and only …
 #   cause: Because newpy==1.0 requires Python >=3.13 and only newpy==1.0 is available, we can conclude that …
-#   cause: Because sd==1.0 has no usable wheels and only sd==1.0 is available, …
-#   cause: Because gruut[de]==2.2.3 has no usable wheels and coqui-tts==0.24.1 depends on gruut[de]==2.2.3, …
 _MISSING = re.compile(
     r"(?<![\w.-])([\w.-]{1,200}) was not found in the (?:package registry|provided package locations)"
 )
-_NO_FITTING = re.compile(
-    r"(?<![\w.<>=!~-])([\w.-]{1,200}?)(?:\[[\w.,-]{1,200}\])?(?:[<>=!~]=?\S{1,200})?"
-    r" ha(?:s|ve) no (?:usable wheels|wheels with a matching)"
-)
-_OTHER_PYTHON = re.compile(r"requires? Python|does not satisfy Python|Python (?:ABI|implementation) tag")
+_OTHER_PYTHON = re.compile(r"requires? Python|does not satisfy Python|(?:ABI|implementation|platform) tag")
 _WORD = re.compile(r"[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?")
 # hint: `torch` was found on https://mirror.example/simple, but not at the requested version (torch==2.9.1). A
 #       compatible version may be available on a subsequent index (e.g., https://h.example/simple). …
 _ON_FIRST_INDEX = re.compile(r"hint: `([\w.-]{1,200})` was found on (\S{1,2000}), but not at the requested version")
+# hint: You require CPython 3.12 (`cp312`), but we only found wheels for `old` (v1.0) with the following Python ABI
+#       tags: `cp310`, `cp311`
+_TAGS = re.compile(r"following Python (?:ABI|implementation|version) tags?:((?:,? `\w{1,20}`)+)")
+# hint: An index (https://h.example/simple) returned a 403 Forbidden error. Check that the index URL is correct and …
+# hint: An index URL (https://h.example/simple) could not be queried due to a lack of valid authentication … (401 …)
+_LOCKED_OUT = re.compile(r"hint: An index (?:URL )?\(\S{1,2000}\) (?:returned|could not be queried)")
 
 
 def read_derivation(text: str, known: Iterable[str]) -> Derivation:
@@ -191,15 +176,12 @@ def read_derivation(text: str, known: Iterable[str]) -> Derivation:
     words = dict.fromkeys(canonicalize_name(word) for word in _WORD.findall(proof))
     return Derivation(
         names=tuple(word for word in words if word in known),
-        missing=_names(_MISSING, proof),
-        wheels=_names(_NO_FITTING, proof),
+        missing=tuple(dict.fromkeys(map(canonicalize_name, _MISSING.findall(proof)))),
         pythons=_OTHER_PYTHON.search(proof) is not None,
+        others=tuple(f"3.{minor}" for minor in re.findall(r"`cp3(\d+)`", " ".join(_TAGS.findall(text)))),
         elsewhere=(canonicalize_name(first[1]), first[2]) if first else None,
+        locked_out=_LOCKED_OUT.search(text) is not None,
     )
-
-
-def _names(form: re.Pattern[str], proof: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(canonicalize_name(name) for name in form.findall(proof)))
 
 
 class Trial(Record, frozen=True):
@@ -212,7 +194,7 @@ class Trial(Record, frozen=True):
     versions: dict[str, str] = {}
     trace: Trace = Trace()
     refusal: Derivation | None = None
-    words: str = ""
+    words: Text = ""
     unchecked: Text = ""
     builds: tuple[str, ...] = ()
 
@@ -229,14 +211,13 @@ def try_plan(plan: Plan, machine: Machine, tools: Tools) -> Trial:
     knows no such platform.
     """
     check_plan(plan)
-    installer = installer_for(plan, machine, tools)
+    uv = dataclasses.replace(uv_for(plan, machine, tools), also=())
     with scratch() as (folder, lock):
-        uv = Uv(uv_arguments(installer.settings), also=(), elsewhere=installer.elsewhere)
-        argv = uv.try_out(installer.python, plan, folder)
-        failed, steps, words = _run(argv, installer.environment, folder / "said.log", lock, tools)
+        argv = uv.try_out(plan, folder)
+        failed, steps, words = _run(argv, uv.environment, folder / "said.log", lock, tools)
         if failed not in (0, _NOTHING_FITS) and not unreachable(words):
             # A power cut leaves empty files in uv's cache, which it then stumbles over.
-            uncached = {**installer.environment, **own_cache(folder)}
+            uncached = {**uv.environment, **own_cache(folder)}
             failed, steps, words = _run(argv, uncached, folder / "said-again.log", lock, tools)
         if not failed:
             found = _VERSION.findall((folder / VERSIONS).read_text(encoding="utf-8"))
@@ -272,11 +253,15 @@ def _unchecked(words: str) -> Trial:
     return Trial(unchecked=_("uv could not resolve it: {reason}", reason=" ".join(words.split())[:400]))
 
 
+# environment depends on one of: torch>=2.7,<2.7.0+cpu torch>2.7.0+cpu,<2.7.0+cu126 torch>2.7.0+cu126,<=2.8.0 …
+_ONE_OF = re.compile(r"one of:(?: (torch\w*)[<>=]\S*\+\S*)+")
+
+
 def _refused(words: str, trace: Trace) -> Trial:
-    if unreachable(words):  # offline
+    builds = tuple(canonicalize_name(Requirement(need).name) for need in only_source(words))
+    if unreachable(words) or not (builds or "No solution found" in words):  # offline, or no package index
         return _unchecked(words)
     proof_and_hints = words.rpartition("cause: ")[2]
-    proof = " ".join(proof_and_hints.partition("hint:")[0].split())
-    builds = tuple(canonicalize_name(Requirement(need).name) for need in only_source(words))
+    proof = _ONE_OF.sub(r"\1", " ".join(proof_and_hints.partition("hint:")[0].split()))
     refusal = read_derivation(proof_and_hints, {*trace.names, *trace.chose})
     return Trial(trace=trace, refusal=refusal, words=proof[:600], builds=builds)

@@ -15,7 +15,7 @@ from assistant.catalog.catalog import known_index
 from assistant.export import config, read_config
 from assistant.export.config import config_text
 from assistant.model.errors import BadInput
-from assistant.model.plan import Plan, Wheel
+from assistant.model.plan import Plan
 
 change = msgspec.structs.replace
 TEXT = config_text(SETUP)
@@ -47,7 +47,7 @@ def test_what_a_project_adds_to_a_plan_is_exported_and_accepted():
         links=pages,
         apart=("torchcodec",),
     )
-    own = change(plan, links=("/home/jane/wheels", *pages), wheel=Wheel(filename="x", url="y", where="official"))
+    own = change(plan, links=("/home/jane/wheels", *pages))
     assert read_config(config_text(change(SETUP, plan=own))).plan == plan
 
 
@@ -60,11 +60,10 @@ def test_what_a_project_adds_to_a_plan_is_exported_and_accepted():
         ("apart", ["x; id"]),
         ("links", ["/home/jane/wheels"]),
         ("links", ["https://known.example/a,https://evil.example/b"]),
-        ("wheel", {"filename": "torch.whl", "url": "https://evil.example/torch.whl", "where": "official"}),
     ],
 )
 def test_what_else_a_plan_holds_has_its_form(place, value):
-    """Names are those of packages, pages are addresses, and no wheel is named."""
+    """Names are those of packages, pages are addresses."""
     with pytest.raises(BadInput, match=rf"plan\.{place}"):
         read_config(with_plan(**{place: value}))
 

@@ -237,14 +237,6 @@ def test_a_password_goes_to_its_own_server_alone(serve):
     assert [login(headers) for _path, headers in other.asked] == ["", ""]
 
 
-def test_the_nearest_index_on_a_server_lends_its_password(serve):
-    """One server may hold indexes of several teams."""
-    index = serve(**{"b/simple/torch/": PAGE})
-    urls = [index.url.replace("://", f"://{team}:{team}@") + f"/{team}/simple" for team in ("a", "b", "c")]
-    assert read(f"{index.url}/b/simple/torch/", DIRECT, *urls) == "welcome"
-    assert login(index.asked[0][1]) == "b:b"
-
-
 @pytest.mark.parametrize("place", [".netrc", "_netrc", "NETRC"])
 def test_netrc_lends_passwords(serve, tmp_path, monkeypatch, place):
     """To the hosts that it names; a file that cannot be read lends none."""
@@ -334,14 +326,3 @@ def test_a_file_comes_in_pieces_from_where_it_broke_off(loopback_index):
     for thread in threads:
         thread.join()
     assert parts == {begin: whole[begin:] for begin in range(1, 500, 70)}
-
-
-def test_a_folder_on_disk_is_read_like_a_server(tmp_path):
-    """As an address or a path, with its index.html for a folder; what is not there is as on a server."""
-    (tmp_path / "torch").mkdir()
-    (tmp_path / "torch" / "index.html").write_text("welcome")
-    for address in (tmp_path.as_uri(), str(tmp_path)):
-        assert Web(timeout=5.0).read(f"{address}/torch/", 1000) == ("text/html", b"welcome")
-        with pytest.raises(Unreachable) as caught:
-            read(f"{address}/numpy/")
-        assert caught.value.status == 404

@@ -7,9 +7,8 @@ from catalogs import catalog_as_of
 
 from assistant.model.errors import BadInput
 from assistant.model.machine import Gpu, Machine, Vendor
-from assistant.model.plan import Backend, Request, Wheel
+from assistant.model.plan import Backend, Request
 from assistant.plan import make_plans
-from assistant.plan.availability import Lookup, PlanInputs, settle
 
 CATALOG = catalog_as_of("2.15.0")
 NIGHTLY = Request(nightly=True)
@@ -51,19 +50,13 @@ def test_where_no_nightly_build_serves_the_card_the_release_stays() -> None:
 
 
 def test_amds_nightly_index_is_taken_where_pytorchs_continues_another_release() -> None:
-    """The release follows it, and on the index the newest night is named exactly."""
+    """The release follows it."""
     machine = card("Radeon RX 6600", vendor=Vendor.AMD, gfx="gfx1032")
     planning = make_plans(machine, CATALOG, NIGHTLY)
     plan, release = planning.plans[:2]
     assert (plan.variant, plan.index_url) == ("nightly/amd-index", CATALOG.index_url("nightly/amd-index"))
     assert release == make_plans(machine, CATALOG).choice
     assert plan.requirements[0] == "torch[device-gfx1032]==2.14.0"
-    names = [f"torch-2.14.0+rocm10.2.0a202611{day}-cp312-cp312-linux_x86_64.whl" for day in ("20", "22", "21")]
-    url = plan.index_url
-    look = Lookup(source=url, wheels=tuple(Wheel(name, f"{url}{name}", "official") for name in names))
-    lookups = {(one.index_url, one.python): look for one in planning.plans} | {(None, "3.12"): Lookup(source="PyPI")}
-    settled = settle(planning, lookups, PlanInputs(machine, CATALOG, NIGHTLY)).choice
-    assert settled.requirements[0] == "torch[device-gfx1032]==2.14.0+rocm10.2.0a20261122"
 
 
 def test_a_pin_on_torch_contradicts_it() -> None:
@@ -71,29 +64,3 @@ def test_a_pin_on_torch_contradicts_it() -> None:
     with pytest.raises(BadInput, match="contradict"):
         make_plans(MAC, CATALOG, Request(pins=("torch==2.14.0",), nightly=True))
     assert "numpy<2" in make_plans(MAC, CATALOG, Request(pins=("numpy<2",), nightly=True)).choice.requirements
-
-
-def test_the_newest_night_on_the_index_is_taken() -> None:
-    """Of several nights and a release the newest night is named exactly."""
-    names = [f"torch-{version}-cp312-none-macosx_14_0_arm64.whl" for version in ("2.15.0", *NIGHTS)]
-    look = Lookup(source=INDEX, wheels=tuple(Wheel(name, f"{INDEX}/{name}", "official") for name in names))
-    plan = _settled(look).choice
-    assert (plan.torch, plan.requirements[0]) == (NIGHTS[1], f"torch=={NIGHTS[1]}")
-    assert plan.index_url == INDEX
-
-
-def test_an_index_without_nights_leaves_the_release() -> None:
-    """An index that could be looked through and holds none rejects the nightly plan by name."""
-    planning = _settled(Lookup(source=INDEX))
-    assert planning.choice.variant == "pypi"
-    assert planning.rejected[0].variant == "nightly/cpu"
-
-
-NIGHTS = ("2.16.0.dev20261118", "2.16.0.dev20261120", "2.16.0.dev20261119")
-
-
-def _settled(official: Lookup):
-    case = PlanInputs(MAC, CATALOG, NIGHTLY)
-    planning = make_plans(*case)
-    found = {(plan.index_url, plan.python): Lookup(source="PyPI", reason="not asked") for plan in planning.plans}
-    return settle(planning, found | {(None, "3.12"): Lookup(source="PyPI"), (INDEX, "3.12"): official}, case)

@@ -15,8 +15,7 @@ from loopback import LoopbackIndex, make_wheel
 from assistant.catalog import load_catalog
 from assistant.detect import detect
 from assistant.host.recording import ReplayHost
-from assistant.install import Consent, Package
-from assistant.install.sources import without_hash
+from assistant.install import Consent
 from assistant.machines import load, shipped
 from assistant.model.errors import AssistantError
 from assistant.model.event import Step
@@ -258,14 +257,6 @@ def test_the_source_of_a_projects_index_is_found(given, projects, mark) -> None:
     status = prepared(given("evil", indexes=(projects.url,)))
     assert status.phase is Phase.FAILED
     assert re.search(r"evil.* only source", str(status.message))
-
-
-def test_a_file_without_a_hash_is_named() -> None:
-    """What arrives cannot be compared with anything."""
-    hashed = Package(name="sure", version="1", url="https://example.test/sure-1.whl", sha256="0" * 64)
-    (finding,) = without_hash([hashed, Package(name="unsure", version="1", url="https://example.test/unsure-1.whl")])
-    assert finding.key == "no-hash"
-    assert str(finding.text).startswith("The index gives no hash for unsure,")
 
 
 def test_every_plan_of_ours_asks_for_known_names_only() -> None:

@@ -1,8 +1,8 @@
-"""What plans become when the package sources are asked: a real index over HTTP, real folders, pip's own settings."""
+"""What stands in for a plan: the real uv asks real indexes over HTTP and real folders, by pip's own settings."""
 
 from __future__ import annotations
 
-import time
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,18 +10,27 @@ import pytest
 from catalogs import catalog_as_of
 from loopback import LoopbackIndex
 
+from assistant.host.live import LiveHost
+from assistant.host.process import CancelToken
 from assistant.host.recording import ReplayHost
-from assistant.install import Sources
+from assistant.install import Prepared, Sources, Tools
+from assistant.model.errors import WorkFailed
 from assistant.model.machine import Answer, Exchange, Gpu, Machine, Recording, Vendor
-from assistant.model.plan import Backend, Plan, Planning, Request
-from assistant.plan import make_plans
-from assistant.plan.availability import PlanInputs
-from assistant.session.planning import Looks, fitted, sized
+from assistant.model.plan import Backend, Plan, Request
+from assistant.plan import PlanInputs
+from assistant.session.planning import decided
+from assistant.session.preparing import prepare_any
 
 NOWHERE = "http://127.0.0.1:9/simple"
-LINUX = Machine(os="linux", arch="x86_64", glibc="2.39", python="3.12")
+PYTHON = "{}.{}".format(*sys.version_info)
+LINUX = Machine(os="linux", arch="x86_64", glibc="2.39", python=PYTHON)
 CARD = Gpu(vendor=Vendor.NVIDIA, name="GeForce RTX 3090", compute_capability="8.6", pci_id="10de:2204")
-TAG = "cp312-cp312-manylinux_2_28_x86_64"
+BLACKWELL = Gpu(vendor=Vendor.NVIDIA, name="GeForce RTX 5090", compute_capability="12.0", pci_id="10de:2b85")
+
+
+def with_card(card: Gpu, driver: str) -> Machine:
+    """Give a Linux machine with an NVIDIA card."""
+    return Machine(os="linux", arch="x86_64", glibc="2.39", python=PYTHON, gpus=(card,), nvidia_driver=driver)
 
 
 def host_with(*pip_settings: str, **variables: str) -> ReplayHost:
@@ -32,153 +41,129 @@ def host_with(*pip_settings: str, **variables: str) -> ReplayHost:
     return ReplayHost(Recording(said=(config, *said)))
 
 
-def planned(sources: Sources, machine: Machine = LINUX, *, python: str | None = None) -> Planning:
-    """Plan for a machine and ask the sources."""
-    case = PlanInputs(machine, catalog_as_of("2.15.0"), Request(python=python))
-    return sized(fitted(make_plans(*case), case, Looks(case.machine, sources)), case, sources)
+Prepare = Callable[..., Prepared]
 
 
 @pytest.fixture
-def given(loopback_index: LoopbackIndex) -> Callable[..., Sources]:
-    """Give a function that makes sources whose only index is the loopback index, named by --index-url."""
-    return lambda **options: Sources(host_with(), index_url=loopback_index.url, **options)
+def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Prepare:
+    """Give a function that plans and prepares; torch's own index is one where nobody answers, unless one is named."""
+    for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME", "JUPYTER_DATA_DIR", "UV_CACHE_DIR"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    monkeypatch.setenv("UV_HTTP_RETRIES", "0")
+
+    def prepare(sources: Sources, machine: Machine = LINUX, **request: object) -> Prepared:
+        tools = Tools(LiveHost(), sources, lambda _event: None, CancelToken())
+        case = PlanInputs(machine, catalog_as_of("2.15.0"), Request(**request))
+        plans = decided(case, tools).plans
+        return prepare_any(plans[0], plans[1:], case, str(tmp_path / "env"), tools)
+
+    return prepare
 
 
-@pytest.mark.parametrize("speaks_json", [False, True], ids=["PEP 503", "PEP 691"])
-def test_a_wheel_that_is_there_is_confirmed(loopback_index, given, speaks_json):
-    """The plan takes the index, names the wheel, and knows its true size."""
-    loopback_index.speaks_json = speaks_json
-    wheel = loopback_index.add("torch", "2.15.0+cpu", TAG)
-    plan = planned(given()).choice
-    assert plan.wheel.filename == wheel.name
-    assert plan.wheel.size == wheel.stat().st_size
-    assert (plan.index_url, plan.requirements[0]) == (loopback_index.url, "torch==2.15.0+cpu")
-    assert plan.download_mb == 80  # what comes beside a wheel of no size
-    assert plan.warnings == ()
+@pytest.fixture
+def index(loopback_index: LoopbackIndex) -> LoopbackIndex:
+    """Serve what every plan takes beside torch."""
+    for name in ("numpy", "onnx", "onnxruntime", "onnxruntime-gpu", "ipykernel"):
+        loopback_index.add(name, "1.30")
+    return loopback_index
 
 
-def test_a_wheel_that_is_missing_is_told_and_nothing_stands_in(loopback_index, given):
-    """A card's build that the index lacks is rejected with a reason, which the CPU plan repeats."""
-    loopback_index.add("torch", "2.15.0+cpu", TAG)
-    loopback_index.add("torch", "2.15.0+cu132", "cp313-cp313-manylinux_2_28_x86_64")  # for another Python
-    machine = Machine(
-        os="linux",
-        arch="x86_64",
-        glibc="2.39",
-        python="3.12",
-        gpus=(CARD,),
-        nvidia_driver="595.60",
-        cuda_driver_api="13.2",
-    )
-    planning = planned(given(), machine)
-    assert planning.rejected[0].backend is Backend.CUDA
-    assert loopback_index.url in str(planning.rejected[0].why)
-    assert planning.choice.backend is Backend.CPU
-    assert planning.rejected[0].why in planning.choice.warnings
+def mirror_of(index: LoopbackIndex, **options: object) -> Sources:
+    """Take a mirror in PyPI's place, as a company's pip is configured; torch's own index does not answer."""
+    return Sources(host_with(f"global.index-url='{index.url}'"), index_url=NOWHERE, **options)
 
 
-def test_an_index_without_torch_offers_no_confirmed_plan(loopback_index, given):
-    """Looked through and nothing there is told so, not taken for confirmed."""
-    plan = planned(given()).choice
-    assert plan.wheel is None
-    assert tuple(map(str, plan.warnings)) == (
-        f"{loopback_index.url} holds no cpu build of torch that fits Python 3.12 on this machine.",
-    )
+def test_a_named_index_serves_the_exact_build(index: LoopbackIndex, prepared: Prepare) -> None:
+    """Where several builds lie side by side, the one of the plan is asked for."""
+    for version in ("2.15.0", "2.15.0+cpu", "2.15.0+cu130"):
+        index.add("torch", version)
+    done = prepared(Sources(host_with(f"global.index-url='{index.url}'"), index_url=index.url))
+    assert done.resolution.versions["torch"] == "2.15.0+cpu"
+    assert (done.plan.index_url, done.plan.warnings) == (index.url, ())
 
 
-def test_an_index_that_is_down_is_not_checked():
-    """The plan stays, and says which index could not be asked, and why."""
-    plan = planned(Sources(host_with(), index_url=NOWHERE)).choice
-    assert plan.wheel is None
-    assert tuple(map(str, plan.warnings)) == (f"Not checked: {NOWHERE} cannot be reached (Connection refused).",)
+def test_a_mirror_that_ends_earlier_serves_its_newest_release_of_the_build(
+    index: LoopbackIndex, prepared: Prepare
+) -> None:
+    """The plan is that release's own, companions and reasons included, and says where it was found and why."""
+    for version in ("2.13.0+cpu", "2.12.1+cpu", "9.9.9.dev1+cpu", "2.14.1"):
+        index.add("torch", version)
+    done = prepared(mirror_of(index))
+    assert [finding.key for finding in done.findings] == ["stands-in"]
+    plan = done.plan
+    assert (plan.torch, plan.index_url, plan.requirements[0]) == ("2.13.0", None, "torch==2.13.0+cpu")
+    assert not any("2.15.0" in str(reason) for reason in plan.reasons)
+    assert "cannot be reached" in str(plan.reasons[-2])
+    assert str(plan.reasons[-1]).startswith(f"Found: torch-2.13.0+cpu-py3-none-any.whl is at {index.url}/torch")
 
 
-@pytest.mark.parametrize(("trouble", "reason"), [(500, "HTTP 500"), (403, "HTTP 403"), ("page", "not a package index")])
-def test_an_index_that_answers_nonsense_is_not_checked(loopback_index, given, trouble, reason):
-    """An error page or a welcome page is no empty index."""
-    loopback_index.trouble["torch"] = trouble
-    assert reason in str(planned(given()).choice.warnings[0])
+@pytest.mark.parametrize("offline", [False, True])
+def test_a_folder_of_wheels_serves(index: LoopbackIndex, prepared: Prepare, tmp_path: Path, offline: bool) -> None:  # noqa: FBT001
+    """Torch's own index is out of reach, or nothing may be asked: what lies in the folder is found and said."""
+    folder = tmp_path / "wheels"
+    folder.mkdir()
+    for name in ("numpy", "onnx", "onnxruntime", "ipykernel"):
+        (wheel,) = (index.folder / name).glob("*.whl")
+        (folder / wheel.name).write_bytes(wheel.read_bytes())
+    wheel = index.add("torch", "2.13.0+cpu")
+    wheel.rename(folder / wheel.name)
+    index_url = "" if offline else NOWHERE
+    plan = prepared(Sources(host_with(), index_url=index_url, find_links=[str(folder)], offline=offline)).plan
+    assert plan.torch == "2.13.0"
+    assert str(plan.reasons[-1]) == f"Found: {wheel.name} is at {folder}."
 
 
-def test_a_slow_index_costs_its_time_limit_once(loopback_index, given, monkeypatch):
-    """An index that does not answer in time is told as not checked, within the limit."""
-    loopback_index.trouble["torch"] = "stall"
-    monkeypatch.setattr("assistant.install.sources.LOOK_SECONDS", 0.5)
-    began = time.monotonic()
-    plan = planned(given()).choice
-    assert time.monotonic() - began < 3
-    assert "did not answer within 0.5 s" in str(plan.warnings[0])
+def test_pypis_build_with_cuda_is_taken_for_no_cpu_plan_unasked(index: LoopbackIndex, prepared: Prepare) -> None:
+    """It brings several GB: the sentence names the way to it, and who agrees gets it with its warning."""
+    index.add("torch", "2.15.0")
+    with pytest.raises(WorkFailed, match="No CPU build of torch is available from here") as refused:
+        prepared(mirror_of(index))
+    assert "--with-cuda-libraries" in refused.value.hint.params["option"]
+    plan = prepared(mirror_of(index), cuda_libraries=True).plan
+    assert (plan.backend, plan.variant, plan.torch) == (Backend.CPU, "pypi", "2.15.0")
+    assert "several GB" in str(plan.warnings[0])
+    with pytest.raises(WorkFailed):
+        prepared(mirror_of(index), cuda_libraries=True, pins=("torch==2.14.1",))
 
 
-@pytest.mark.parametrize("speaks_json", [False, True], ids=["PEP 503", "PEP 691"])
-def test_a_mirror_that_leaks_upstream_is_told(loopback_index, given, speaks_json):
-    """Pages with absolute addresses lead past the mirror: the warning names the server that they lead to."""
-    loopback_index.add("torch", "2.15.0+cpu", TAG)
-    loopback_index.speaks_json = speaks_json
-    loopback_index.upstream = loopback_index.url.replace("127.0.0.1", "localhost")
-    plan = planned(given()).choice
-    assert plan.wheel is not None
-    assert "//localhost:" in str(plan.warnings[0])
-    assert loopback_index.url in str(plan.warnings[0])
-    loopback_index.upstream = loopback_index.url  # absolute, and still the mirror's own
-    assert planned(given()).choice.warnings == ()
+def test_pypis_build_serves_a_card_that_runs_it(index: LoopbackIndex, prepared: Prepare) -> None:
+    """Driver 580 is planned cu130, and runs PyPI's cu132 as well; driver 570 does not."""
+    index.add("torch", "2.15.0")
+    plan = prepared(mirror_of(index), with_card(CARD, "580.95")).plan
+    assert (plan.backend, plan.variant, plan.index_url) == (Backend.CUDA, "cu132", None)
+    with pytest.raises(WorkFailed, match="cannot be reached"):
+        prepared(mirror_of(index), with_card(CARD, "570.26"))
 
 
-def test_only_an_older_torch_there_is_taken_and_said(loopback_index, given):
-    """The plan is that version's own, companions and reasons included; what cannot be read is passed over."""
-    for version in ("2.2.2+cpu", "2.1.0+cpu", "9.9.9.dev1+cpu"):
-        loopback_index.add("torch", version, TAG)
-    plan = planned(given()).choice
-    assert (plan.torch, plan.requirements[:2]) == ("2.2.2", ("torch==2.2.2+cpu", "numpy<2"))
-    assert "does not hold torch 2.15.0" in str(plan.reasons[-1])
-    assert not any("2.15.0" in str(reason) for reason in plan.reasons[:-1])
+def test_another_build_never_stands_in(index: LoopbackIndex, prepared: Prepare) -> None:
+    """A card's plan is not served by a wheel for the CPU, another CUDA, or one without code for the card."""
+    for version in ("2.15.0+cpu", "2.6.0+cu126"):
+        index.add("torch", version)
+    with pytest.raises(WorkFailed, match="cannot be reached"):
+        prepared(mirror_of(index), with_card(BLACKWELL, "595.60"))
 
 
-def test_pips_own_indexes_are_asked(loopback_index):
-    """Where torch's index does not answer, an index of pip's configuration serves, by its exact build."""
-    loopback_index.add("torch", "2.14.1+cpu", TAG)
-    loopback_index.add("torch", "2.15.0", TAG)  # the build with CUDA
-    sources = Sources(host_with(f"global.index-url='{loopback_index.url}'"), index_url=NOWHERE)
-    plan = planned(sources).choice
-    assert (plan.requirements[0], plan.index_url) == ("torch==2.14.1+cpu", None)
-    assert NOWHERE in str(plan.reasons[-1])
+def test_a_build_that_no_index_has_gives_way_to_the_next_plan(index: LoopbackIndex, prepared: Prepare) -> None:
+    """Every source answers: the plan for the CPU says why, unless the card was asked for."""
+    index.add("torch", "2.15.0+cpu")
+    sources = Sources(host_with(f"global.index-url='{index.url}'"), index_url=index.url)
+    plan = prepared(sources, with_card(CARD, "595.60")).plan
+    assert plan.backend is Backend.CPU
+    assert "torch==2.15.0+cu132" in str(plan.warnings[-1])
+    with pytest.raises(WorkFailed, match=r"torch==2\.15\.0"):
+        prepared(sources, with_card(CARD, "595.60"), backend=Backend.CUDA)
 
 
-def test_offline_a_folder_serves(loopback_index, tmp_path):
-    """With --offline nothing but folders is asked, and what is there is confirmed by its path."""
-    wheel = loopback_index.add("torch", "2.15.0+cpu", TAG)
-    asked = Sources(host_with(f"global.index-url='{loopback_index.url}'"), find_links=[str(wheel.parent)], offline=True)
-    loopback_index.trouble["torch"] = "stall"
-    began = time.monotonic()
-    plan = planned(asked).choice
-    assert time.monotonic() - began < 3
-    assert str(plan.reasons[1]) == f"Confirmed: {wheel.name} is at {wheel.parent}."
-    empty = Sources(host_with(f"global.index-url='{loopback_index.url}'"), find_links=[str(tmp_path)], offline=True)
-    assert "offline" in str(planned(empty).choice.warnings[0])
-
-
-def test_a_folder_that_is_not_there_is_named():
-    """A wrong --find-links is said, not taken for an empty one."""
-    plan = planned(Sources(host_with(), find_links=["/no/such/folder"], offline=True)).choice
-    assert plan.wheel is None
-    assert plan.warnings
-
-
-def test_each_python_is_looked_up_for_itself(loopback_index, given):
-    """A plan for another Python is confirmed by that Python's wheel only."""
-    loopback_index.add("torch", "2.15.0+cpu", TAG)
-    assert planned(given(), python="3.13").choice.wheel is None
-    assert planned(given(), python="3.12").choice.wheel is not None
-
-
-def test_all_wheels_of_a_project_can_be_listed(loopback_index, given):
-    """Whatever they run on."""
-    for tag in (TAG, "cp311-cp311-win_amd64", "cp313-cp313t-macosx_14_0_arm64"):
-        loopback_index.add("torch", "2.15.0", tag)
-    found = Sources(host_with(f"global.index-url='{loopback_index.url}'")).listing("torch")
-    assert len(found.wheels) == 3
-    assert Path(found.wheels[0].filename).suffix == ".whl"
-    assert given().listing("torch").asked == ()
+def test_a_companion_is_of_torchs_own_build_or_left_out(index: LoopbackIndex, prepared: Prepare) -> None:
+    """PyPI's torchvision does not load beside a torch for the CPU; one that was pinned is asked for all the same."""
+    index.add("torch", "2.15.0+cpu")
+    for name in ("torchvision", "scikit-learn", "matplotlib", "ipywidgets", "pandas", "tqdm"):
+        index.add(name, "0.30.0")
+    plan = prepared(mirror_of(index), bundle="course").plan
+    assert not [line for line in plan.requirements if line.startswith("torchvision")]
+    assert "torchvision" in str(plan.warnings[-1])
+    with pytest.raises(WorkFailed):
+        prepared(mirror_of(index), pins=("torchvision",))
 
 
 COMPANY = "https://company.example/simple"

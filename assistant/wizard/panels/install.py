@@ -9,14 +9,14 @@ from assistant.install import FOREIGN_PIP, KERNEL, Prepared, commands_for
 from assistant.markup import Markup, joined, tag
 from assistant.model.event import Step
 from assistant.model.finding import Severity
-from assistant.model.plan import Request
+from assistant.model.plan import Backend, Request
+from assistant.model.record import replace
 from assistant.model.report import Report, Status, check_kind, check_title, status_word, verdict
 from assistant.model.shell import command_line, shell_of
-from assistant.session.actions import Begin, Choose, Show
-from assistant.session.planning import from_another_index
+from assistant.session.actions import Begin, Show, Wish
 from assistant.session.state import Adding, Page, Phase, State, Task
 from assistant.session.steps import rows
-from assistant.views import CHECK_HEADINGS, CheckRow, change_rows, check_rows, folded, plan_title, speed_lines
+from assistant.views import CHECK_HEADINGS, CheckRow, change_rows, check_rows, folded, speed_lines
 from assistant.wizard import html
 from assistant.wizard.head import Footer, Other
 from assistant.wizard.panels.base import failure
@@ -159,11 +159,11 @@ def draw_failed(state: State) -> Markup:
 
 
 def offer_again(state: State) -> Footer:
-    """Offer to try again, beside it a plan whose index can be reached, and to look for the cause."""
-    place, others = from_another_index(state), []
-    if place is not None and state.planning:
-        name = say("Use {plan} instead", plan=plan_title(state.planning.plans[place]))
-        others.append(Other(label=name, actions=(Choose(index=place),)))
+    """Offer to try again, beside it PyPI's build with CUDA where no other can be had, and to look for the cause."""
+    others = []
+    if state.plan and state.plan.backend is Backend.CPU and state.status(Step.INSTALL).unreachable:
+        wish = Wish(request=replace(state.choices.request, cuda_libraries=True))
+        others.append(Other(label=say("Take PyPI's build and its several GB of CUDA"), actions=(wish,)))
     if not cancelled(state):
         wrong = (Show(page=Page.WRONG), Begin(task=Task.DIAGNOSE))
         others.append(Other(label=say("Find the cause"), actions=wrong))

@@ -54,18 +54,24 @@ def test_ranges_are_read_as_uv_writes_them(text, inside, outside, words):
 
 
 @pytest.mark.parametrize(
-    ("text", "missing", "wheels", "pythons"),
+    ("text", "missing", "pythons"),
     [
-        ("Because zzz was not found in the package registry and environment depends on zzz, we …", ("zzz",), (), False),
-        ("Because old==1 has no wheels with a matching Python ABI tag (e.g., `cp312`) and …", (), ("old",), True),
-        ("Because win==1.0 has no wheels with a matching platform tag (e.g., `manylinux`) and", (), ("win",), False),
-        ("Because new==1.0 requires Python >=3.13 and only new==1.0 is available, we can …", (), (), True),
-        ("Because sd==1.0 has no usable wheels and only sd==1.0 is available, we can …", (), ("sd",), False),
-        ("", (), (), False),
+        ("Because zzz was not found in the package registry and environment depends on zzz, we …", ("zzz",), False),
+        ("Because old==1 has no wheels with a matching Python ABI tag (e.g., `cp312`) and …", (), True),
+        ("Because win==1.0 has no wheels with a matching platform tag (e.g., `manylinux`) and", (), True),
+        ("Because new==1.0 requires Python >=3.13 and only new==1.0 is available, we can …", (), True),
+        ("Because sd==1.0 has no usable wheels and only sd==1.0 is available, we can …", (), False),
+        ("", (), False),
     ],
 )
-def test_a_proof_tells_what_stands_in_the_way(text, missing, wheels, pythons):
-    """Names that no source has, packages without a fitting wheel, and other Pythons."""
+def test_a_proof_tells_what_stands_in_the_way(text, missing, pythons):
+    """Names that no source has, and other Pythons."""
     found = read_derivation(text, ["zzz", "old", "win", "new", "sd", "environment-x"])
-    assert (found.missing, found.wheels, found.pythons) == (missing, wheels, pythons)
+    assert (found.missing, found.pythons) == (missing, pythons)
     assert set(found.names) <= {"zzz", "old", "win", "new", "sd"}
+
+
+def test_a_hint_tells_which_pythons_have_wheels():
+    """None of the others has to be tried."""
+    hint = "hint: You require CPython 3.12 (`cp312`), but we only found wheels for `old` (v1.0) with the following"
+    assert read_derivation(f"Because …\n\n{hint} Python ABI\ntags: `cp310`, `cp311`", ()).others == ("3.10", "3.11")

@@ -92,12 +92,12 @@ class Desk:
             monkeypatch.setenv(name, value)
         monkeypatch.setattr(Catalog, "index_url", lambda _self, _variant, _torch="": shelf.url)
 
-    def plan(self, *pins: str, machine: Machine = RTX_4090, **wishes: object) -> Planning:
-        """Decide for a described machine, without a look at what the sources hold."""
+    def plan(self, *pins: str, machine: Machine = RTX_4090, index_url: str = "", **wishes: object) -> Planning:
+        """Decide for a described machine."""
         host = LiveHost()
-        tools = Tools(host, Sources(host), self.events.append, self.cancel)
+        tools = Tools(host, Sources(host, index_url=index_url), self.events.append, self.cancel)
         self.events.clear()
-        return decided(PlanInputs(machine, CATALOG, Request(pins=pins, **wishes)), tools, look=False)
+        return decided(PlanInputs(machine, CATALOG, Request(pins=pins, **wishes)), tools)
 
     @property
     def questions(self) -> int:
@@ -355,22 +355,62 @@ def test_what_a_recipe_adds_for_a_backend_is_not_dropped(desk, shelf):
 
 def test_one_index_with_all_builds_side_by_side(shelf, desk):
     """With --index-url a mirror holds every build: the exact one is asked for, and found for what the set needs."""
-    for torch, build in (
-        ("2.15.0", "cu132"),
-        ("2.15.0", "cpu"),
-        ("2.8.0", "cu129"),
-        ("2.8.0", "cpu"),
-        ("2.8.0", "xpu"),
-    ):
-        shelf.add("torch", f"{torch}+{build}", "cp312-cp312-manylinux_2_28_x86_64", requires=("numpy",))
-    host = LiveHost()
-    tools = Tools(host, Sources(host, index_url=shelf.url), desk.events.append, desk.cancel)
-    case = PlanInputs(RTX_4090, CATALOG, Request(pins=("whisperx==3.8.6",)))
-    plan = decided(case, tools).choice
+    for version in ("2.15.0+cu132", "2.15.0+cpu", "2.8.0+cu129", "2.8.0+cpu", "2.8.0+xpu"):
+        shelf.add("torch", version, "cp312-cp312-manylinux_2_28_x86_64", requires=("numpy",))
+    planning = desk.plan("whisperx==3.8.6", index_url=shelf.url)
+    plan, beside = planning.choice, planning.plans[-1]
     assert (plan.torch, plan.variant, plan.requirements[0]) == ("2.8.0", "cu129", "torch==2.8.0+cu129")
-    assert plan.wheel.filename.startswith("torch-2.8.0+cu129")
-    beside = decided(case, tools).plans[-1]
     assert (beside.backend, beside.index_url, beside.requirements[0]) == (Backend.CPU, shelf.url, "torch==2.8.0+cpu")
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        ("down", RTX_4090, (), "torch==2.15.0"),  # PyPI's own build is the very one
+        (403, RTX_4090, ("2.15.0+cpu", "2.15.0+cu132", "2.15.0+xpu"), "torch==2.15.0+cu132"),
+        ("page", nvidia("RTX 4090", "8.9", "580.95"), (), "torch==2.15.0"),  # PyPI's for another CUDA runs here, too
+        ("down", PLAIN, ("2.15.0+cpu", "2.15.0+cu132"), "torch==2.15.0+cpu"),
+    ],
+)
+def test_where_torchs_index_is_silent_another_source_serves(desk, shelf, monkeypatch, case):
+    """The plan takes the build from the user's own sources, and says so; a proxy's page is no index."""
+    trouble, machine, held, line = case
+    for version in held:
+        shelf.add("torch", version, "cp312-cp312-manylinux_2_28_x86_64", requires=("numpy",))
+    shelf.trouble[""] = trouble  # at any other address than its own
+    address = "http://127.0.0.1:9/whl" if trouble == "down" else shelf.url.replace("simple", "whl")
+    monkeypatch.setattr(Catalog, "index_url", lambda _self, _variant, _torch="": address)
+    planning = desk.plan("numpy", machine=machine)
+    assert (planning.choice.index_url, planning.choice.requirements[0]) == (None, line)
+    assert f"{address} could not be asked, and another of your package sources has torch 2.15.0" in said(planning)
+    assert desk.questions == 2
+
+
+def test_a_plan_for_the_cpu_never_becomes_pypis_build_for_cuda(desk, shelf, monkeypatch):
+    """Where torch's index is silent, PyPI's torch only tells that the set goes together; an own index may lack it."""
+    plain = desk.plan("numpy", machine=PLAIN, index_url=shelf.url)
+    assert (plain.choice, plain.rejected[0].key) == (None, "not-in-index")
+    assert f"{shelf.url} holds no cpu build of torch" in said(plain)
+    monkeypatch.setattr(Catalog, "index_url", lambda _self, _variant, _torch="": "http://127.0.0.1:9/whl/cpu")
+    planning = desk.plan("numpy", machine=PLAIN)
+    assert (planning.choice.index_url, planning.choice.variant) == ("http://127.0.0.1:9/whl/cpu", "cpu")
+    assert "Not checked: http://127.0.0.1:9/whl/cpu could not be asked for this build" in said(planning)
+
+
+def test_a_mirror_of_pypi_serves_a_card_with_the_build_that_is_there(desk, shelf):
+    """The best build for this driver is another one; PyPI's runs as well, and is asked for by its release."""
+    plan = desk.plan("numpy", machine=nvidia("RTX 4090", "8.9", "580.95"), index_url=shelf.url).choice
+    assert (plan.variant, plan.index_url, plan.requirements[0]) == ("cu132", shelf.url, "torch==2.15.0")
+    assert desk.questions == 1
+
+
+def test_an_own_index_serves_the_newest_release_that_it_has_in_the_right_build(desk, shelf):
+    """Its newest torch is for the CPU alone: the card gets the one before, in one question."""
+    for version in ("2.15.0+cpu", "2.14.1+cpu", "2.14.1+cu132", "2.14.1+xpu"):
+        shelf.add("torch", version, "cp312-cp312-manylinux_2_28_x86_64", requires=("numpy",))
+    (shelf.folder / "torch" / "torch-2.15.0-cp312-cp312-manylinux_2_28_x86_64.whl").unlink()
+    plan = desk.plan("numpy", index_url=shelf.url).choice
+    assert (plan.index_url, plan.requirements[0], desk.questions) == (shelf.url, "torch==2.14.1+cu132", 1)
 
 
 def test_what_packages_need_beside_torch_comes_along_and_flavours_do_not_meet(desk, shelf):

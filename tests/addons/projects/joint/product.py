@@ -18,7 +18,7 @@ from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
 from assistant.i18n import render
 from assistant.install import Sources, Tools
-from assistant.install.elsewhere import installer_for
+from assistant.install.elsewhere import uv_for
 from assistant.model.errors import BadInput, NothingFits
 from assistant.model.event import Event, Progress, Step
 from assistant.model.machine import Machine
@@ -61,17 +61,16 @@ class Product:
         request = Request(pins=wanted.requires, overrides=wanted.overrides, pythons=wanted.pythons)
         case = PlanInputs(machine, self.catalog, request)
         try:
-            return decided(case, self.tools, look=False)
+            return decided(case, self.tools)
         except (BadInput, NothingFits) as error:
             return Planning(rejected=(Rejection(Backend.CPU, "", error.message, error.hint or ""),))
 
     def uv_seconds(self, machine: Machine, plan: Plan) -> tuple[float, bool]:
         """Return the seconds that uv takes for an answer, asked as it is installed, and whether all of it holds."""
-        installer = installer_for(plan, machine, self.tools)
+        uv = dataclasses.replace(uv_for(plan, machine, self.tools), also=())
         with tempfile.TemporaryDirectory() as folder:
-            uv = dataclasses.replace(installer, also=()).uv
-            argv = uv.resolve(installer.python, plan, Path(folder), {}, None)
-            environment = {**os.environ, **installer.environment}
+            argv = uv.resolve(plan, Path(folder), {}, None)
+            environment = {**os.environ, **uv.environment}
             start = time.perf_counter()
             done = subprocess.run(argv, env=environment, capture_output=True, check=False)
             return time.perf_counter() - start, done.returncode == 0
