@@ -31,7 +31,7 @@ BUDGETS = {
     "assistant/detect": (1550, 850),
     "assistant/diagnose": (5850, 2950),
     "assistant/export": (1700, 650),
-    "assistant/host": (3100, 1450),
+    "assistant/host": (3110, 1450),
     "assistant/install": (4800, 2200),
     "assistant_addons/labs": (2550, 1300),
     "assistant/machines": (50, 50),

@@ -93,6 +93,21 @@ def open_temporary(path: Path) -> IO[str]:
     return os.fdopen(handle, "w+", encoding="utf-8", errors="replace")
 
 
+def link_or_copy(source: Path, goal: Path) -> None:
+    """Give a file a further name, or copy it where the file system has no hard links; a folder in its way stays.
+
+    Raises `OSError`.
+    """
+    try:
+        goal.parent.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        return
+    try:
+        os.link(source, goal, follow_symlinks=False)
+    except (OSError, NotImplementedError):
+        shutil.copy2(source, goal, follow_symlinks=False)
+
+
 def write_named(path: Path, data: str) -> None:
     """Write a text where the user said: atomically where a file is or will be, straight into a pipe, device or link.
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import csv
 import hashlib
 import os
-import shutil
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
-from assistant.host.files import discard, discard_folder, write_temporary
+from assistant.host.files import discard, discard_folder, link_or_copy, write_temporary
 from assistant.host.process import stream
 from assistant.i18n import _
 from assistant.install.downloads import fetch, on_disk, refuse_damaged
@@ -178,15 +177,4 @@ def bring_along(site: Site, folder: Path) -> None:
         for name in (*files, *links):
             path = name if below == "." else f"{below}/{name}"
             if path not in packages and not os.path.lexists(folder / path):
-                _link(Path(root, name), folder / path)
-
-
-def _link(source: Path, goal: Path) -> None:
-    try:
-        goal.parent.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError):
-        return  # a new file stands where this one's folder was
-    try:
-        os.link(source, goal, follow_symlinks=False)
-    except (OSError, NotImplementedError):  # a file system without hard links
-        shutil.copy2(source, goal, follow_symlinks=False)
+                link_or_copy(Path(root, name), folder / path)
