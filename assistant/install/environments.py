@@ -234,7 +234,7 @@ def settle_journal(entry: Entry, journal: Journal) -> Path | None:
         )
     new = _beside(target, "new")
     try:
-        _settle_folders(journal)
+        _move_to_places(journal)
         stands = journal.comes != 0 and number_of(target) == journal.comes
         if journal.kernel and not stands:
             put_kernel_back(journal.kernel)
@@ -251,7 +251,7 @@ def settle_journal(entry: Entry, journal: Journal) -> Path | None:
     return next((folder for folder in (new, _beside(target, "old")) if number_of(folder) == journal.goes), None)
 
 
-def _settle_folders(journal: Journal) -> None:
+def _move_to_places(journal: Journal) -> None:
     """Move the environments of a journal to where they belong, and finish the deletion of an older one."""
     place = Path(journal.target)
     new, old = _beside(place, "new"), _beside(place, "old")
