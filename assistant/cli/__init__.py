@@ -9,8 +9,8 @@ import sys
 
 import click
 
-from assistant.cli.commands import cli, translated
-from assistant.cli.terminal import echo, unwritten
+from assistant.cli.commands import BEGINNINGS, cli, translated
+from assistant.cli.terminal import choose, echo, unwritten
 from assistant.host.process import REQUESTS_TO_END, heed_requests_to_end
 from assistant.host.streams import drained, keep_log, settle_streams
 from assistant.host.uv import by_uvx
@@ -19,6 +19,7 @@ from assistant.i18n import (
     STARTED_AS,
     _,
     as_typed,
+    render,
     say,
     sentences,
     show_options,
@@ -28,7 +29,8 @@ from assistant.model.visible import visible
 
 __all__ = ["main"]
 
-FIRST = ("plan", "setup", "doctor", "diagnose", "lab")  # what a newcomer may want to begin with
+# Set by the script with which a shell completes our commands: https://click.palletsprojects.com/shell-completion/
+COMPLETION = "_ASSISTANT_COMPLETE"
 
 
 def main() -> None:
@@ -36,7 +38,7 @@ def main() -> None:
     settle_streams()
     keep_log()
     heed_requests_to_end()
-    code = _run()
+    code = _run(sys.argv[1:])
     if (reason := drained()) and not code:
         code = _print_failure(unwritten(reason))
     for number in REQUESTS_TO_END:  # while Python tidies up they would change the exit code
@@ -44,22 +46,28 @@ def main() -> None:
     sys.exit(code)
 
 
-def _run() -> int:
+def _run(words: list[str]) -> int:
     show_options()
     gettext.bindtextdomain("assistant", FOLDER)  # click's own sentences are in our catalogue
     gettext.textdomain("assistant")
     translated(cli)
+    if asked := os.environ.get(COMPLETION):
+        from click.shell_completion import shell_complete  # noqa: PLC0415 - only a shell asks for it
+
+        return shell_complete(cli, {}, "assistant", COMPLETION, asked)
     if by_uvx():
         from assistant.host.extras import started_by  # noqa: PLC0415 - reads what is installed
 
         os.environ.setdefault(STARTED_AS, started_by())
     try:
-        with cli.make_context(visible(os.environ.get(STARTED_AS) or "assistant"), sys.argv[1:]) as context:
+        with cli.make_context(visible(os.environ.get(STARTED_AS) or "assistant"), words) as context:
             cli.invoke(context)
     except click.exceptions.Exit as end:
         return end.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
-        echo(_first_steps(error.ctx) if error.ctx.command is cli else error.format_message())
+        if error.ctx.command is cli:
+            return _begin(error.ctx)
+        echo(error.format_message())
     except BrokenPipeError:
         pass  # whoever read our output has gone
     except click.ClickException as error:
@@ -76,16 +84,26 @@ def _run() -> int:
     return 0
 
 
-def _first_steps(context: click.Context) -> str:
-    """Return what a newcomer reads who typed no command: what this is for, and what to type next."""
-    named = [(name, cli.get_command(context, name)) for name in FIRST]
-    rows = [(f"{context.command_path} {name}", command.help or "") for name, command in named if command]
+def _begin(context: click.Context) -> int:
+    """Offer what people come for, and run what is chosen; where nobody can choose, only list it."""
     shown = context.make_formatter()
-    cli.format_help_text(context, shown)
-    with shown.section(say("What to type next")):
-        shown.write_dl(rows)
-    all_of_them = _("`{command} --help` lists what is possible.", command=context.command_path)
-    return f"{shown.getvalue().lstrip()}\n{sentences((all_of_them,))}"
+    shown.write_text(say("What would you like to do?"))
+    with shown.indentation():
+        shown.write_dl(
+            [
+                (f"{number}  {context.command_path} {' '.join(beginning.words)}", render(beginning.title))
+                for number, beginning in enumerate(BEGINNINGS, 1)
+            ]
+        )
+    echo(shown.getvalue())
+    echo(_("`{command} --help` lists what is possible.", command=context.command_path))
+    if not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
+        return 0
+    try:
+        number = choose(_("Number"), len(BEGINNINGS))
+    except click.Abort:
+        return 0
+    return _run(list(BEGINNINGS[number - 1].words)) if number else 0
 
 
 def _failure(error: BaseException) -> AssistantError:

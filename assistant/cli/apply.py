@@ -92,7 +92,7 @@ CONFIG_LIMIT = 10**7  # chosen: bytes
 
 
 @click.command()
-@click.argument("config")
+@click.argument("config", type=click.Path())
 @target_option
 @replay_option
 @find_links_option
@@ -166,7 +166,7 @@ def apply(  # noqa: PLR0913 - one for each option
 
 
 @click.command()
-@click.argument("config")
+@click.argument("config", type=click.Path())
 @click.option(
     "--target", default="", metavar="PATH", help="The environment to compare; by default the one that was made for it."
 )

@@ -1,33 +1,54 @@
-"""The commands that there are: those of the core, and those that add-ons bring."""
+"""The commands that there are: those of the core, those that add-ons bring, and what a newcomer begins with."""
 
 from __future__ import annotations
 
 import importlib
 import os
+import re
+from typing import NamedTuple
 
 import click
 
 from assistant import __version__, addons
-from assistant.i18n import LANGUAGES, render, say, use_language
+from assistant.i18n import LANGUAGES, Message, _, render, say, use_language
 from assistant.model.errors import WorkFailed
 
 # Each command lives in a module that is imported only when the command is used: `assistant detect` needs no installer.
-COMMANDS = {
+FIRST_HAND = {
     "setup": "setup",
     "lab": "lab",
-    "detect": "detect",
+    "doctor": "diagnose",
     "plan": "plan",
+    "envs": "envs",
+    "export": "apply",
+    "apply": "apply",
+}
+FOR_SCRIPTS = {
+    "detect": "detect",
     "install": "setup",
     "verify": "setup",
-    "export": "apply",
-    "envs": "envs",
-    "recover": "envs",
     "diagnose": "diagnose",
-    "doctor": "diagnose",
-    "apply": "apply",
     "check": "apply",
+    "recover": "envs",
     "catalog": "catalog",
 }
+COMMANDS = {**FIRST_HAND, **FOR_SCRIPTS}
+
+
+class Beginning(NamedTuple):
+    """Something that people come for, and the words of the command that does it."""
+
+    title: Message
+    words: tuple[str, ...]
+
+
+BEGINNINGS = (
+    Beginning(_("Set up PyTorch for this machine"), ("setup",)),
+    Beginning(_("Run something: applications, libraries, courses"), ("recipes", "list")),
+    Beginning(_("Find out what is wrong"), ("doctor",)),
+    Beginning(_("Look after my environments"), ("envs", "--all")),
+    Beginning(_("Learn: find and mend faults in the labs"), ("labs", "list")),
+)
 
 
 class Commands(click.Group):
@@ -36,6 +57,17 @@ class Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Return the names in the order of a setup, then those of add-ons."""
         return [*COMMANDS, *(name for name in addons.names(addons.COMMANDS) if name not in COMMANDS)]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what people begin with, a line each, and the names of all else, so that the help fits a screen."""
+        sections = {say("For scripts"): FOR_SCRIPTS, say("Add-ons"): self.list_commands(ctx)[len(COMMANDS) :]}
+        first = ((name, self.get_command(ctx, name)) for name in FIRST_HAND)
+        with formatter.section(say("Commands")):
+            formatter.write_dl([(name, command.short_help or "") for name, command in first if command])
+        for title, names in sections.items():
+            if names:
+                with formatter.section(title):
+                    formatter.write_text(", ".join(names))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Import one command's module and take the command from it; that of an add-on may say what it lacks."""
@@ -64,9 +96,11 @@ def _lacking(name: str, error: WorkFailed) -> click.Command:
 def translated(command: click.Command) -> click.Command:
     """Put the help of a command, of its options and of its subcommands into the language in force.
 
-    It is the short help, too: else click cuts it at 45 characters in lists (`get_short_help_str` in click/core.py).
+    Its first sentence is the short help: click cuts one of its own at 45 characters (`get_short_help_str`).
     """
-    command.help = command.short_help = say(command.help) if command.help else None
+    if command.help:
+        command.help = say(command.help)
+        command.short_help = re.split(r"(?<=[.。])(?:\s|(?<=。))", command.help, maxsplit=1)[0]
     for option in command.params:
         if isinstance(option, click.Option) and option.help:
             option.help = say(option.help)

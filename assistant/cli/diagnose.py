@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import islice
+from pathlib import Path
 
 import click
 
-from assistant import __version__
+from assistant import __version__, addons
+from assistant.cli.commands import translated
 from assistant.cli.options import (
     host_of,
     only_one,
-    place,
     print_answers,
     read_file,
     read_lines,
@@ -22,10 +23,9 @@ from assistant.cli.options import (
 from assistant.cli.terminal import echo, echo_json, json_option
 from assistant.detect import detect
 from assistant.diagnose import Log, read_log
-from assistant.host.base import Host
 from assistant.host.live import known_here
 from assistant.i18n import Text, _, as_typed, ngettext, say
-from assistant.install import Site, find_target, not_an_environment
+from assistant.install import find_target, full_path, not_an_environment
 from assistant.markup import Markup, joined, tag, web_page
 from assistant.model.errors import BadInput
 from assistant.model.finding import Diagnosis, Remedy
@@ -50,7 +50,7 @@ class Case(Record, frozen=True):
 
 
 @click.command()
-@click.argument("log", required=False)
+@click.argument("log", required=False, type=click.Path())
 @click.option(
     "--batch", metavar="FILE.jsonl", help="Diagnose many logs: one JSON object per line, one answer per line."
 )
@@ -119,13 +119,9 @@ def _write(
 ) -> None:
     """Write the files that were asked for, by their options."""
     if report := files["report"]:
-        from assistant.session.causes import log_report  # noqa: PLC0415 - most ask for no file
-
         found = (diagnosis for diagnosis, _line in causes)
         write_file(report, log_report(log, machine, found))
     if share := files["share"]:
-        from assistant.cli.diagnose import share_page  # noqa: PLC0415 - likewise
-
         write_file(share, share_page(log, machine, causes))
 
 
@@ -137,24 +133,29 @@ def _of_line(line: str) -> object:
 
 
 @click.command()
+@click.argument("what", required=False, type=click.Path())
 @replay_option
-@click.option(
-    "--target",
-    default="",
-    metavar="PATH",
-    callback=place,
-    help="Check the packages of this environment, not those of this Python.",
-)
 @click.option("--verbose", "-v", is_flag=True, help="Show remedies for every line, not only for problems.")
 @json_option
-def doctor(replay: str | None, target: str, *, verbose: bool, as_json: bool) -> None:
-    """Check this machine: one line for each check, with fixes for what is wrong."""
-    if replay and target:
-        raise click.UsageError(
-            say("--target names an environment of this machine and cannot be combined with --replay.")
-        )
+@click.pass_context
+def doctor(context: click.Context, /, what: str | None, replay: str | None, *, verbose: bool, as_json: bool) -> None:
+    """Find out what is wrong, and what helps.
+
+    WHAT is an environment's folder, a log ('-' for standard input), an assistant.toml or an ONNX model; without it,
+    this machine is checked.
+    """
+    site = None
+    if what and not (Path(what).is_dir() or Path(what).name.startswith("python")):
+        _judge_file(context, what, replay, as_json=as_json)
+        return
+    if what and replay:
+        raise click.UsageError(say("An environment is of this machine and cannot be combined with --replay."))
     host = host_of(replay)
-    findings = examine(host, _site(target, host) if target else None)
+    if what:
+        folder, site = find_target(str(full_path(what)), host)
+        if site is None:
+            raise not_an_environment(folder)
+    findings = examine(host, site)
     if as_json:
         echo_json({"findings": findings})
         return
@@ -168,12 +169,19 @@ def doctor(replay: str | None, target: str, *, verbose: bool, as_json: bool) -> 
     echo(text)
 
 
-def _site(target: str, host: Host) -> Site:
-    """Look at an environment; raise `BadInput` where there is none."""
-    folder, site = find_target(target, host)
-    if site is None:
-        raise not_an_environment(folder)
-    return site
+def _judge_file(context: click.Context, file: str, replay: str | None, *, as_json: bool) -> None:
+    """Hand a file to the command that judges its kind; what is no configuration and no model is a log."""
+    kind = Path(file).suffix.lower()
+    if kind == ".toml":
+        from assistant.cli.apply import check  # noqa: PLC0415 - draws in the export
+
+        context.invoke(check, config=file, replay=replay, no_verify=True, as_json=as_json)
+    elif kind == ".onnx":
+        onnx: click.Command = addons.load_from_extra(addons.COMMANDS, "onnx", extra="onnx")
+        words = ["check", file, *(["--json"] if as_json else [])]
+        context.exit(translated(onnx).main(words, context.command_path, standalone_mode=False) or 0)
+    else:
+        context.invoke(diagnose, log=file, replay=replay, as_json=as_json)
 
 
 CAUSES = 3  # chosen, as in the terminal

@@ -65,7 +65,7 @@ from assistant.session.survey import Known, Light, Repair, Survey, kept_for_undo
 @source_options
 @json_option
 def envs(remove: str, *, prune: bool, every: bool, yes: bool, as_json: bool, **options: Any) -> None:  # noqa: ANN401 - click's
-    """List the environments that the assistant made, or all; check, mend or remove one."""
+    """List environments; check, mend, undo or remove one."""
     check, mend, undo, lets_go = (options.pop(name) for name in ("check", "mend", "undo", "lets_go"))
     if sum(map(bool, (check, mend, undo, lets_go, prune or remove))) > 1:
         raise click.UsageError(say("Only one of --check, --mend, --undo, --forget and --remove can be done at a time."))

@@ -111,7 +111,7 @@ WORKSPACE = "pytorch"  # a user's own JupyterLab remembers tabs of other folders
 @click.option("--folder", metavar="DIR", help="Folder for your copies of the notebooks and labs.")
 @click.argument("jupyter_arguments", nargs=-1, type=click.UNPROCESSED)
 def lab(jupyter_arguments: tuple[str, ...], folder: str | None, *, as_app: bool) -> None:
-    """Open the guided setup in JupyterLab; further arguments go to `jupyter lab`."""
+    """Open the guided setup in JupyterLab. Further arguments go to `jupyter lab`."""
     require("lab")
     place = Path(folder).expanduser().absolute() if folder else user_data() / "notebooks"
     for hides in (place / "assistant.py", place / "labs" / "assistant.py"):

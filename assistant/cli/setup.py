@@ -53,7 +53,7 @@ agreement_options = together(
 @agreement_options
 @json_option
 def setup(target: str, folder: str, *, yes: bool, as_json: bool, **options: Any) -> None:  # noqa: ANN401 - click's
-    """Run all six steps: detect, plan, install, verify, diagnose, export."""
+    """Set up PyTorch: detect, plan, install, verify, diagnose, export."""
     journey = _prepared(target, folder, options, quiet=as_json, asks=not yes)
     journey.install(Task.DIAGNOSE, Task.EXPORT, yes=yes)
     if as_json:

@@ -190,3 +190,14 @@ def ask(question: Text, *, default: bool, err: bool = False) -> bool:
         yes = _("Answer y for yes or n for no; Enter alone means yes.")
         no = _("Answer y for yes or n for no; Enter alone means no.")
         echo(yes if default else no, err=err)
+
+
+def choose(question: Text, count: int) -> int | None:
+    """Ask for a number from 1 to `count` and return it; None for Enter alone. What was typed before does not count."""
+    forget_typed()
+    asked = f"{visible(render(question))} [1–{count}]"
+    while answer := click.prompt(asked, default="", show_default=False).strip():
+        if answer.isdecimal() and 1 <= int(answer) <= count:
+            return int(answer)
+        echo(_("Type a number from 1 to {count}; Enter alone leaves.", count=count))
+    return None

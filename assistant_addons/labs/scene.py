@@ -112,7 +112,7 @@ LIMIT_SECONDS = 180.0  # of one command; chosen: a few small wheels over a slow 
 PLAIN = {STARTED_AS: "", "UV_LINK_MODE": "copy"}
 _PURELIB = "import sysconfig; print(sysconfig.get_path('purelib'))"
 _INDEXES = {"-i", "--index-url", "--extra-index-url", "--default-index", "--index"}
-_LOOKS_AT_ENVIRONMENT = ("doctor", "verify")
+_LOOKS_AT_ENVIRONMENT = {"doctor": (), "verify": ("--target",)}  # by which words, before the folder
 
 
 class Outcome(NamedTuple):
@@ -362,9 +362,10 @@ class Scene:
                 _("{program} is not a program that labs can run.", program=program or '""'),
                 hint=_("A line begins with one of: {names}.", names="python, pip, uv, assistant"),
             )
-        looks = program == "assistant" and arguments[:1] and arguments[0] in _LOOKS_AT_ENVIRONMENT
-        if looks and there and not {"--target", "--replay"} & set(arguments):
-            arguments = (*arguments, "--target", str(self.folder / "env"))
+        looks = program == "assistant" and arguments and arguments[0] in _LOOKS_AT_ENVIRONMENT
+        names = arguments[:1] == ("doctor",) and any(not word.startswith("-") for word in arguments[1:])
+        if looks and there and not names and not {"--target", "--replay"} & set(arguments):
+            arguments = (*arguments, *_LOOKS_AT_ENVIRONMENT[arguments[0]], str(self.folder / "env"))
         return [*tools[program], *arguments]
 
     def bare(self, text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -201,10 +202,10 @@ def test_under_uvx_the_next_step_can_be_typed_as_it_stands(uvx):
     """Without a command there are first steps; a command that needs an extra says how uvx brings it, and that works."""
     first = uvx("uvx WHEEL")
     assert first.returncode == 0
-    lines = [line.strip() for line in first.stdout.splitlines() if line.strip().startswith("uvx ")]
-    assert [line.rpartition(" ")[2] for line in lines] == ["plan", "setup", "doctor", "diagnose", "lab"]
-    assert uvx(f"{lines[0]} --replay linux-ubuntu2404-rtx4090").returncode == 0
-    refused = uvx(f"{lines[-1]} --folder mine --show-config")
+    commands = dict(re.findall(r"^ *\d  (uvx .*?) +(setup|doctor)\b", first.stdout, re.MULTILINE))
+    begin = next(start for start, word in commands.items() if word == "doctor")
+    assert uvx(f"{begin} doctor --replay linux-ubuntu2404-rtx4090").returncode == 0
+    refused = uvx(f"{begin} lab --folder mine --show-config")
     assert (refused.returncode, refused.stdout) == (1, "")
     opened = uvx(f"uvx{refused.stderr.splitlines()[-1].partition('type: uvx')[2]}")
     assert opened.returncode == 0, opened.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -26,12 +27,55 @@ def run(run: Run, tmp_path: Path) -> Run:
     return run
 
 
-def test_the_help_lists_every_command(run: Run) -> None:
-    """Each with its sentence, and none of these is cut short."""
-    listed = run("--help").stdout
-    assert all(f"\n  {command} " in listed for command in COMMANDS)
+@pytest.mark.parametrize("language", ["en", "zh_CN"])
+def test_the_help_fits_a_screen_and_lists_every_command(run: Run, language: str) -> None:
+    """In 24 lines of 80 columns; what people begin with has its sentence, and none of these is cut short."""
+    listed = run("--help", COLUMNS="80", LANGUAGE=language).stdout
+    assert len(listed.splitlines()) <= 24
+    assert set(COMMANDS) <= set(re.findall(r"[a-z]+", listed))
     for group in ((), ("catalog",)):
         assert "..." not in run(*group, "--help", COLUMNS="80").stdout.partition("Commands:")[2]
+
+
+def test_without_a_command_the_five_tasks_are_listed(run: Run) -> None:
+    """Each with what is typed for it; where nobody can choose, nothing is asked and nothing begins."""
+    done = run(input="1\n")
+    assert done.returncode == 0
+    assert re.findall(r"^  (\d)  assistant (\w+)", done.stdout, re.MULTILINE) == [
+        ("1", "setup"),
+        ("2", "recipes"),
+        ("3", "doctor"),
+        ("4", "envs"),
+        ("5", "labs"),
+    ]
+
+
+def test_a_shell_completes_commands_and_files(run: Run) -> None:
+    """By click's own protocol, as the scripts for bash, zsh and fish speak it."""
+
+    def offered(typed: str) -> list[str]:
+        words = typed.split(" ")
+        done = run(_ASSISTANT_COMPLETE="bash_complete", COMP_WORDS=typed, COMP_CWORD=str(len(words) - 1))
+        return done.stdout.split()
+
+    assert offered("assistant do") == ["plain,doctor"]
+    assert "plain,directml" in offered("assistant plan --backend ")
+    assert offered("assistant diagnose err") == ["file,err"]
+
+
+def test_the_doctor_judges_what_it_is_given(run: Run, tmp_path: Path) -> None:
+    """A log, a model and a configuration as their own commands do; what is none of these is named."""
+    (tmp_path / "error.log").write_text("AssertionError: Torch not compiled with CUDA enabled\n")
+    (tmp_path / "notes.toml").write_text("[tool]\n")
+    (tmp_path / "broken.onnx").write_bytes(b"\xff" * 40)
+    for words in (("error.log", "--json"), ("error.log",)):
+        assert run("doctor", *words).stdout == run("diagnose", *words).stdout != ""
+    for file, command in (("broken.onnx", ("onnx", "check")), ("notes.toml", ("check",))):
+        said = run("doctor", file)
+        refused(said, 2, file)
+        assert said.stderr == run(*command, file).stderr
+    refused(run("doctor", "nowhere.log"), 2, "nowhere.log")
+    refused(run("doctor", "."), 2, "is not an environment")
 
 
 def test_commands_are_named_as_this_user_types_them(run: Run) -> None:

@@ -9,7 +9,7 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -46,21 +46,27 @@ class Seat:
 
 
 @pytest.fixture
-def seat(tmp_path: Path) -> Iterator[Seat]:
-    """Sit down at `assistant install` in a home of its own."""
+def sit_down(tmp_path: Path) -> Iterator[Callable[..., Seat]]:
+    """Let somebody type a command in a home of its own."""
     names = ("XDG_DATA_HOME", "XDG_STATE_HOME", "JUPYTER_DATA_DIR")
     home = {name: str(tmp_path / name) for name in names} | {"TERM": "xterm-256color", "COLUMNS": "200"}
-    words = ("install", "--backend", "cpu", "--pin", "torch==2.13.0", "--target", str(tmp_path / "env"))
-    taken = Seat(*words, env={**os.environ, **home, "LANGUAGE": "en"})
-    yield taken
-    if taken.child.poll() is None:
-        taken.child.kill()
-    taken.child.wait()
-    os.close(taken.hand)
+    taken: list[Seat] = []
+
+    def type_command(*words: str) -> Seat:
+        taken.append(Seat(*words, env={**os.environ, **home, "LANGUAGE": "en"}))
+        return taken[-1]
+
+    yield type_command
+    for seat in taken:
+        if seat.child.poll() is None:
+            seat.child.kill()
+        seat.child.wait()
+        os.close(seat.hand)
 
 
-def test_nothing_is_agreed_to_before_it_is_shown(seat: Seat, tmp_path: Path) -> None:
+def test_nothing_is_agreed_to_before_it_is_shown(sit_down: Callable[..., Seat], tmp_path: Path) -> None:
     """Enter, y and n while the packages are resolved do nothing; the question waits, and says what it takes."""
+    seat = sit_down("install", "--backend", "cpu", "--pin", "torch==2.13.0", "--target", str(tmp_path / "env"))
     assert seat.sees("\\d GB of disk"), seat.screen  # the plan is shown, and its packages are being resolved
     seat.types("\ny\nn\n")
     assert seat.sees(QUESTION), seat.screen
@@ -71,3 +77,18 @@ def test_nothing_is_agreed_to_before_it_is_shown(seat: Seat, tmp_path: Path) -> 
     assert seat.sees("Nothing was installed"), seat.screen
     assert seat.child.wait(20) == 130
     assert not (tmp_path / "env").exists()
+
+
+def test_one_of_the_five_tasks_is_chosen_by_its_number(sit_down: Callable[..., Seat]) -> None:
+    """Any other answer is asked for again, and Enter alone leaves."""
+    seat = sit_down()
+    assert seat.sees(r"Number \[1–5\]: "), seat.screen
+    seat.types("9\n")
+    assert seat.sees(r"Type a number from 1 to 5; Enter alone leaves\.\s+Number"), seat.screen
+    seat.types("3\n")
+    assert seat.sees(r"problems? found|No problems found"), seat.screen
+    assert seat.child.wait(20) == 0
+    left = sit_down()
+    assert left.sees(r"Number \[1–5\]: ")
+    left.types("\n")
+    assert left.child.wait(20) == 0

@@ -176,11 +176,11 @@ def environment(tmp_path: Path) -> Path:
 
 @pytest.mark.process
 def test_another_environment_is_judged_by_its_own_packages(environment: Path, tmp_path: Path) -> None:
-    """`doctor --target` tells of its conflicts, and one clear sentence where there is no environment."""
-    told = forked.run("doctor", "--json", "--target", environment)
+    """`doctor FOLDER` tells of its conflicts, and one clear sentence where there is no environment."""
+    told = forked.run("doctor", "--json", environment)
     keys = {finding["key"] for finding in json.loads(told.stdout)["findings"] if finding["severity"] != "ok"}
     assert "onnxruntime-packages-conflict" in keys
-    refused = forked.run("doctor", "--json", "--target", tmp_path / "nothing")
+    refused = forked.run("doctor", "--json", tmp_path)
     assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
     assert "is not an environment" in refused.stderr
 

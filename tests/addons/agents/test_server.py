@@ -356,7 +356,7 @@ def test_no_program_of_a_stranger_runs_before_the_user_agrees(planted: tuple[Pat
             ("propose_undo", {"undo": named}),
             ("propose_remove", {"remove": named}),
             ("check_environment", {"check": named}),
-            ("doctor", {"target": named}),
+            ("doctor", {"what": named}),
             ("propose_mend", {"mend": named}),
             ("propose_install", {"target": named, "backend": "cpu"}),
             ("propose_apply", {"config": "assistant.toml", "target": named}),
@@ -382,7 +382,7 @@ def test_a_strangers_environment_is_looked_at_once_the_user_agrees(
     assert agent.agreed(asked)["environment"]["light"] == "bad"
     assert mark.exists()
     assert "findings" in agent.call("check_environment", check=str(folder))["environment"]
-    agent.call("doctor", target=str(folder))
+    agent.call("doctor", what=str(folder))
     assert len(place.user.asked) == 1
     other = folder.with_name("other")
     shutil.copytree(folder, other)

@@ -272,7 +272,7 @@ def test_packages_come_from_where_the_users_pip_takes_them(lab, tmp_path, monkey
     scene.package_sources.cache_clear()
     (module,) = asking.scene.folder.rglob("lab_demo.py")
     assert module.stat().st_nlink == 1
-    assert asking.scene._argv("assistant", "doctor")[-2:] == ["--target", str(asking.scene.folder / "env")]
+    assert asking.scene._argv("assistant", "doctor")[-1] == str(asking.scene.folder / "env")
 
 
 def test_a_lab_that_needs_another_machine_says_so():
