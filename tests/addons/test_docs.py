@@ -53,7 +53,7 @@ ELSEWHERE = {
     "ansible-playbook -i hosts.ini torch_setup.assistant.table -e torch_setup_table=hosts.csv": COLLECTION,
     "ansible-doc -t module torch_setup.assistant.assistant_setup": COLLECTION,
     "uvx torch-setup-assistant plan": WHEEL,
-    "uvx torch-setup-assistant diagnose error.log": WHEEL,
+    "uvx torch-setup-assistant doctor error.log": WHEEL,
     'uvx "torch-setup-assistant[lab]" lab': WHEEL,
     "uv run release/make.py dist": "tests/addons/test_release.py",
     "assistant setup --yes --backend cpu --target torch-env --to exported": "tests/conftest.py",

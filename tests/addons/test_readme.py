@@ -107,7 +107,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 ANSWERS = {
     "doctor": "Python",
-    "diagnose error.log": "The NVIDIA driver is too old",
+    "doctor error.log": "The NVIDIA driver is too old",
     "plan --pin whisperx": "whisperx 3.8.6 needs torch",
     "onnx check model.onnx": "DirectML",
     "onnx convert model.onnx": "FP16",
