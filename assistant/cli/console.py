@@ -69,13 +69,13 @@ def draw_rows(headings: Iterable[str | Message], rows: Iterable[Iterable[Cell]],
     """
     names = [render(heading) for heading in headings]
     cells = [[cell if isinstance(cell, Text) else Text(render(cell)) for cell in row] for row in rows]
-    kept = [place for place in range(len(cells[0]) if cells else 0) if any(row[place].plain for row in cells)]
-    cells = [[row[place] for place in kept] for row in cells]
-    names = [names[place] for place in kept] if names else [""] * len(kept)
+    filled = [place for place in range(len(cells[0]) if cells else 0) if any(row[place].plain for row in cells)]
+    cells = [[row[place] for place in filled] for row in cells]
+    names = [names[place] for place in filled] if names else [""] * len(filled)
     texts = [names, *([cell.plain for cell in row] for row in cells)]
     natural = sum(max(map(columns, column)) + 4 for column in zip(*texts, strict=True))
     narrow = console.is_terminal and natural > console.width
-    widths = layout(texts, console.width - 2 * len(kept)) if narrow else None
+    widths = layout(texts, console.width - 2 * len(filled)) if narrow else None
     if narrow and widths is None:
         _draw_one_by_one(names, cells, numbers=numbers)
     elif cells:

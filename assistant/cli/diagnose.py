@@ -86,15 +86,15 @@ def diagnose(
         raise BadInput(_("Name a log file, or '-' for standard input."), hint=hint)
     read = read_log(read_file(log))
     if machine:
-        known = from_json(read_text(machine), Machine, machine)
+        its_machine = from_json(read_text(machine), Machine, machine)
     else:
         found = detect(host_of(replay)).machine
-        known = found if replay else machine_of_log(read, found)
-    causes = placed_causes(diagnosed_lines(read, known), read, known)
+        its_machine = found if replay else machine_of_log(read, found)
+    causes = placed_causes(diagnosed_lines(read, its_machine), read, its_machine)
     diagnoses = tuple(diagnosis for diagnosis, _line in causes)
-    _write(files, read, known, causes)
+    _write(files, read, its_machine, causes)
     if as_json:
-        echo_json(of_log(read, known, diagnoses))
+        echo_json(of_log(read, its_machine, diagnoses))
         return
     from assistant.cli.draw import (  # noqa: PLC0415 - --json needs no drawing
         draw_diagnoses,
@@ -103,14 +103,14 @@ def diagnose(
     )
 
     if causes:
-        draw_diagnoses(causes, read, known.os)
+        draw_diagnoses(causes, read, its_machine.os)
     elif read.text.strip():
-        draw_unknown(unexplained(read, known))
+        draw_unknown(unexplained(read, its_machine))
     else:
         echo(say("This log is empty."))
     if machine or replay:  # what else is wrong on the machine that was given with the log
         keys = {diagnosis.key for diagnosis in diagnoses}
-        judged_here = judged(Detection(machine=known))
+        judged_here = judged(Detection(machine=its_machine))
         draw_findings([each for each in judged_here if each.wrong and each.key not in keys])
 
 
@@ -264,6 +264,6 @@ def _remedy(remedy: Remedy, machine: Machine) -> Markup:
 def _unknown(log: Log, machine: Machine) -> Markup:
     """Write what can be said of a log whose cause is not known."""
     answer = redact(unexplained(log, machine), known=known_here())
-    told = [finding.text for finding in (*answer.symptoms, *answer.findings)]
+    sentences = [finding.text for finding in (*answer.symptoms, *answer.findings)]
     asked = _remedy(answer.question, machine) if answer.question else ""
-    return tag("ul", *(tag("li", text) for text in told), asked) if told or asked else Markup()
+    return tag("ul", *(tag("li", text) for text in sentences), asked) if sentences or asked else Markup()

@@ -98,13 +98,13 @@ def layout(rows: Sequence[Sequence[str]], width: int) -> list[int] | None:
     None where they would not do: the rows are better read one below the other.
     """
     table = list(zip(*rows, strict=True))
-    wanted = [max(map(columns, cells)) for cells in table]
+    natural = [max(map(columns, cells)) for cells in table]
     least = [max(columns(part) for cell in cells for part in _unbroken(cell)) for cells in table]
-    spare, wish = width - sum(least), sum(wanted) - sum(least)
+    spare, wish = width - sum(least), sum(natural) - sum(least)
     if spare < 0:
         return None
     share = min(1.0, spare / wish) if wish else 0.0
-    return [low + int(share * (most - low)) for low, most in zip(least, wanted, strict=True)]
+    return [low + int(share * (most - low)) for low, most in zip(least, natural, strict=True)]
 
 
 def _unbroken(cell: str) -> Iterator[str]:

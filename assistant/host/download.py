@@ -203,7 +203,7 @@ def sizes(
             return None
 
     found = each_within(size, list(dict.fromkeys(urls)), seconds)
-    return {url: known for url, known in found.items() if known is not None}
+    return {url: size for url, size in found.items() if size is not None}
 
 
 def _failed(file: Fetch, reason: Text) -> AssistantError:

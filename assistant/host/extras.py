@@ -62,17 +62,17 @@ def _packages(extra: str) -> Iterator[str]:
 
 def _command(extra: str) -> str:
     """Return the command that adds an extra to this environment, from where the assistant itself was installed."""
-    wanted = _wanted(f"[{extra}]", distribution(NAME))
+    words = _requirement_words(f"[{extra}]", distribution(NAME))
     if by_uvx():
-        return command_line(["uvx", *wanted, *sys.argv[1:]])
+        return command_line(["uvx", *words, *sys.argv[1:]])
     pip = [sys.executable, "-m", "pip", "install"]
-    return command_line([*(pip if find_spec("pip") else ["uv", "pip", "install", "--python", sys.executable]), *wanted])
+    return command_line([*(pip if find_spec("pip") else ["uv", "pip", "install", "--python", sys.executable]), *words])
 
 
 def started_by() -> str:
     """Return what is typed for `assistant` where uvx started it, with the extra that is there."""
     there = next((extra for extra in ("lab", "agents", "onnx") if not any(map(_is_missing, _packages(extra)))), "")
-    return command_line(["uvx", *_wanted(f"[{there}]" if there else "", distribution(NAME))])
+    return command_line(["uvx", *_requirement_words(f"[{there}]" if there else "", distribution(NAME))])
 
 
 def allows(package: str, version: str) -> bool:
@@ -91,7 +91,7 @@ def _is_missing(package: str) -> bool:
     return False
 
 
-def _wanted(extra: str, installed: Distribution) -> list[str]:
+def _requirement_words(extra: str, installed: Distribution) -> list[str]:
     """Return our requirement in an installer's words, "[lab]" added; what came from a file or folder comes from there.
 
     The file `direct_url.json` (PEP 610): {"url": "file:///home/me/torch_setup_assistant-0.1.0-py3-none-any.whl", …}

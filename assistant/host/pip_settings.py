@@ -83,8 +83,8 @@ def ask_pip(pip: Callable[..., tuple[bool, str]]) -> PipSettings | None:
     Raises `BadInput` naming the file for a configuration that pip cannot read, or that names no index as one: without
     it, packages would come from PyPI instead of the user's own index.
     """
-    told, text = pip("config", "list")
-    if not told:
+    answered, text = pip("config", "list")
+    if not answered:
         if fault := _UNREADABLE.search(text):
             raise _wrong(" ".join(fault[1].split()))
         return None
@@ -144,7 +144,7 @@ def uv_environment(settings: PipSettings, already: Mapping[str, str] | None = No
     pip's certificate and proxy go before the general SSL_CERT_FILE and *_PROXY, because pip would do the same.
     """
     proxy = settings.proxy if "://" in settings.proxy or not settings.proxy else f"http://{settings.proxy}"
-    wanted = {
+    variables = {
         "UV_DEFAULT_INDEX": settings.index_url,
         "UV_INDEX": " ".join(settings.extra_index_urls),
         "UV_FIND_LINKS": ",".join(settings.find_links),
@@ -161,7 +161,7 @@ def uv_environment(settings: PipSettings, already: Mapping[str, str] | None = No
         "UV_REQUEST_TIMEOUT": "UV_HTTP_TIMEOUT",
     }
     users_own = {newer.get(name, name) for name in already or {} if name.startswith("UV_")}
-    return {name: value for name, value in wanted.items() if value and name not in users_own}
+    return {name: value for name, value in variables.items() if value and name not in users_own}
 
 
 def pip_environment(find_links: Iterable[str]) -> dict[str, str]:

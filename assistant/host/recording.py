@@ -90,34 +90,34 @@ TEXTS: tuple[tuple[str, str, str], ...] = (
 def reduced(said: Exchange) -> Exchange | None:
     """Return an answer with only what is read of it; None for a question that no parser is known to ask."""
     kind, argument, answer = said.ask[0], " ".join(said.ask[1:]), said.answer
-    for known, pattern, keys in _OBJECTS:
-        if kind == known and re.fullmatch(pattern, argument):
+    for expected, pattern, keys in _OBJECTS:
+        if kind == expected and re.fullmatch(pattern, argument):
             return replace(said, answer=replace(answer, text=_object(answer.text, keys) if answer else ""))
-    for known, pattern, line in TEXTS:
-        if kind == known and re.fullmatch(pattern, argument):
+    for expected, pattern, line in TEXTS:
+        if kind == expected and re.fullmatch(pattern, argument):
             lines = answer.text.splitlines(keepends=True)
-            kept = [one for one in lines if _compiled(line).fullmatch(one.rstrip("\r\n"))]
-            return replace(said, answer=replace(answer, text="".join(kept)))
+            kept_lines = [one for one in lines if _compiled(line).fullmatch(one.rstrip("\r\n"))]
+            return replace(said, answer=replace(answer, text="".join(kept_lines)))
     return None
 
 
 def _object(text: str, keys: Keys) -> str:
     """Return a JSON object with these keys alone; an empty one for another text."""
     try:
-        return msgspec.json.encode(_kept(msgspec.json.decode(text), keys)).decode()
+        return msgspec.json.encode(_filtered(msgspec.json.decode(text), keys)).decode()
     except msgspec.DecodeError:
         return "{}"
 
 
-def _kept(value: object, keys: Keys | None) -> object:
+def _filtered(value: object, keys: Keys | None) -> object:
     if keys is None:
         return value
     if isinstance(value, list):
-        return [_kept(item, keys) for item in value]
+        return [_filtered(item, keys) for item in value]
     if not isinstance(value, dict):
         return None
-    known = {name: name if name in keys else "*" for name in value}
-    return {name: _kept(item, keys[known[name]]) for name, item in value.items() if known[name] in keys}
+    expected = {name: name if name in keys else "*" for name in value}
+    return {name: _filtered(item, keys[expected[name]]) for name, item in value.items() if expected[name] in keys}
 
 
 _compiled = cache(re.compile)
@@ -183,7 +183,7 @@ def write_recording(host: RecordingHost, label: str) -> str:
     Of each answer only what the parsers read is kept (`host/recording_filter.py`); an unknown question is left out.
     """
     who = host.aside("identity")
-    kept = tuple(one for said in host.said() if (one := reduced(said)) is not None)
-    said = redact(kept, known=known_of(who))
+    exchanges = tuple(one for said in host.said() if (one := reduced(said)) is not None)
+    said = redact(exchanges, known=known_of(who))
     text = to_json(Recording(label=label, date=str(who.get("date", "")), said=said))
     return text.replace('{"ask"', '\n{"ask"') + "\n"  # one line per question; inside a string the quote is escaped

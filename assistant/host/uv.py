@@ -32,8 +32,8 @@ def find_uv() -> str:
         raise lacking("uv", "uv")
     from assistant.host.extras import allows  # noqa: PLC0415 - likewise
 
-    told = subprocess.run([found, "--version"], capture_output=True, text=True, env=for_child(), check=False).stdout
-    version = re.match(r"uv (\d+(?:\.\d+)+)", told)  # uv 0.13.9 (x86_64-unknown-linux-gnu)
+    printed = subprocess.run([found, "--version"], capture_output=True, text=True, env=for_child(), check=False).stdout
+    version = re.match(r"uv (\d+(?:\.\d+)+)", printed)  # uv 0.13.9 (x86_64-unknown-linux-gnu)
     if not version or not allows("uv", version[1]):
         raise WorkFailed(
             _("{path} is not a uv that is new enough for the assistant.", path=found),

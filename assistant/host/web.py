@@ -213,10 +213,10 @@ class _Passwords(urllib.request.BaseHandler):
     """Adds the user name and password of an index, or of netrc, to each request to its server; none goes further."""
 
     def __init__(self, index_urls: Iterable[str]) -> None:
-        self._known: list[tuple[object, SplitResult]] = []
+        self._indexes: list[tuple[object, SplitResult]] = []
         for url in index_urls:
             with suppress(ValueError):  # what is no address has no server
-                self._known.append((_server(urlsplit(url)), urlsplit(url)))
+                self._indexes.append((_server(urlsplit(url)), urlsplit(url)))
 
     def http_request(self, request: urllib.request.Request) -> urllib.request.Request:
         """Add them in a way in which a redirection does not hand them on."""
@@ -228,7 +228,7 @@ class _Passwords(urllib.request.BaseHandler):
     https_request = http_request
 
     def _of(self, asked: SplitResult) -> tuple[str, str] | None:
-        alike = [index for server, index in self._known if server == _server(asked) and index.username is not None]
+        alike = [index for server, index in self._indexes if server == _server(asked) and index.username is not None]
         nearest = max(alike, key=lambda index: len(os.path.commonprefix([index.path, asked.path])), default=None)
         if nearest and nearest.password is not None:
             return unquote(nearest.username or ""), unquote(nearest.password)

@@ -69,12 +69,12 @@ def broken_requirements(site: Site, coming: Mapping[str, str], gone: Container[s
             continue
         for line in one.requires:
             need = _requirement(line)
-            wanted = canonicalize_name(need.name) if need else ""
-            have = _version(after.get(wanted)) if wanted not in gone else None
-            if need is None or have is None or need.specifier.contains(have, prereleases=True):
+            required = canonicalize_name(need.name) if need else ""
+            version = _version(after.get(required)) if required not in gone else None
+            if need is None or version is None or need.specifier.contains(version, prereleases=True):
                 continue
             if need.marker is None or need.marker.evaluate({**python, "extra": ""}):
-                yield Broken(one, need, str(have))
+                yield Broken(one, need, str(version))
 
 
 def _installed_twice(site: Site, coming: Mapping[str, str]) -> Iterator[Finding]:
@@ -105,7 +105,7 @@ def _installed_twice(site: Site, coming: Mapping[str, str]) -> Iterator[Finding]
 def _broken_requirements(site: Site, coming: Mapping[str, str]) -> Iterator[Finding]:
     """Report the packages that stay and do not accept what is there afterwards; without what torch needs it fails."""
     for one, need, have in broken_requirements(site, coming):
-        name, wanted = canonicalize_name(need.name), f"{need.name}{need.specifier}"
+        name, line = canonicalize_name(need.name), f"{need.name}{need.specifier}"
         comes = coming.get(name, site.versions.get(name)) != site.versions.get(name)
         text = (
             _("{package} {version} requires {need}, and the plan installs {name} {have}.")
@@ -114,10 +114,10 @@ def _broken_requirements(site: Site, coming: Mapping[str, str]) -> Iterator[Find
         )
         fix, install = _("Update {package}, or give it an environment of its own.", package=one.name), one.name
         if not (comes or carried_by_torch_index(name)):
-            fix, install = _("Install {need}.", need=wanted), wanted
+            fix, install = _("Install {need}.", need=line), line
         yield _finding(
             "torch-pinned" if carried_by_torch_index(name) else "requirement-broken",
-            text.format(package=one.name, version=one.version, need=wanted, name=need.name, have=have),
+            text.format(package=one.name, version=one.version, need=line, name=need.name, have=have),
             fix,
             command_line([site.python, "-m", "pip", "install", "--upgrade", install]),
             severity=Severity.ERROR if canonicalize_name(one.name) == "torch" else Severity.WARNING,
@@ -241,8 +241,8 @@ def undone(project: Project, plan: Plan, coming: Mapping[str, str]) -> Finding:
     ]
     if project.tool == "uv":
         asked = [canonicalize_name(Requirement(line).name) for line in (*plan.requirements, KERNEL)]
-        wanted = [f"{name}=={coming[name]}" if guarded(name) and name in coming else name for name in asked]
-        again = command_line(["uv", "add", "--project", str(Path(project.file).parent), *wanted])
+        packages = [f"{name}=={coming[name]}" if guarded(name) and name in coming else name for name in asked]
+        again = command_line(["uv", "add", "--project", str(Path(project.file).parent), *packages])
         remedies.append(Remedy(text=_("Then add the packages to the project."), commands=(again,)))
     text = _("{tool} manages this environment from {file}: the next `{command}` would undo the installation.")
     return Finding(
@@ -266,8 +266,8 @@ def snippet(project: Project, plan: Plan, packages: Mapping[str, str]) -> str:
         index = dict.fromkeys(own, f", index = {url}")
         rows = [f'{name} = {{ version = "=={version}"{index.get(name, "")} }}' for name, version in pins.items()]
         return "\n".join([f"[{heading}]", *rows])
-    kept = json.dumps([f"{name}=={version}" for name, version in pins.items()])
-    lines = ["[tool.uv]", f"constraint-dependencies = {kept}"]
+    pinned = json.dumps([f"{name}=={version}" for name, version in pins.items()])
+    lines = ["[tool.uv]", f"constraint-dependencies = {pinned}"]
     if own:
         lines += ["", "[tool.uv.sources]", *(f'{name} = {{ index = "torch" }}' for name in own)]
         lines += ["", "[[tool.uv.index]]", 'name = "torch"', f"url = {url}", "explicit = true"]

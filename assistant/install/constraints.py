@@ -42,8 +42,8 @@ def pip_settings(already: bytes, file: Path) -> bytes:
     parser.read_string(already.decode("ascii", "surrogateescape"))
     if not parser.has_section("install"):
         parser.add_section("install")
-    kept = parser.get("install", "constraint", fallback="").split()
-    parser.set("install", "constraint", "\n".join(dict.fromkeys([*kept, file.as_uri()])))
+    present = parser.get("install", "constraint", fallback="").split()
+    parser.set("install", "constraint", "\n".join(dict.fromkeys([*present, file.as_uri()])))
     written = io.StringIO()
     parser.write(written)
     return written.getvalue().encode("ascii", "surrogateescape")
@@ -68,8 +68,8 @@ def protect(prefix: Path, packages: Mapping[str, str], folder: Path) -> None:
 
 def replaced(prefix: Path, pins: str, now: Mapping[str, str]) -> Finding | None:
     """Return a finding where an environment holds other builds than its constraints (`pins`) name, else None."""
-    wanted = dict(line.split("==", 1) for line in pins.splitlines() if re.match(r"[\w.-]+==", line))
-    others = [f"{name} {now.get(name, '–')} ({was})" for name, was in wanted.items() if now.get(name) != was]
+    pinned = dict(line.split("==", 1) for line in pins.splitlines() if re.match(r"[\w.-]+==", line))
+    others = [f"{name} {now.get(name, '–')} ({was})" for name, was in pinned.items() if now.get(name) != was]
     if not others:
         return None
     text = _("Packages in {path} were replaced after the installation (original in brackets): {changes}.")

@@ -62,7 +62,7 @@ class Difference(Record, frozen=True):
     index_url: str | None = None
 
 
-def work_out(site: Site, wanted: Wanted, tools: Tools, *, all_else: bool = True) -> Difference:
+def work_out(site: Site, request: Wanted, tools: Tools, *, all_else: bool = True) -> Difference:
     """Work out a change of an environment with as few moves as uv finds, and change nothing.
 
     What else is broken there is mended as well where possible; else, or without `all_else`, it stays as it is. Raises
@@ -71,32 +71,32 @@ def work_out(site: Site, wanted: Wanted, tools: Tools, *, all_else: bool = True)
     """
     check_target(Path(site.prefix), site)
     try:
-        return _worked_out(site, wanted, tools, whole=all_else)
+        return _worked_out(site, request, tools, whole=all_else)
     except (Unsolved, OnlySource) as failure:
         if not all_else or (isinstance(failure, Unsolved) and failure.unreachable):
             raise
-        return _worked_out(site, wanted, tools, whole=False)
+        return _worked_out(site, request, tools, whole=False)
 
 
-def _worked_out(site: Site, wanted: Wanted, tools: Tools, *, whole: bool) -> Difference:
+def _worked_out(site: Site, request: Wanted, tools: Tools, *, whole: bool) -> Difference:
     """Resolve what is wanted, with all else that an index can replace (`whole`) or alone.
 
     What stays as it is bounds the rest: packages of the user's own, conda's, and torch's family unless it is wanted.
     """
-    versions, again = site.versions, set(wanted.again)
-    gone: set[str] = {canonicalize_name(name) for name in wanted.removes}
-    named: set[str] = {canonicalize_name(Requirement(line).name) for line in wanted.requires}
+    versions, again = site.versions, set(request.again)
+    gone: set[str] = {canonicalize_name(name) for name in request.removes}
+    named: set[str] = {canonicalize_name(Requirement(line).name) for line in request.requires}
     fixed = [one for one in site.own if is_private(one) or one.installer == "conda"]
     held: set[str] = {canonicalize_name(one.name) for one in fixed}
     held -= again
     held |= {name for name in versions if carried_by_torch_index(name)} - named - again
-    lines = [*wanted.requires, *(f"{name}=={versions[name]}" for name in again - named)]
+    lines = [*request.requires, *(f"{name}=={versions[name]}" for name in again - named)]
     if whole:
         needs = (line for one in fixed if canonicalize_name(one.name) not in gone for line in one.requires)
         lines += [*needs, *sorted(versions.keys() - held - gone - named - again - {PIP})]
         lines += [f"{name}=={versions[name]}" for name in sorted(held) if carried_by_torch_index(name)]
     plan = replace(
-        plan_for(site, tuple(dict.fromkeys(lines)), _index(site, wanted, lines, tools)),
+        plan_for(site, tuple(dict.fromkeys(lines)), _index(site, request, lines, tools)),
         constraints=tuple(f"{name}=={versions[name]}" for name in sorted(held - gone - named)),
     )
     uv = dataclasses.replace(tools.uv(plan, site), also=())
@@ -125,11 +125,11 @@ def _refuse_breaking(site: Site, resolution: Resolution, gone: set[str]) -> None
             )
 
 
-def _index(site: Site, wanted: Wanted, lines: Iterable[str], tools: Tools) -> str | None:
+def _index(site: Site, request: Wanted, lines: Iterable[str], tools: Tools) -> str | None:
     """Return the index of the build of torch that is there, where anything of its family is resolved."""
     if not any(carried_by_torch_index(canonicalize_name(Requirement(line).name)) for line in lines):
         return None
-    return tools.sources.index_url or wanted.index_url or index_of(site)
+    return tools.sources.index_url or request.index_url or index_of(site)
 
 
 def _difference(

@@ -88,8 +88,8 @@ def uv_platform(machine: Machine) -> str:
     if machine.libc and machine.libc.startswith("musl"):
         return f"{name}-unknown-linux-musl"
     found = re.fullmatch(r"2\.(\d+).*", machine.glibc or "2.28")
-    known = [number for number in _GLIBC if found and number <= int(found[1])]
-    return f"{name}-manylinux_2_{known[-1]}" if known else ""
+    fitting = [number for number in _GLIBC if found and number <= int(found[1])]
+    return f"{name}-manylinux_2_{fitting[-1]}" if fitting else ""
 
 
 def _deployment_target(machine: Machine) -> dict[str, str]:

@@ -235,8 +235,8 @@ def settle_journal(entry: Entry, journal: Journal) -> Path | None:
     new = _beside(target, "new")
     try:
         _move_to_places(journal)
-        stands = journal.comes != 0 and number_of(target) == journal.comes
-        if journal.kernel and not stands:
+        has_arrived = journal.comes != 0 and number_of(target) == journal.comes
+        if journal.kernel and not has_arrived:
             put_kernel_back(journal.kernel)
         if journal.kind != "undo":
             _delete(new, journal.goes if journal.kind == "remove" else journal.comes)

@@ -230,9 +230,9 @@ def put_back(entry: Entry, journal: Journal, host: Host, uv: Uv) -> bool:
         _clear_half_written(target, before.moved, spare)
         site = look_at(Path(before.python), host)
         moved = {name: before.packages[name] for name in before.moved if name in before.packages}
-        kept = {name: version for name, version in before.packages.items() if name not in site.versions} | moved
+        versions = {name: version for name, version in before.packages.items() if name not in site.versions} | moved
         comes = (set(before.moved) - before.packages.keys()) & site.versions.keys()
-        _bring_back(site, kept, comes, before.index_url, uv, spare)
+        _bring_back(site, versions, comes, before.index_url, uv, spare)
     except (WorkFailed, BadInput, OSError) as error:
         raise WorkFailed(
             _("{path} could not be put back as it was: {reason}", path=target, reason=getattr(error, "message", error)),
@@ -328,11 +328,11 @@ def last_change(target: Path) -> Undoable | None:
     """Return the last change of an environment that was made in place; None where there is none to undo."""
     file = _undo_file(entry_of(target))
     try:
-        kept = from_json(read_plain(file), Undoable, str(file))
+        change = from_json(read_plain(file), Undoable, str(file))
     except (OSError, BadInput):
         return None
-    same = os.path.realpath(kept.target) == os.path.realpath(target)  # as the record's own name: see `entry_of`
-    return kept if same and kept.moves else None
+    same = os.path.realpath(change.target) == os.path.realpath(target)  # as the record's own name: see `entry_of`
+    return change if same and change.moves else None
 
 
 def undo_change(target: Path, host: Host, uv: Uv) -> None:
@@ -341,15 +341,15 @@ def undo_change(target: Path, host: Host, uv: Uv) -> None:
     What was installed or removed since stays so. That can be undone as well. Raises `BadInput` where there is nothing
     to undo, and `WorkFailed` where the old versions cannot be had.
     """
-    kept = last_change(target)
-    if kept is None:
+    last = last_change(target)
+    if last is None:
         raise nothing_to_undo(target)
     site = look_at(target, host)
-    back = {move.name: move.before for move in kept.moves if move.before}
-    removes = {move.name for move in kept.moves if not move.before} & site.versions.keys()
+    back = {move.name: move.before for move in last.moves if move.before}
+    removes = {move.name for move in last.moves if not move.before} & site.versions.keys()
     after = {name: version for name, version in site.versions.items() if name not in removes} | back
     with changing(site, None, moves_between(site.versions, after), host, uv) as change:
-        _bring_back(site, back, removes, kept.index_url, change.uv)
+        _bring_back(site, back, removes, last.index_url, change.uv)
 
 
 def forget_change(target: Path) -> None:

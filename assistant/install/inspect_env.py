@@ -189,8 +189,8 @@ def installed_files(site: Site, names: Iterable[str]) -> list[str]:
 
     Raises `BadInput` for a distribution that does not say which files are its own.
     """
-    wanted = set(names)
-    distributions = [one for one in site.own if canonicalize_name(one.name) in wanted]
+    chosen = set(names)
+    distributions = [one for one in site.own if canonicalize_name(one.name) in chosen]
     return [_inside(site, one, name) for one in distributions for name in _record(one)]
 
 
@@ -222,8 +222,8 @@ def _inside(site: Site, one: Distribution, name: str) -> str:
 
 def is_private(one: Distribution) -> bool:
     """Return whether an index need not have a package, and may hold another one of its name; conda's are conda's."""
-    known = one.origin == "archive_info" and carried_by_torch_index(canonicalize_name(one.name))
-    return one.origin != "" and one.installer != "conda" and not known
+    from_torchs_index = one.origin == "archive_info" and carried_by_torch_index(canonicalize_name(one.name))
+    return one.origin != "" and one.installer != "conda" and not from_torchs_index
 
 
 def read_site(prefix: Path, host: Host) -> Site:

@@ -74,13 +74,13 @@ def kernel_name(plan: Plan, python: Path) -> str:
 
     One that leads to another interpreter is left to it, and a number added; one that leads to this one is used again.
     """
-    known = _known()
-    wanted = re.sub(r"[^a-z0-9._-]+", "-", f"torch-{plan.variant}-{plan.torch}".lower())
-    numbered = (f"{wanted}-{number}" for number in itertools.count(2))
+    kernelspecs = _kernelspecs()
+    name = re.sub(r"[^a-z0-9._-]+", "-", f"torch-{plan.variant}-{plan.torch}".lower())
+    numbered = (f"{name}-{number}" for number in itertools.count(2))
     return next(
-        name
-        for name in itertools.chain([wanted], numbered)
-        if not _is_taken(known.get(name, kernel_folder(name)), python)
+        candidate
+        for candidate in itertools.chain([name], numbered)
+        if not _belongs_to_another(kernelspecs.get(candidate, kernel_folder(candidate)), python)
     )
 
 
@@ -91,7 +91,7 @@ def kernel_folder(name: str) -> Path:
             _("'{name}' cannot be the name of a kernel.", name=ascii(name)[1:-1][:80]),
             hint=_("Use letters, digits, dots, dashes and underscores."),
         )
-    from jupyter_core.paths import jupyter_data_dir  # noqa: PLC0415 - see `_known`
+    from jupyter_core.paths import jupyter_data_dir  # noqa: PLC0415 - see `_kernelspecs`
 
     return Path(jupyter_data_dir(), "kernels", name)
 
@@ -104,7 +104,7 @@ def kernel_file(name: str) -> Path:
 def display_name(plan: Plan, python: Path, folder: str, card: str = "") -> str:
     """Return the name that the launcher shows: of torch and the card, and of the `folder` where it is taken already."""
     title = kernel_title(plan, card)
-    others = {_shown(spec) for spec in _known().values() if _interpreter(spec) != str(python)}
+    others = {_shown(spec) for spec in _kernelspecs().values() if _interpreter(spec) != str(python)}
     numbered = (f"{title} ({folder} {number})" for number in itertools.count(2))
     return next(name for name in itertools.chain([title, f"{title} ({folder})"], numbered) if name not in others)
 
@@ -138,8 +138,8 @@ def _own_programs(prefix: Path, python: Path) -> dict[str, str]:
     if python.parent == prefix:  # conda on Windows
         folders += [prefix / "Library" / "bin", prefix / "Scripts"]
     own = os.pathsep.join(map(str, folders)).replace("$", "$$")
-    stands = prefix.exists() and not (prefix / "pyvenv.cfg").is_file()  # conda's, or a Python that is no environment
-    active = {} if stands else {"VIRTUAL_ENV": str(prefix).replace("$", "$$")}
+    is_no_venv = prefix.exists() and not (prefix / "pyvenv.cfg").is_file()  # conda's, or a bare Python
+    active = {} if is_no_venv else {"VIRTUAL_ENV": str(prefix).replace("$", "$$")}
     # Where PIP_USER is set for everybody, as on some clusters, `pip install` would fail in a virtual environment.
     return {"PATH": f"{own}{os.pathsep}${{PATH}}", "PIP_USER": "0", **active}
 
@@ -201,13 +201,13 @@ def _leads_to(folder: Path, python: Path) -> bool:
 def environments_with_kernels() -> dict[Path, list[str]]:
     """Return the names of the registered kernels by the folder of the environment that each leads to."""
     found: dict[Path, list[str]] = {}
-    for name, folder in sorted(_known().items()):
+    for name, folder in sorted(_kernelspecs().items()):
         if program := _interpreter(folder):
             found.setdefault(Path(program).parent.parent, []).append(name)
     return found
 
 
-def _known() -> dict[str, Path]:
+def _kernelspecs() -> dict[str, Path]:
     """Find the kernelspecs where and as Jupyter does: names in lower case, the first on its path wins.
 
     IPython's old folder is left out: asking for that makes it, or warns that it cannot.
@@ -221,7 +221,7 @@ def _known() -> dict[str, Path]:
     return found
 
 
-def _is_taken(folder: Path, python: Path) -> bool:
+def _belongs_to_another(folder: Path, python: Path) -> bool:
     """Return whether something stands where a kernelspec would go that does not lead to this interpreter."""
     return os.path.lexists(folder) and (folder.is_symlink() or _interpreter(folder) != str(python))
 

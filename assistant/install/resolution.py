@@ -111,8 +111,8 @@ def resolve(
     unsized = [package.url for package in found.packages if package.size is None]
     indexes = (*uv.index_urls, *filter(None, [plan.index_url]))
     asked = sizes(unsized, SIZE_SECONDS, network=uv.settings.network, index_urls=indexes) if unsized else {}
-    known = (replace(package, size=package.size or asked.get(package.url)) for package in found.packages)
-    return replace(found, packages=tuple(known))
+    sized = (replace(package, size=package.size or asked.get(package.url)) for package in found.packages)
+    return replace(found, packages=tuple(sized))
 
 
 def find_one(plan: Plan, uv: Uv) -> Package | None:

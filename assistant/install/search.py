@@ -194,16 +194,16 @@ def spot_at(path: str) -> Spot:
     return _spot(folder)
 
 
-def find_environments(host: Host, here: Path, known: Iterable[Path] = (), named: Iterable[Path] = ()) -> Search:
-    """Find environments: `known` ones, those of kernels, in the `places`, below `here` and the home folder.
+def find_environments(host: Host, here: Path, made: Iterable[Path] = (), named: Iterable[Path] = ()) -> Search:
+    """Find environments: those `made` here, those of kernels, in the `places`, below `here` and the home folder.
 
     `named` are folders that the user wants searched as well. Of several names of one environment the first counts.
     """
     look = _Look(host)
     found: dict[str, Spot] = {}
     tops = {here: DEPTH_HERE} | ({look.home: DEPTH_HOME} if look.home else {})
-    for spot in itertools.chain(
-        (Spot(path, _name(path), "venv") for path in known),
+    for environment in itertools.chain(
+        (Spot(path, _name(path), "venv") for path in made),
         (Spot(path, _name(path), "kernel") for path in environments_with_kernels()),
         *(_below(folder, DEPTH_HERE, look) for folder in named),
         *(_at(place, look) for place in places()),
@@ -211,8 +211,8 @@ def find_environments(host: Host, here: Path, known: Iterable[Path] = (), named:
     ):
         if look.over:
             break
-        if look.is_environment(spot.path) and (real := look.real(spot.path)) not in found:
-            found[real] = spot
+        if look.is_environment(environment.path) and (real := look.real(environment.path)) not in found:
+            found[real] = environment
     return Search(tuple(found.values()), look.over)
 
 

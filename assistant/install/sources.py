@@ -101,10 +101,10 @@ class Sources:
     def _settings(self) -> PipSettings:
         """Read pip's settings from the pip of the Python underneath, else from the one on PATH; see `ask_pip`."""
         base = str(self._host.facts("platform").get("base_executable", "python3"))
-        found = self._told_by(base, "-m", "pip") or self._told_by("pip") or PipSettings()
+        found = self._settings_of(base, "-m", "pip") or self._settings_of("pip") or PipSettings()
         return dataclasses.replace(found, find_links=(*found.find_links, *self._find_links))
 
-    def _told_by(self, *pip: str) -> PipSettings | None:
+    def _settings_of(self, *pip: str) -> PipSettings | None:
         def run(*words: str) -> tuple[bool, str]:
             said = self._host.run(*pip, *words)
             return bool(said), said.text
@@ -115,8 +115,8 @@ class Sources:
     def environment(self) -> dict[str, str]:
         """The variables that make uv look where pip would, and the pip of a fix where the user's options say."""
         answers = {name: self._host.variable(name) for name in UV_NAMES}
-        known = {name: answer.text for name, answer in answers.items() if answer}
-        variables = uv_environment(dataclasses.replace(self.settings, extra_index_urls=self._beside_default), known)
+        users_own = {name: answer.text for name, answer in answers.items() if answer}
+        variables = uv_environment(dataclasses.replace(self.settings, extra_index_urls=self._beside_default), users_own)
         variables |= pip_environment(self._find_links and self.settings.find_links)
         variables |= self._uv_configuration | ONLY_WHEELS
         variables["PYTHONSAFEPATH"] = "1"  # `python -m pip` would take a `pip` that lies in the current folder
@@ -124,16 +124,16 @@ class Sources:
 
     def environment_for(self, plan: Plan) -> dict[str, str]:
         """Return the variables with the indexes and pages of wheels that a plan's project names beside the user's."""
-        known, indexes = self.environment, self._beside_torchs(plan)
+        variables, indexes = self.environment, self._beside_torchs(plan)
         if not (indexes or plan.links):
-            return known
-        more = known.get("UV_INDEX") or self.variable("UV_INDEX") or self.variable("UV_EXTRA_INDEX_URL")
-        before = known.get("UV_FIND_LINKS") or self.variable("UV_FIND_LINKS")
-        variables = {
+            return variables
+        more = variables.get("UV_INDEX") or self.variable("UV_INDEX") or self.variable("UV_EXTRA_INDEX_URL")
+        before = variables.get("UV_FIND_LINKS") or self.variable("UV_FIND_LINKS")
+        more_variables = {
             "UV_INDEX": " ".join(dict.fromkeys([*more.split(), *indexes])),
             "UV_FIND_LINKS": ",".join(filter(None, [before, *plan.links])),
         }
-        return {**known, **{name: value for name, value in variables.items() if value}}
+        return {**variables, **{name: value for name, value in more_variables.items() if value}}
 
     @cached_property
     def _uv_configuration(self) -> dict[str, str]:
@@ -167,8 +167,8 @@ class Sources:
         if self.settings.no_index:
             return ()
         *extra, default = self._configured
-        wanted = dict.fromkeys((*extra, *self._beside_torchs(plan), default))
-        return tuple(filter(self.may_ask, wanted))
+        urls = dict.fromkeys((*extra, *self._beside_torchs(plan), default))
+        return tuple(filter(self.may_ask, urls))
 
     @property
     def takes_first_index(self) -> bool:

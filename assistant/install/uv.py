@@ -243,8 +243,8 @@ def last_words(output: Sequence[str]) -> str:
 
 def disk_obstacle(text: str) -> str:
     """Return the system's words for a disk that is full or takes no writes, where a text holds them; else ""."""
-    known = (os.strerror(number) for number in (errno.ENOSPC, errno.EDQUOT, errno.EROFS))
-    return next((words for words in known if words.lower() in text.lower()), "")
+    sentences = (os.strerror(number) for number in (errno.ENOSPC, errno.EDQUOT, errno.EROFS))
+    return next((words for words in sentences if words.lower() in text.lower()), "")
 
 
 def own_cache(folder: Path) -> dict[str, str]:
