@@ -19,7 +19,7 @@ from support import SYSTEMS, Cell, matrix
 from assistant.catalog import load_catalog
 from assistant.catalog.identity import CardRow, CardTables
 from assistant.catalog.tables import read_tables
-from assistant.cli import cli
+from assistant.cli.commands import cli
 from assistant.diagnose import PlanRequest, as_remedy, load_rules, matches, read_log, remedies_for
 from assistant.diagnose.rules import PLACEHOLDER, Rule
 from assistant.i18n import Text, render, use_language

@@ -14,8 +14,7 @@ import forked
 from export.setups import SETUP
 
 from assistant import addons
-from assistant.cli import cli
-from assistant.cli.commands import COMMANDS
+from assistant.cli.commands import COMMANDS, cli
 from assistant.export.config import config_text
 from assistant.machines import load
 from assistant.model.record import replace, to_json

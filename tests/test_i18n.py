@@ -161,7 +161,7 @@ def test_the_command_follows_the_environment(assistant: Assistant, variables: di
 @pytest.mark.process
 def test_help_and_usage_errors_are_chinese(assistant: Assistant) -> None:
     """Commands, options and click's own sentences are translated, by option or by environment."""
-    assert "检测当前机器" in assistant("--lang", "zh_CN", "--help").stdout
+    assert "供脚本使用" in assistant("--lang", "zh_CN", "--help").stdout
     assert "显示此帮助并退出" in assistant("detect", "--help", LANG="zh_CN.UTF-8").stdout
     assert "没有命令 'foo'。" in assistant("--lang", "zh_CN", "foo").stderr
     assert "Find out what this machine is:" in assistant("detect", "--help", LANG="zh_CN.UTF-8", LC_ALL="C").stdout

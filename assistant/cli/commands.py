@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
 import re
 from typing import NamedTuple
@@ -99,7 +100,7 @@ def translated(command: click.Command) -> click.Command:
     Its first sentence is the short help: click cuts one of its own at 45 characters (`get_short_help_str`).
     """
     if command.help:
-        command.help = say(command.help)
+        command.help = say(inspect.cleandoc(command.help))
         command.short_help = re.split(r"(?<=[.。])(?:\s|(?<=。))", command.help, maxsplit=1)[0]
     for option in command.params:
         if isinstance(option, click.Option) and option.help:

@@ -19,6 +19,7 @@ READ = {
     ("diagnose", "--batch"): ("logs", ""),
     ("diagnose", "--machine"): ("machine", "{log}"),
     ("diagnose", "--replay"): ("recording", "{log}"),
+    ("doctor", "what"): ("log", "--replay linux-arch-rx6700xt-directml"),
     ("doctor", "--replay"): ("recording", ""),
     ("apply", "config"): ("config", RX),
     ("apply", "--replay"): ("recording", "{config}"),

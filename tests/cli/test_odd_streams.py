@@ -12,7 +12,7 @@ import pytest
 from loopback import LoopbackIndex
 from refused import refused
 
-from assistant import cli
+from assistant.cli import run as cli
 from assistant.cli.journey import Bar
 from assistant.host.process import REQUESTS_TO_END
 from assistant.model.event import Progress, Step
@@ -57,7 +57,8 @@ def test_an_empty_target_is_no_wish_for_the_default(command: tuple[str, ...]) ->
 
 def test_a_signal_after_the_end_changes_nothing() -> None:
     """While Python tidies up, `kill` and Ctrl-C find a command that has said how it ended."""
-    ends = "import atexit, signal, assistant.cli as cli; cli._run = lambda: 3; atexit.register(signal.raise_signal, {})"
+    ends = "import atexit, signal, assistant.cli.run as cli; cli._run = lambda words: 3; "
+    ends += "atexit.register(signal.raise_signal, {})"
     for number in REQUESTS_TO_END:
         done = subprocess.run(
             [sys.executable, "-c", f"{ends.format(int(number))}; cli.main()"],
@@ -86,7 +87,7 @@ def test_a_fault_of_ours_is_one_sentence_and_a_file(
 
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr(cli.cli, "make_context", broken)
-    assert cli._run() == 1
+    assert cli._run([]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert "itself failed: RuntimeError: out of order." in line
     (kept,) = tmp_path.rglob("fault.log")
