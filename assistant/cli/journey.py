@@ -109,11 +109,11 @@ class Bar:
             self._bars.stop()
 
     def _hear(self, event: Event) -> None:
-        """Show what a task says of itself; a part of an installation has the same words throughout."""
+        """Show how far a task is, under the title of its part where it has one; ignore all other events."""
         if isinstance(event, Progress):
-            said = TITLES[event.part] if event.part else event.text
+            title = TITLES[event.part] if event.part else event.text
             self._share.share = event.share
-            self._bars.update(self._line, description=f"{render(said)}  {render(event.figures)}".strip())
+            self._bars.update(self._line, description=f"{render(title)}  {render(event.figures)}".strip())
 
 
 class _Share(ProgressColumn):

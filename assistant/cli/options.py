@@ -199,21 +199,21 @@ source_options = together(
 )
 
 
-def place(context: click.Context, option: click.Parameter, name: str) -> str:
-    """Take the words for a place as they are, and a folder by its whole path: `./kernel` is a folder of that name.
+def parse_target(context: click.Context, option: click.Parameter, target: str) -> str:
+    """Return "new", "kernel" and "" as they are, and a folder as an absolute path; `./kernel` is one of that name.
 
-    An empty one that was typed is refused: it is a variable that was not set, and no wish for the default.
+    Raises `BadInput` for an empty word that was typed: it is a shell's variable that was not set.
     """
-    if not name and context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE:
+    if not target and context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE:
         raise BadInput(_("{name} is empty.", name=option.opts[0]), hint=_("Name a folder, or leave it out."))
-    return name if name in {"", "new", KERNEL} else str(full_path(name))
+    return target if target in {"", "new", KERNEL} else str(full_path(target))
 
 
 target_option = click.option(
     "--target",
     default="",
     metavar="new|kernel|PATH",
-    callback=place,
+    callback=parse_target,
     help="Where to install; a new environment by default.",
 )
 dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would be done, and change nothing.")

@@ -11,7 +11,7 @@ from assistant.cli.draw import draw_preview
 from assistant.cli.journey import Journey, refuse_failed, with_own_python
 from assistant.cli.options import (
     dry_run_option,
-    place,
+    parse_target,
     project_options,
     request_of,
     request_options,
@@ -45,7 +45,7 @@ agreement_options = together(
 
 
 @click.command()
-@click.option("--target", default="", metavar="PATH", callback=place, help="Folder of the new environment.")
+@click.option("--target", default="", metavar="PATH", callback=parse_target, help="Folder of the new environment.")
 @click.option("--to", "folder", default="", metavar="DIR", help="Folder of the exported files.")
 @request_options
 @project_options
@@ -87,7 +87,7 @@ def install(target: str, *, dry_run: bool, yes: bool, as_json: bool, **options: 
     "--target",
     default="",
     metavar="PATH",
-    callback=place,
+    callback=parse_target,
     help="The environment to check; by default the last setup's.",
 )
 @click.option("--device", default="", metavar="DEVICE", help="cpu, cuda, cuda:1, …; by default the plan's.")

@@ -266,7 +266,10 @@ def _torchcodec(case: Surroundings) -> Iterator[Cause]:
 
 
 def _unpaired(case: Surroundings) -> bool:
-    """Return whether the TorchCodec that is told or installed is known to be of another torch, or of another build."""
+    """Return whether the TorchCodec of a log is known to be for another torch, or for another build of it.
+
+    Of a torch that is newer than the table nothing is known.
+    """
     version, torch = case.versions.get("torchcodec", ""), case.torch
     row = known("torchcodec")
     if not version or not torch or row is None:
@@ -274,7 +277,7 @@ def _unpaired(case: Surroundings) -> bool:
     public, _plus, build = version.partition("+")
     fitting = [one for one in row.ranges if one.goes_with(torch.partition("+")[0])]
     paired = any(SpecifierSet(one.versions).contains(public, prereleases=True) for one in fitting)
-    return not paired or bool(build and case.build and build != case.build)
+    return (bool(fitting) and not paired) or bool(build and case.build and build != case.build)
 
 
 def _cause(case: Surroundings, wanted: _Wanted, key: str, basis: str = "library", **names: str) -> Cause:

@@ -339,11 +339,11 @@ def narrower_pythons(text: str) -> Iterator[tuple[str, str, int]]:
 
 # torch==2.0.0, torch 2.0, torch-directml, torch>=2.3
 def mentions(text: str, names: Iterable[str]) -> Iterator[Failure]:
-    """Yield packages of `names` that prose names, with a version where one stands beside."""
+    """Yield a `Failure` for each of the packages `names` in a text in lower case; a bare version counts as "=="."""
     alternatives = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
     version = r"(?:[=<>~!]=|>|<)? ?\d[\w.+]{0,30}"
-    form = rf"(?<![a-z0-9_.+/-])({alternatives})(?![a-z0-9_/-])(?: ?({version}))?"
-    for found in re.finditer(form, text, re.ASCII):
-        told = (found[2] or "").replace(" ", "").rstrip(".")
-        wanted = told if told[:1] in set("=<>~!") else f"=={told}" if told else ""
-        yield Failure(_name(found[1]), found.start(), wanted)
+    pattern = rf"(?<![a-z0-9_.+/-])({alternatives})(?![a-z0-9_/-])(?: ?({version}))?"
+    for match in re.finditer(pattern, text, re.ASCII):
+        words = (match[2] or "").replace(" ", "").rstrip(".")
+        specifier = words if words[:1] in set("=<>~!") else f"=={words}" if words else ""
+        yield Failure(_name(match[1]), match.start(), specifier)

@@ -118,14 +118,13 @@ def _cache(attempt: Attempt) -> Iterator[Cause]:
 
 
 def _name(attempt: Attempt) -> Iterator[Cause]:
-    """Judge a name that was given up, or that is a known one with a slip of the pen."""
-    package, failure = attempt.package, attempt.failure
-    right = tables().names.get(package, "")
-    if failure.conda:
+    """Yield a cause with the right name for a package that was renamed, is misspelt or is another in conda."""
+    package = attempt.package
+    right, names = tables().names.get(package, ""), known_names() | CORE
+    if attempt.failure.conda:
         right = "pytorch" if package in {"torch", "pytorch-gpu"} else ""
-    elif not right and attempt.nothing and package not in known_names() and not attempt.rows and len(package) > 3:  # noqa: PLR2004 - too short to tell
-        known = known_names() | CORE
-        right = next(iter(get_close_matches(package, known, n=1, cutoff=0.84)), "") if package not in known else ""
+    elif not right and attempt.nothing and package not in names and not attempt.rows and len(package) > 3:  # noqa: PLR2004 - too short to tell
+        right = next(iter(get_close_matches(package, names, n=1, cutoff=0.84)), "")
     if right:
         yield attempt.cause("obsolete-package-name", right=right)
 
@@ -257,16 +256,16 @@ def _python(attempt: Attempt) -> Iterator[Cause]:
         if read and attempt.here and not serve(attempt.here, read):
             yield _python_cause(attempt._replace(python=read), read, unknown=("python",))
         return
-    if _before_all(attempt) or (attempt.here and not served):
+    if _is_older_than_catalog(attempt) or (attempt.here and not served):
         yield _python_cause(attempt, python)
 
 
-def _before_all(attempt: Attempt) -> bool:
-    """Return whether one release of PyTorch is asked for, and it is older than all that the catalogue knows."""
-    wanted = attempt.failure.wanted
-    exact = attempt.package in CORE and wanted.startswith("==")
+def _is_older_than_catalog(attempt: Attempt) -> bool:
+    """Return whether torch or one of its family is pinned with "==" to less than the oldest one in the catalogue."""
+    specifier = attempt.failure.wanted
+    is_pinned = attempt.package in CORE and specifier.startswith("==")
     oldest = min((number(row.version) for row in attempt.rows), default=())
-    return exact and not meeting(attempt.rows, wanted) and number(wanted) < oldest
+    return is_pinned and not meeting(attempt.rows, specifier) and number(specifier) < oldest
 
 
 def _python_cause(
@@ -284,7 +283,7 @@ def _python_cause(
 def _earlier_python(attempt: Attempt) -> str:
     """Return the newest Python of a release that is older than all that the catalogue knows; "" for others."""
     version = number(attempt.failure.wanted)
-    rows = tables().earlier_pythons if _before_all(attempt) and not told_python(attempt.failure) else ()
+    rows = tables().earlier_pythons if _is_older_than_catalog(attempt) and not told_python(attempt.failure) else ()
     return next((python for name, since, python in rows if name == attempt.package and version >= number(since)), "")
 
 

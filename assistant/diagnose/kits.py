@@ -156,19 +156,23 @@ def compiler_command(machine: Machine) -> str:
 
 
 def header_names(case: Surroundings) -> dict[str, str]:
-    """Name the archive of the folders that a portable Python lacks, and the folder of that Python."""
+    """Return the placeholders `headers_url`, `headers_file` and `portable` for a portable Python on Windows.
+
+    Such a Python lacks the folders with its C headers and libraries: the first two name the archive that holds them,
+    the last one the folder of that Python. {} where no archive is known for its version.
+    """
     python = ".".join((case.machine.python or "").split(".")[:2])
-    if not (tag := re.search(r"cp3(\d{1,2})-win", case.text)) and not python:
+    tag = re.search(r"cp3(\d{1,2})-win", case.text)
+    archive = kits().headers.get(f"3.{tag[1]}" if tag else python)
+    if not archive:
         return {}
-    archive = kits().headers.get(f"3.{tag[1]}" if tag else python, "")
     lines = (line for _number, line in case.log.lines)
     folder = next((found[1] for line in lines if (found := _PORTABLE.search(line.replace("\\\\", "\\")))), "")
     prompt = next(
         (one[1] for one in re.finditer(r"(?:^|\n)(?:ps )?([a-z]:\\[\w .()+\\-]{2,120}?python\w{0,12})>", case.text)), ""
     )
-    names = {"headers_url": f"{kits().headers_at}{archive}" if archive else "", "headers_file": archive}
-    names["portable"] = folder or prompt or "python_embeded"
-    return {name: value for name, value in names.items() if value} if archive else {}
+    portable = folder or prompt or "python_embeded"
+    return {"headers_url": f"{kits().headers_at}{archive}", "headers_file": archive, "portable": portable}
 
 
 def source_of(package: str) -> str:

@@ -198,14 +198,18 @@ def _started(case: Surroundings) -> dict[str, str]:
 
 
 def _amd(case: Surroundings) -> dict[str, str]:
-    """Name the target that the GPU is run as, and the torch that is there."""
-    run = re.search(r"device \d: [^\n]{0,60}(gfx\w{3,5})", case.text)
-    told = " ".join(f"{gpu.gfx or ''} {gpu.name or ''}" for gpu in case.machine.gpus).lower()
-    known = next((one.gfx for gpu in case.machine.gpus if (one := identified(gpu)) and one.gfx), None)
-    found = _TARGET.search(told) or _TARGET.search(case.text)
-    target = run[1] if run else found[0] if found else known or ""
-    names = {"gfx": target, "torch_here": case.torch}
-    return {name: value for name, value in names.items() if value}
+    """Return the placeholders `gfx` and `torch_here`, without those that are unknown.
+
+    `gfx` is the target that a log says is in use, else the GPU's own, any that the log names, or that of its identity.
+    """
+    used = re.search(r"device \d: [^\n]{0,60}(gfx\w{3,5})", case.text)
+    gpus = " ".join(f"{gpu.gfx or ''} {gpu.name or ''}" for gpu in case.machine.gpus).lower()
+    named = _TARGET.search(gpus) or _TARGET.search(case.text)
+    identities = filter(None, map(identified, case.machine.gpus))
+    by_identity = next((identity.gfx for identity in identities if identity.gfx), None)
+    target = used[1] if used else named[0] if named else by_identity
+    placeholders = {"gfx": target or "", "torch_here": case.torch}
+    return {name: value for name, value in placeholders.items() if value}
 
 
 def _vllm(case: Surroundings) -> dict[str, str]:

@@ -167,7 +167,7 @@ def _memory() -> Answer:
 
 
 def _disk(path: str) -> Answer:
-    """Return the free bytes of the file system that holds a path (`~` is the home folder), or will hold it."""
+    """Return the bytes, `free` and `total`, of the file system of a path or of its nearest folder that is there."""
     folder = Path(path).expanduser()
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
@@ -240,10 +240,57 @@ def _groups() -> Answer:
 
 
 def _nvml() -> Answer:
-    """Ask NVIDIA's own library for driver, API version and devices."""
-    from assistant.host.live import look  # noqa: PLC0415 - needs the NVIDIA library only when asked
+    """Ask NVIDIA's library for the driver's version, its CUDA API and all devices; "missing" without a driver."""
+    import pynvml as nvml  # noqa: PLC0415 - every command that only reads or plans would wait for it
 
-    return look()
+    absent = (
+        nvml.NVML_ERROR_LIBRARY_NOT_FOUND,
+        nvml.NVML_ERROR_DRIVER_NOT_LOADED,
+        nvml.NVML_ERROR_FUNCTION_NOT_FOUND,
+    )
+    try:
+        nvml.nvmlInit()
+    except nvml.NVMLError as error:
+        return Answer(status="missing" if error.value in absent else "failed", text=str(error))
+    try:
+        devices = [_device(nvml, index) for index in range(nvml.nvmlDeviceGetCount())]
+        api = nvml.nvmlSystemGetCudaDriverVersion_v2()  # 13010 is 13.1
+        driver = {
+            "driver": _decoded(nvml.nvmlSystemGetDriverVersion()),
+            "cuda": f"{api // 1000}.{api % 1000 // 10}",
+        }
+        return Answer(text=msgspec.json.encode({**driver, "devices": devices}).decode())
+    except nvml.NVMLError as error:
+        return Answer(status="failed", text=str(error))
+    finally:
+        nvml.nvmlShutdown()
+
+
+def _device(nvml: ModuleType, index: int) -> dict[str, object]:
+    """Describe one device; what it does not support (memory of a GPU that shares the host's) is None."""
+    handle = nvml.nvmlDeviceGetHandleByIndex(index)
+
+    def value(question: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - as many types as questions
+        try:
+            return question(handle)
+        except nvml.NVMLError:
+            return None
+
+    pci = value(nvml.nvmlDeviceGetPciInfo)
+    memory = value(nvml.nvmlDeviceGetMemoryInfo)
+    capability = value(nvml.nvmlDeviceGetCudaComputeCapability)
+    name = value(nvml.nvmlDeviceGetName)
+    return {
+        "name": _decoded(name) if name else None,
+        "bus": _decoded(pci.busId) if pci else None,
+        "pci_id": f"{pci.pciDeviceId & 0xFFFF:04x}:{pci.pciDeviceId >> 16:04x}" if pci else None,
+        "memory": int(memory.total) if memory else None,
+        "compute_capability": f"{capability[0]}.{capability[1]}" if capability else None,
+    }
+
+
+def _decoded(value: str | bytes) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
 def _identity() -> Answer:
@@ -285,7 +332,7 @@ _LOOKS: dict[str, Callable[..., Answer]] = {
 
 
 def known_here() -> Known:
-    """Return those of the machine at hand."""
+    """Return the names of users and hosts, and the secrets, of the machine at hand."""
     return known_of(LiveHost().facts("identity"))
 
 
@@ -293,57 +340,3 @@ def known_of(identity: Mapping[str, object]) -> Known:
     """Return the `users` and `hosts` of a host's `identity`, and the secrets of this process's own environment."""
     users, hosts = (value if isinstance(value := identity.get(key), list) else [] for key in ("users", "hosts"))
     return Known(users=tuple(users), hosts=tuple(hosts), secrets=secret_values(os.environ))
-
-
-def look() -> Answer:
-    """Return driver version, CUDA driver API and every device as a JSON object; "missing" when no driver is loaded."""
-    import pynvml as nvml  # noqa: PLC0415 - every command that only reads or plans would wait for it
-
-    absent = (
-        nvml.NVML_ERROR_LIBRARY_NOT_FOUND,
-        nvml.NVML_ERROR_DRIVER_NOT_LOADED,
-        nvml.NVML_ERROR_FUNCTION_NOT_FOUND,
-    )
-    try:
-        nvml.nvmlInit()
-    except nvml.NVMLError as error:
-        return Answer(status="missing" if error.value in absent else "failed", text=str(error))
-    try:
-        devices = [_device(nvml, index) for index in range(nvml.nvmlDeviceGetCount())]
-        api = nvml.nvmlSystemGetCudaDriverVersion_v2()  # 13010 is 13.1
-        driver = {
-            "driver": _text(nvml.nvmlSystemGetDriverVersion()),
-            "cuda": f"{api // 1000}.{api % 1000 // 10}",
-        }
-        return Answer(text=msgspec.json.encode({**driver, "devices": devices}).decode())
-    except nvml.NVMLError as error:
-        return Answer(status="failed", text=str(error))
-    finally:
-        nvml.nvmlShutdown()
-
-
-def _device(nvml: ModuleType, index: int) -> dict[str, object]:
-    """Describe one device; what it does not support (memory of a GPU that shares the host's) is None."""
-    handle = nvml.nvmlDeviceGetHandleByIndex(index)
-
-    def value(question: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - as many types as questions
-        try:
-            return question(handle)
-        except nvml.NVMLError:
-            return None
-
-    pci = value(nvml.nvmlDeviceGetPciInfo)
-    memory = value(nvml.nvmlDeviceGetMemoryInfo)
-    capability = value(nvml.nvmlDeviceGetCudaComputeCapability)
-    name = value(nvml.nvmlDeviceGetName)
-    return {
-        "name": _text(name) if name else None,
-        "bus": _text(pci.busId) if pci else None,
-        "pci_id": f"{pci.pciDeviceId & 0xFFFF:04x}:{pci.pciDeviceId >> 16:04x}" if pci else None,
-        "memory": int(memory.total) if memory else None,
-        "compute_capability": f"{capability[0]}.{capability[1]}" if capability else None,
-    }
-
-
-def _text(value: str | bytes) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value

@@ -88,7 +88,8 @@ class Lock:
         """Release the lock and delete its file; harmless when it is not held."""
         if self.fileno >= 0:
             if sys.platform != "win32":
-                self.path.unlink(missing_ok=True)  # while it is held: `_try` of another notices (`same`)
+                with suppress(OSError):
+                    self.path.unlink()  # while it is held, so that `_try` of another sees that its file has gone
             self._close()
             if sys.platform == "win32":
                 with suppress(OSError):  # the next one has it open already
@@ -154,6 +155,7 @@ def _orphaned(holder: Holder) -> bool:
 
 
 def _unusable(path: Path, error: OSError) -> WorkFailed:
+    """Return the failure for a lock's file that cannot be opened or locked."""
     text = _("The lock file {path} cannot be used: {reason}.")
     return WorkFailed(
         text.format(path=path, reason=error.strerror or error),

@@ -40,7 +40,7 @@ def heed_requests_to_end() -> None:
 
 
 def heed_closing() -> None:
-    """Let the closing of the console window be as Ctrl-C, and wait for the end of this process, on Windows."""
+    """On Windows, have the closing of the console window act as Ctrl-C; elsewhere do nothing. Returns at once."""
     if sys.platform == "win32":
         from assistant.host.windows import on_console_closing  # noqa: PLC0415 - on Windows only
 

@@ -202,7 +202,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         headers: http.client.HTTPMessage,
         newurl: str,
     ) -> urllib.request.Request | None:
-        """Make the next request."""
+        """Return the request that follows a redirection, without passwords in its address or the proxy's."""
         request = super().redirect_request(req, fp, code, msg, headers, _address(newurl))
         if request:
             request.remove_header("Proxy-authorization")

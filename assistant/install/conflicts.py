@@ -125,13 +125,13 @@ def _broken_requirements(site: Site, coming: Mapping[str, str]) -> Iterator[Find
 
 
 def _owned_by_conda(site: Site, after: Mapping[str, str]) -> Iterator[Finding]:
-    """Find what conda installed and would not know to be replaced."""
+    """Yield one warning that names the packages of conda's whose version changes; `after` are all versions then."""
     own = [one.name for one in site.own if one.installer == "conda"]
     lost = [name for name in own if after[canonicalize_name(name)] != site.versions[canonicalize_name(name)]]
     if lost:
         text = _("conda installed {names}; it would not know of the change and may restore its own versions.")
         fix = _("Remove them with conda first, or choose a new environment.")
-        command = " ".join(["conda", "remove", "--force", "--prefix", f"'{site.prefix}'", *lost])
+        command = command_line(["conda", "remove", "--force", "--prefix", site.prefix, *lost])
         yield _finding("conda-owned", text.format(names=", ".join(lost)), fix, command)
 
 

@@ -103,25 +103,26 @@ def put_whole(
     index_url: str | None,
     folder: Path,
     *,
-    put: Callable[[Uv, Path], None],
-    look: Callable[[], list[str]],
+    install: Callable[[Uv, Path], None],
+    find_incomplete: Callable[[], list[str]],
     clear: Callable[[], None],
 ) -> None:
-    """Fetch exact packages and have uv `put` them in by a lock; again without its cache where what comes is damaged.
+    """Fetch exact packages and install them from a lock file; once more with a new cache if they come damaged.
 
-    `look` names the files that are not whole, `clear` takes away what was put; `folder` is for the lock and the cache.
-    Raises `WorkFailed` where the packages cannot be had, or come damaged again.
+    So it is where files are incomplete, and after each failure but those of the disk and the network. `clear` removes
+    what was installed; `folder` is for the lock file and the new cache. Raises `WorkFailed` where the packages cannot
+    be had, or come damaged again.
     """
 
-    def fetched() -> Path:
+    def write_lock_file() -> Path:
         fetch(packages, uv, index_url)
         write_temporary(folder / LOCK, write_lock(packages, on_disk(packages)))
         return folder / LOCK
 
-    lock = fetched()
+    lock = write_lock_file()
     try:
-        put(uv, lock)
-        if not look():
+        install(uv, lock)
+        if not find_incomplete():
             return
     except WorkFailed as error:
         if uv.offline or disk_obstacle(str(error)) or unreachable(str(error)):
@@ -129,8 +130,8 @@ def put_whole(
     refuse_damaged(packages, uv)
     uv.log(_("The installer's cache may be damaged, so everything is unpacked again without it."))
     clear()
-    put(uv.with_own_cache(folder), fetched())
-    if wrong := look():
+    install(uv.with_own_cache(folder), write_lock_file())
+    if wrong := find_incomplete():
         raise WorkFailed(
             _("The installer left incomplete files: {names}.", names=", ".join(wrong[:3])),
             hint=_("Check the disk, clear the installer's cache and start again."),

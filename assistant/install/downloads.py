@@ -129,12 +129,12 @@ def _is_sound(package: Package, file: Path, cancel: CancelToken) -> bool:
     try:
         if package.size is not None and file.stat().st_size != package.size:
             return False
-        return not package.sha256 or _digest(file, cancel) == package.sha256
+        return not package.sha256 or _sha256(file, cancel) == package.sha256
     except OSError:
         return False
 
 
-def _digest(file: Path, cancel: CancelToken) -> str:
+def _sha256(file: Path, cancel: CancelToken) -> str:
     digest = hashlib.sha256()
     with open_plain(file, follow=True) as content:
         while piece := content.read(1 << 20):

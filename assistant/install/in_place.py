@@ -65,13 +65,18 @@ class Undoable(Record, frozen=True, kw_only=True):
 
 
 def is_replaceable(site: Site, host: Host) -> bool:
-    """Return whether an environment can be built anew: one of ours that holds nothing but packages of indexes."""
+    """Return whether an environment can be replaced by a new one.
+
+    It is one of ours, holds nothing but packages of indexes, lies on one file system and can be renamed, and the
+    assistant does not run in it.
+    """
     prefix = Path(site.prefix)
     if read_marker(prefix) is None or prefix == Path(str(host.facts("platform").get("prefix", ""))):
         return False
     packages = Path(site.purelib)
-    is_apart = os.path.lexists(packages) and packages.lstat().st_dev != prefix.stat().st_dev  # on a disk of their own
-    return not is_apart and takes_a_rename(prefix) and all(one.record and not is_private(one) for one in site.own)
+    if os.path.lexists(packages) and packages.lstat().st_dev != prefix.stat().st_dev:  # on a disk of their own
+        return False
+    return takes_a_rename(prefix) and all(one.record and not is_private(one) for one in site.own)
 
 
 def weaker(target: Path) -> Finding:
@@ -143,7 +148,7 @@ def changing(site: Site, kernel: str | None, moves: tuple[Move, ...], host: Host
                 error.hint = text.format(path=target)
             raise
         with uninterrupted():
-            _keep(entry, target, moves, before.index_url)
+            _save_undo(entry, target, moves, before.index_url)
             entry.forget()
             with suppress(OSError):  # else a power cut would bring the journal back, and the old packages with it
                 settle(entry.journal.parent)
@@ -201,7 +206,13 @@ def _add(change: Change, packages: Sequence[Package], index_url: str | None, aga
         uv.add(python, lock, len(packages), next(tries))
 
     put_whole(
-        packages, change.uv, index_url, change.folder, put=add, look=lambda: incomplete(prefix, names), clear=clear
+        packages,
+        change.uv,
+        index_url,
+        change.folder,
+        install=add,
+        find_incomplete=lambda: incomplete(prefix, names),
+        clear=clear,
     )
 
 
@@ -316,12 +327,12 @@ def _undo_file(entry: Entry) -> Path:
     return entry.journal.with_suffix(".undo")
 
 
-def _keep(entry: Entry, target: Path, moves: tuple[Move, ...], index_url: str | None) -> None:
-    """Keep what it takes to undo a change; where that cannot be written, the change stands all the same."""
+def _save_undo(entry: Entry, target: Path, moves: tuple[Move, ...], index_url: str | None) -> None:
+    """Save what it takes to undo a change, in place of the one before; that it cannot be written is no failure."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
+    change = Undoable(target=str(target), at=now, moves=moves, index_url=index_url)
     with suppress(OSError):
-        made = Undoable(target=str(target), at=now, moves=moves, index_url=index_url)
-        write_whole(_undo_file(entry), to_json(made), private=True)
+        write_whole(_undo_file(entry), to_json(change), private=True)
 
 
 def last_change(target: Path) -> Undoable | None:

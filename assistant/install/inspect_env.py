@@ -191,7 +191,7 @@ def installed_files(site: Site, names: Iterable[str]) -> list[str]:
     """
     chosen = set(names)
     distributions = [one for one in site.own if canonicalize_name(one.name) in chosen]
-    return [_inside(site, one, name) for one in distributions for name in _record(one)]
+    return [_relative_to_prefix(site, one, file) for one in distributions for file in _record(one)]
 
 
 def _record(one: Distribution) -> tuple[str, ...]:
@@ -210,8 +210,9 @@ def _record(one: Distribution) -> tuple[str, ...]:
     return found
 
 
-def _inside(site: Site, one: Distribution, name: str) -> str:
-    path = os.path.normpath(os.path.join(one.place, name))  # noqa: PTH118 - ten times faster for 20,000 files
+def _relative_to_prefix(site: Site, one: Distribution, file: str) -> str:
+    """Return the path of a distribution's file below the environment; raise `BadInput` where it lies outside."""
+    path = os.path.normpath(os.path.join(one.place, file))  # noqa: PTH118 - ten times faster for 20,000 files
     if not path.startswith(site.prefix + os.sep):
         raise BadInput(
             _("{name} has a file outside its environment: {path}.", name=one.name, path=path),

@@ -32,7 +32,7 @@ from assistant.install.target import (
     check_target,
     name_for,
     named_target,
-    place_findings,
+    onedrive_findings,
     target_for,
 )
 from assistant.install.undo import make_whole
@@ -88,7 +88,7 @@ def prepare(plan: Plan, where: str, tools: Tools, card: str = "") -> Prepared:
         *left_out,
         *((weaker(target), *conflicts(changing, resolution.versions)) if changing else ()),
         *undone_by_project(target, plan, resolution.versions),
-        *place_findings(target),
+        *onedrive_findings(target),
     )
     for finding in findings:
         uv.report(finding)
@@ -246,8 +246,8 @@ def fill(work: Building, packages: Sequence[Package], uv: Uv, index_url: str | N
         uv,
         index_url,
         work.scratch,
-        put=lambda uv, lock: uv.fill(python, lock, len(packages)),
-        look=lambda: incomplete(work.folder),
+        install=lambda uv, lock: uv.fill(python, lock, len(packages)),
+        find_incomplete=lambda: incomplete(work.folder),
         clear=clear,
     )
 

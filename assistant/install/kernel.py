@@ -110,7 +110,7 @@ def display_name(plan: Plan, python: Path, folder: str, card: str = "") -> str:
 
 
 def register_kernel(plan: Plan, made: Environment) -> None:
-    """Register an environment; raise `WorkFailed` when the spec cannot be written."""
+    """Register an environment as a Jupyter kernel; raise `WorkFailed` when its kernelspec cannot be written."""
     prefix, name = Path(made.path), made.kernel or kernel_name(plan, Path(made.python))
     folder = kernel_folder(name)
     spec = {

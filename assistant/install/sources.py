@@ -245,14 +245,15 @@ class Tools:
     ask: Callable[[Message], bool] = lambda _question: False
 
     def uv(self, plan: Plan, site: Site | None) -> Uv:
-        """Return uv for an environment that stands (`site`), or for a new one with the plan's Python.
+        """Return uv for an existing environment (`site`), or for a new one of the plan's Python.
 
-        A new one is made with the Python underneath the assistant where that has the plan's version.
+        For a new one that is the assistant's base Python where it has the plan's version, else one that uv finds.
         """
-        facts, sources = self.host.facts("platform"), self.sources
-        base = str(facts["base_executable"])
-        own = base if str(facts.get("python", "")).startswith(f"{plan.python}.") else plan.python
-        return self.uv_of(site.python if site else own, sources.environment_for(plan))
+        facts = self.host.facts("platform")
+        base, numbers = str(facts["base_executable"]), str(facts.get("python", "")).split(".")
+        version = ".".join(numbers[:2]) + "t" * bool(facts.get("free_threaded"))
+        new = base if version == plan.python else plan.python
+        return self.uv_of(site.python if site else new, self.sources.environment_for(plan))
 
     def uv_of(self, python: str, environment: Mapping[str, str] | None = None) -> Uv:
         """Return uv for an interpreter, with the user's settings."""

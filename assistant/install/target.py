@@ -50,9 +50,10 @@ def named_target(text: str, host: Host) -> Path:
 
 
 def check_folder(text: str) -> str:
-    """Return the whole path of a folder that is typed where nobody sees which folder a shorter one starts from.
+    """Return a typed folder as an absolute path; "~" is allowed, and "" stays "".
 
-    "" stays "": a folder is chosen then. Raises `BadInput` for any other path, such as one of another system.
+    Raises `BadInput` for a relative path, and so for one of another system: in the wizard nobody sees what it would be
+    relative to.
     """
     if text and not text.startswith("~") and not Path(text).is_absolute():
         raise _not_full(text)
@@ -177,9 +178,10 @@ def check_path(path: Path) -> None:
         reason = _("it contains invisible characters")
     else:
         try:
-            path.resolve()
-            path.exists()
-        except (OSError, RuntimeError):  # Python before 3.13 raises RuntimeError for a loop
+            path.stat()  # neither `exists` nor, from Python 3.13 on, `resolve` says that links form a loop
+        except (FileNotFoundError, NotADirectoryError, PermissionError):
+            pass
+        except OSError:
             reason = _("its symbolic links form a loop, or a part of it is too long")
     if reason:
         raise BadInput(
@@ -189,7 +191,7 @@ def check_path(path: Path) -> None:
 
 
 def check_disk(host: Host, target: Path, download: int) -> None:
-    """Raise `WorkFailed` when the target's file system is too small for `download` bytes of wheels."""
+    """Raise `WorkFailed` where less is free than `DISK_FACTOR` times the bytes of a download; unknown is enough."""
     free = host.facts("disk", str(target)).get("free")
     need = download * DISK_FACTOR
     if isinstance(free, int) and free < need:
@@ -266,8 +268,8 @@ def check_visible(target: Path) -> None:
         )
 
 
-def place_findings(target: Path) -> tuple[Finding, ...]:
-    """Return what should be known of a target's place."""
+def onedrive_findings(target: Path) -> tuple[Finding, ...]:
+    """Return a warning where a target lies in OneDrive, else nothing."""
     if not synchronised(target):
         return ()
     text = _(

@@ -229,7 +229,7 @@ def _pip(verb: str) -> list[str]:
 
 
 def not_here(package: str) -> WorkFailed:
-    """Return the failure for a file that would have to be downloaded, where nothing may be."""
+    """Return the failure for a file that would have to be downloaded while offline."""
     return WorkFailed(
         _("{file} is not on this machine.", file=package),
         hint=_("Put it into the folder of wheels, or allow downloads."),

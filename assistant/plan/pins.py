@@ -73,10 +73,11 @@ def companions(pin: Requirement, release: TorchRelease) -> list[str]:
 
 
 def read_pins(pins: Iterable[str], catalog: Catalog, environment: Mapping[str, str]) -> Pins:
-    """Sort the pins by what they restrict; one whose marker is false in the target's `environment` counts for nothing.
+    """Split the pins into those on torch, its build, its family and others, with the releases that they allow.
 
-    Raises `BadInput` for one that cannot be read, `NothingFits` for pins that contradict each other or ask for what was
-    never released.
+    One whose marker is false in the target's `environment` counts for nothing; `releases` is None where all are.
+    Raises `BadInput` for one that cannot be read, `NothingFits` for pins on torch and its family that contradict each
+    other or ask for what was never released.
     """
     torch, local = SpecifierSet(), None
     family: list[Requirement] = []
@@ -89,6 +90,11 @@ def read_pins(pins: Iterable[str], catalog: Catalog, environment: Mapping[str, s
         public = SpecifierSet()
         for item in pin.specifier:  # the local part of ==2.6.0+cu124 names the variant
             version, plus, tag = item.version.partition("+")
+            if plus and local not in {None, tag.lower()}:
+                raise NothingFits(
+                    _("{pin} names another build than {build}.", pin=pin, build=local),
+                    hint=_("torch and its family must be of one build."),
+                )
             local = tag.lower() if plus else local
             public &= SpecifierSet(f"{item.operator}{version}")
         if name == "torch":

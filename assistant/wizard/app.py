@@ -81,17 +81,21 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
             self._draw(self.session.state)
 
     def press(self, name: str, offer: object = None, view: object = None) -> None:
-        """Do what a button says; of many quick presses those that saw older words do nothing."""
+        """Do what a button of the foot says, such as "stop", "main" or "other0".
+
+        A press on a foot that was drawn before the present one (`offer` is its number) does nothing, but for "stop": of
+        many quick presses the first counts. `view` is the page of the browser that the press came from.
+        """
         if name == "stop":
             self.session.cancel()
             return
         with self._lock:
-            shown = self._footer(self.session.state)
+            footer = self._footer(self.session.state)
             if offer not in (None, self.foot.offer):
                 return
-        offered = {"main": shown.actions if shown.able else ()}
-        offered |= {f"other{number}": other.actions for number, other in enumerate(shown.others)}
-        for action in offered.get(name, ()):
+        actions = {"main": footer.actions if footer.able else ()}
+        actions |= {f"other{number}": other.actions for number, other in enumerate(footer.others)}
+        for action in actions.get(name, ()):
             if isinstance(action, OpenNotebook):
                 send_notebook(self.session.state, self.foot, view)
             elif isinstance(action, ShowFolder):

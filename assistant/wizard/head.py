@@ -79,7 +79,7 @@ def about(step: Step, text: str) -> str:
 
 
 def word(status: StepStatus) -> str:
-    """Return one word for the phase of a step."""
+    """Return the status of a step in a word or two; one that was cancelled is that whatever its phase."""
     if status.exit_code == Cancelled.exit_code:
         return say("cancelled")
     return {
@@ -104,12 +104,15 @@ def send_notebook(state: State, foot: Foot, view: object) -> None:
 
 
 def put_notebook(state: State, foot: Foot) -> None:
-    """Write the first notebook beside this one, where nobody can open it, and say where it is."""
-    made, plan = state.environment, state.plan
-    if made is None or plan is None:
+    """Write the first notebook beside this one and note its path, or why not, in the foot.
+
+    That is for front ends that cannot open a notebook for the user.
+    """
+    environment, plan = state.environment, state.plan
+    if environment is None or plan is None:
         return
     try:
-        path, name = write_first_notebook(here(), made, plan), made.launcher_name
+        path, name = write_first_notebook(here(), environment, plan), environment.launcher_name
         note = say("The notebook {path} is ready; open it and choose the kernel “{name}”.", path=path, name=name)
     except AssistantError as error:
         note = render(sentences((error.message, error.hint)))
@@ -150,7 +153,7 @@ def banner(state: State) -> Markup:
 
 
 def simulation(machine: str) -> Markup:
-    """Name the machine that is simulated, and the source of what is known of it."""
+    """Return the warning that a machine is simulated and nothing can be installed, with the source of its facts."""
     recording = load(machine)
     text = say("Simulation of {machine}: nothing can be installed.", machine=label(machine))
     origin = (

@@ -10,7 +10,7 @@ import pytest
 
 from assistant.host.base import Answer, Host
 from assistant.host.folders import user_data
-from assistant.install.target import LONG_PATHS, check_lengths, check_target, environments_folder, place_findings
+from assistant.install.target import LONG_PATHS, check_lengths, check_target, environments_folder, onedrive_findings
 from assistant.model.errors import BadInput
 
 DEEP = "Lib/site-packages/torch/include/" + "x" * 100 + "/y.h"
@@ -91,6 +91,6 @@ def test_any_other_python_may_use_appdata(store, monkeypatch):
 def test_onedrive_is_told(tmp_path, monkeypatch):
     """A folder that is synchronised is a warning, any other is none."""
     monkeypatch.setenv("OneDriveConsumer", str(tmp_path / "OneDrive"))
-    (finding,) = place_findings(tmp_path / "OneDrive" / "project" / ".venv")
+    (finding,) = onedrive_findings(tmp_path / "OneDrive" / "project" / ".venv")
     assert finding.key == "target-in-onedrive"
-    assert place_findings(tmp_path / "project" / ".venv") == ()
+    assert onedrive_findings(tmp_path / "project" / ".venv") == ()

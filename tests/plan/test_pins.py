@@ -64,6 +64,9 @@ def test_a_local_tag_of_a_companion_names_the_variant_too():
     plan = planned("torch==2.7.0+cu128", "torchvision==0.22.0+cu128").choice
     assert (plan.variant, plan.torch) == ("cu128", "2.7.0")
     assert "torchvision==0.22.0" in plan.requirements
+    refused = planned("torch==2.7.0+cu128", "torchvision==0.22.0+cpu")
+    assert refused.choice is None
+    assert "another build than cu128" in str(refused.rejected[0].why)
 
 
 def test_other_packages_are_passed_on_and_replace_ours():

@@ -121,7 +121,7 @@ def draw_ready_to_install(state: State) -> Markup:
 
 
 def draw_why(state: State, planning: Planning, plan: Plan) -> Markup:
-    """Show the reasons for a plan, what it brings, what else there is, and the machine."""
+    """Return the reasons for a plan, what it brings, the alternatives and the machine."""
     return joined(
         [
             html.bullets(plan.reasons, "next"),

@@ -216,7 +216,7 @@ class Changes(Part):
         self.fold.observe(lambda _change: self._open(), "unfolded")
 
     def _open(self) -> None:
-        """Make the controls, the first time."""
+        """Make the controls and connect them, the first time, and show the present state in them."""
         if self.box.children:
             return
         self.machine = make(widgets.Dropdown, options=machine_options(), description=say("Machine"))
