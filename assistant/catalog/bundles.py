@@ -13,7 +13,7 @@ from typing import Any
 
 from assistant import addons
 from assistant.catalog.rows import Trial
-from assistant.catalog.tables import Table, read_tables
+from assistant.catalog.tables import Row, rows, shipped
 from assistant.i18n import Message, _
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.plan import Backend
@@ -47,38 +47,25 @@ class Bundle(Record, frozen=True):
         return _(self.title)
 
 
-class BundlePackage(Record, frozen=True):
-    """A package of a bundle: the Python tags for which it and all that it needs have wheels, by platform.
-
-    `pythons["any"]` holds for platforms that are not named.
-    """
-
-    package: str
-    pythons: dict[str, tuple[str, ...]]
-
-
-class BundleTables(Record, frozen=True):
-    """The bundles, and their packages other than torch's own family."""
-
-    bundles: Table[Bundle]
-    packages: Table[BundlePackage]
-
-
 @cache
-def load_bundles() -> BundleTables:
-    """Read the tables, once."""
-    return read_tables("bundles", BundleTables)
-
-
 def bundles() -> tuple[Bundle, ...]:
     """List the bundles, the smallest first."""
-    return load_bundles().bundles.rows
+    return shipped("bundles.bundles", Bundle).rows
+
+
+def bundle_packages() -> tuple[Row, ...]:
+    """List the packages of bundles other than torch's own family.
+
+    `pythons` are the Python tags for which a package and all that it needs have wheels, by platform; its "any" holds
+    for platforms that are not named.
+    """
+    return rows("bundles.packages")
 
 
 def bundle_within(packages: Container[str]) -> str:
     """Return the key of the largest bundle of which nothing lacks in some packages; "" for none."""
-    held = [one for one in bundles() if one.requirements and all(name in packages for name in one.requirements)]
-    return max(held, key=lambda one: len(one.requirements)).key if held else ""
+    there = [row for row in bundles() if row.requirements and all(name in packages for name in row.requirements)]
+    return max(there, key=lambda row: len(row.requirements)).key if there else ""
 
 
 def is_recipe(key: str) -> bool:

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
-import msgspec
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from assistant.catalog.catalog import Catalog, number
-from assistant.catalog.rows import FAMILY, AmdRelease, RocmTables, TorchRelease, TorchTables
-from assistant.catalog.tables import with_rows
+from assistant.catalog.rows import FAMILY, AmdRelease, DatedRow, TorchRelease
+from assistant.catalog.tables import Table
 from assistant.i18n import Message, _
 from assistant.model.record import replace
 
@@ -88,15 +87,15 @@ def _files(wheel: Seen) -> list[File]:
 Changes = tuple[Message, ...]
 
 
-def with_releases(tables: TorchTables, files: Iterable[File], today: str) -> tuple[TorchTables, Changes]:
-    """Return the tables with every release that the files show, patches of older lines among them.
+def with_releases(table: Table[TorchRelease], files: Iterable[File], today: str) -> tuple[Table[TorchRelease], Changes]:
+    """Return the table with every release that the files show, patches of older lines among them.
 
-    Releases older than the tables' first are left out on purpose.
+    Releases older than its first are left out on purpose.
     """
     by_version: dict[str, list[File]] = defaultdict(list)
     for file in files:
         by_version[file.version].append(file)
-    known = {row.version: row for row in tables.releases.rows}
+    known = {row.version: row for row in table.rows}
     on_pypi = any(file.seen.source == "pypi" and not file.platform.startswith("macos") for file in files)
     changes: list[Message] = []
     for version in sorted(by_version, key=number):
@@ -111,10 +110,8 @@ def with_releases(tables: TorchTables, files: Iterable[File], today: str) -> tup
             changes.append(_("torch {version} is new: {variants}.", version=version, variants=tags))
         elif before != replace(after, mb=before.mb):
             changes.append(_("torch {version} has more wheels than were known.", version=version))
-    if not changes:
-        return tables, ()
     rows = sorted(known.values(), key=lambda row: number(row.version))
-    return replace(tables, releases=with_rows(tables.releases, rows, today)), tuple(changes)
+    return _with_rows(table, rows, today) if changes else table, tuple(changes)
 
 
 def _begun(version: str, held: list[File], older: TorchRelease, today: str, *, on_pypi: bool) -> TorchRelease:
@@ -176,14 +173,14 @@ def _sorted_pythons(tags: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(tags, key=lambda tag: (int(tag.rstrip("t")[1:]), tag)))
 
 
-def may_bring_news(tables: TorchTables, listed: Iterable[str]) -> list[str]:
-    """Choose variants that may hold a torch that is not known: of those that are listed, else of the tables' own.
+def may_bring_news(releases: Sequence[TorchRelease], listed: Iterable[str]) -> list[str]:
+    """Choose variants that may hold a torch that is not known: of those that are listed, else of the releases' own.
 
     Left out are those older than all of their kind in the newest release lines. The newest CUDA comes first, the CPU
     last: its page is the longest.
     """
-    lines = sorted({number(row.version)[:2] for row in tables.releases.rows})[-LINES:]
-    rows = [row for row in tables.releases.rows if number(row.version)[:2] in lines]
+    lines = sorted({number(row.version)[:2] for row in releases})[-LINES:]
+    rows = [row for row in releases if number(row.version)[:2] in lines]
     known = {tag for row in rows for tags in row.variants.values() for tag in tags} - {"pypi"}
     oldest = {kind_of(tag): number(tag) for tag in sorted(known, key=number, reverse=True)}
     found = {tag for tag in {*listed} or known if number(tag) >= oldest.get(kind_of(tag), ())}
@@ -193,13 +190,15 @@ def may_bring_news(tables: TorchTables, listed: Iterable[str]) -> list[str]:
 Ask = Callable[[str, str], str]  # the bounds that a version of a package sets for torch; "" where nobody tells
 
 
-def with_family(tables: TorchTables, files: Iterable[File], ask: Ask, today: str) -> tuple[TorchTables, Changes]:
-    """Return the tables with the pairs of torchvision and torchaudio.
+def with_family(
+    table: Table[TorchRelease], files: Iterable[File], ask: Ask, today: str
+) -> tuple[Table[TorchRelease], Changes]:
+    """Return the table with the pairs of torchvision and torchaudio.
 
     A version that names one torch belongs to it. One that goes with several releases is assumed to go with the next,
     too, where none is known that does.
     """
-    rows, changes = {row.version: row for row in tables.releases.rows}, list[Message]()
+    rows, changes = {row.version: row for row in table.rows}, list[Message]()
     for name in FAMILY:
         pairs: dict[str, tuple[str, ...]] = {torch: getattr(row, name) for torch, row in rows.items()}
         paired = sorted((version for versions in pairs.values() for version in versions), key=number)
@@ -216,20 +215,18 @@ def with_family(tables: TorchTables, files: Iterable[File], ask: Ask, today: str
                 text = _("{name} {version} is assumed to go with torch {torch}, as it does with {before}.")
                 changes.append(text.format(name=name, version=last, torch=torch, before=before))
         rows = {torch: replace(row, **{name: pairs[torch]}) for torch, row in rows.items()}
-    if not changes:
-        return tables, ()
-    return replace(tables, releases=with_rows(tables.releases, rows.values(), today)), tuple(changes)
+    return _with_rows(table, rows.values(), today) if changes else table, tuple(changes)
 
 
 _SYSTEMS: dict[str, Literal["linux", "windows"]] = {"linux_x86_64": "linux", "windows_amd64": "windows"}
 
 
-def with_amd(tables: RocmTables, files: Iterable[File], today: str) -> tuple[RocmTables, Changes]:
-    """Return the tables with AMD's new builds of torch; the targets that they serve are those of the tables.
+def with_amd(table: Table[AmdRelease], files: Iterable[File], today: str) -> tuple[Table[AmdRelease], Changes]:
+    """Return the table with AMD's new builds of torch; the targets that they serve are those of the tables.
 
-    Releases older than the tables' first are left out; glibc that no tag tells is that of the newest release known.
+    Releases older than its first are left out; glibc that no tag tells is that of the newest release known.
     """
-    known = tables.amd_releases.rows
+    known = table.rows
     rows = {(row.torch, row.rocm, row.index): row for row in known}
     oldest, *_others, newest = sorted(known, key=lambda row: number(row.torch))
     for file in sorted(files, key=lambda file: (number(file.version), number(file.variant), not file.floor)):
@@ -248,15 +245,22 @@ def with_amd(tables: RocmTables, files: Iterable[File], today: str) -> tuple[Roc
     text = _("AMD's index has torch {torch} for ROCm {rocm} on {systems}.")
     news = [row for row in rows.values() if row not in known]
     changes = (text.format(torch=row.torch, rocm=row.rocm, systems=", ".join(row.systems)) for row in news)
-    if not news:
-        return tables, ()
-    return replace(tables, amd_releases=with_rows(tables.amd_releases, rows.values(), today)), tuple(changes)
+    return _with_rows(table, rows.values(), today) if news else table, tuple(changes)
+
+
+Dated = TypeVar("Dated", bound=DatedRow)
+
+
+def _with_rows(table: Table[Dated], rows: Iterable[Dated], today: str) -> Table[Dated]:
+    """Return a table as of today (YYYY-MM-DD) with other rows; those that stay as they are keep their day."""
+    dated = (replace(row, as_of=(row.as_of or table.as_of) if row in table.rows else "") for row in rows)
+    return replace(table, rows=tuple(dated), as_of=today)
 
 
 class Refreshed(NamedTuple):
-    """The tables that changed, by the names of their files, and each change in one sentence."""
+    """The tables that changed, by their names, and each change in one sentence."""
 
-    tables: dict[str, msgspec.Struct]
+    tables: dict[str, Table[Any]]
     changes: Changes
 
 
@@ -265,9 +269,10 @@ def refreshed(known: Catalog, seen: Iterable[Seen], ask: Ask, today: str) -> Ref
     files = files_of(seen)
     torchs = [file for file in files if file.package == "torch"]
     amds = [file for file in torchs if file.seen.source not in {"pytorch", "pypi"}]
-    torch, releases = with_releases(known.torch, (file for file in torchs if file not in amds), today)
+    before = known.table("torch.releases", TorchRelease)
+    torch, releases = with_releases(before, [file for file in torchs if file not in amds], today)
     torch, family = with_family(torch, files, ask, today)
-    rocm, amd = with_amd(known.rocm, amds, today)
-    after: dict[str, msgspec.Struct] = {"torch": torch, "rocm": rocm}
-    tables = {name: new for name, new in after.items() if new is not getattr(known, name)}
+    rocm, amd = with_amd(known.table("rocm.amd_releases", AmdRelease), amds, today)
+    tables: dict[str, Table[Any]] = {"torch.releases": torch} if releases or family else {}
+    tables |= {"rocm.amd_releases": rocm} if amd else {}
     return Refreshed(tables, (*releases, *family, *amd))
