@@ -82,20 +82,3 @@ def idle_adapter(pci_id: str) -> Row | None:
 def windows_release(build: int) -> str | None:
     """Return the name of the Windows that a build belongs to; None before Windows 10."""
     return next((row.name for row in rows("names.windows") if build >= row.build), None)
-
-
-@cache
-def products() -> re.Pattern[str]:
-    """Return what finds the name of a GPU within a text, from its maker or its line on; the last words may be more."""
-    lines = "|".join(shipped("names.products", str).rows)
-    return re.compile(
-        r"(?:(?<![\w-])(?:NVIDIA|AMD|ATI|Intel|Apple)(?:\(R\)|®)?(?: Corporation)? )?"
-        rf"(?<![\w.+/-])(?:{lines})(?![a-z])(?:\(R\)|\(TM\)|\(tm\)|®|™)?(?:[ -]{{1,2}}[\w()+™®/.-]{{1,20}}){{0,8}}",
-        re.IGNORECASE | re.ASCII,  # Chinese stands before and behind a name without a blank
-    )
-
-
-@cache
-def other_devices() -> re.Pattern[str]:
-    """Return what tells that a device is none of the GPUs: a processor, a sound card, a bridge."""
-    return re.compile("|".join(shipped("names.others", str).rows), re.IGNORECASE)

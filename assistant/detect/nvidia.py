@@ -8,7 +8,7 @@ from assistant.detect.common import Notes
 from assistant.host.base import Host
 from assistant.model.machine import Gpu, Vendor
 from assistant.parsers import linux, nvidia
-from assistant.parsers.decode import bus_address
+from assistant.parsers.cards import bus_address
 
 PROC = "/proc/driver/nvidia/version"
 MODULE = "/sys/module/nvidia/version"

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from textwrap import dedent
 
 import msgspec
 from msgspec.structs import replace
 
 from assistant.detect.common import Notes
-from assistant.detect.gpus import not_a_gpu, note_adapter
+from assistant.detect.gpus import note_adapter
 from assistant.detect.nvidia import note_smi_query, note_smi_table
 from assistant.detect.run import united
 from assistant.i18n import _
 from assistant.model.errors import BadInput
 from assistant.model.finding import Severity
-from assistant.model.machine import Detection, Gpu, Machine, Vendor
+from assistant.model.machine import Detection, Machine, Vendor
 from assistant.model.record import from_json
 from assistant.parsers.amd import rocm_smi, rocminfo
 from assistant.parsers.apple import overview, profiler_json, profiler_text
-from assistant.parsers.cards import Card, cards_in, is_card
 from assistant.parsers.collect_env import collect_env
 from assistant.parsers.decode import without_entities
 from assistant.parsers.linux import lspci
@@ -29,7 +28,6 @@ from assistant.parsers.windows import dxdiag
 
 OWN = "assistant detect --json"
 _WANTED = ("os", "os_version", "arch", "python", "memory_gb", "disk_free_gb")
-_LISTED = 5 * 10**5  # characters (chosen): collect_env's longest dumps have a tenth of it
 _BRIEF = 2 * 10**5  # characters (chosen): what is said in passing further down is none of the machine's facts
 
 
@@ -44,8 +42,6 @@ def read_report(text: str) -> Detection:
     plain = _as_printed(text)
     read = [name for name, reader in READERS.items() if reader(plain, notes)]
     said = note_said(plain[:_BRIEF], notes)
-    if not any(seen.gpu.name or seen.gpu.pci_id for seen in notes.gpus) and note_mentioned(plain[:_LISTED], notes):
-        said.add("gpus")
     _conclude(notes)
     if not read and not said & {"gpus", "wsl"} and not said >= {"os", "python"} and not _has_builds(notes):
         raise BadInput(
@@ -225,74 +221,22 @@ READERS: dict[str, Callable[[str, Notes], bool]] = {
 
 
 _SAID = ("os", "wsl", "python", "nvidia_driver", "packages")
-# 两块卡，V100    4张A100    双卡4090    dual 3090    2x RTX 4090
-_SEVERAL = re.compile(
-    r"(?<![\w.])([2-8]|[两双三四八])(?: ?[块张]|卡)"
-    r"|\b(dual |two |[2-8] ?[x×] ?)(?=(?:nvidia |amd )?(?:[rg]tx|rx|\d{4}|[avh]\d{2,3})\b)",
-    re.IGNORECASE,
-)
-_CHIP = re.compile(r"(?<![\w.-])M[1-9](?: (?:Pro|Max|Ultra))?(?![\w.-])")  # said of a Mac: "M1, 16GB"
-_COUNTS = {"两": 2, "双": 2, "三": 3, "四": 4, "八": 8, "dual": 2, "two": 2}
-_MOST_TOLD = 8  # GPUs of one computer that somebody names in words (chosen)
-_LINES_OF_CARDS = re.compile(
-    r"(?<!\w)(?:GeForce|Jetson|[RGM]T?X|Radeon|Instinct|Arc\b|Quadro|Tesla|RX |MI\d\d|Iris|U?HD |Vega |Navi "
-    r"|[AHLV]\d{2,3}\b)",
-    re.ASCII,
-)
-_MOST_LINES = 2000
 
 
 def note_said(text: str, notes: Notes) -> set[str]:
-    """Note what a text says by a prompt, a path or in words; return the names of these facts."""
+    """Note what a text says by a prompt, a path or in words; return the names of these facts.
+
+    GPUs count only where no report names any.
+    """
     said = mentioned(text.lower())
     found = {name: getattr(said, name) for name in _SAID if getattr(said, name) not in (None, {})}
     if rocm := rocm_said(text.lower()):
         found["rocm_version"] = rocm
     for name, value in found.items():
         notes.fact(name, value, "text")
-    return set(found)
-
-
-def note_mentioned(text: str, notes: Notes) -> bool:
-    """Note the GPUs that a text names anywhere, each once; return whether it names any."""
-    gpus = [gpu for gpu in _named(text, notes) if not not_a_gpu("", name=gpu.name or "")]
-    several = _SEVERAL.search(text) if len(gpus) == 1 else None
-    count = (several[1] or several[2]).strip(" x×").lower() if several else "1"
-    for gpu in gpus[:_MOST_TOLD] * (_COUNTS.get(count) or int(count)):
-        notes.gpu(gpu, "text")
-    return bool(gpus)
-
-
-def _named(text: str, notes: Notes) -> list[Gpu]:
-    named: dict[str, Card] = {}
-    for line in _lines_with_cards(text):
-        for card in cards_in(line):
-            of_processor = line[: card.end - len(card.name)].endswith("with ")  # AMD Ryzen 7 5800H with Radeon Graphics
-            if is_card(card.name) and not of_processor:
-                named.setdefault(card.name.lower(), card)
-    gpus = [Gpu(vendor=card.vendor, name=card.name) for card in named.values()]
-    makers = {gpu.vendor for gpu in gpus}
-    said = (gpu for gpu in mentioned(text.lower()).gpus if gpu.vendor not in makers and not (gpus and gpu.gfx))
-    gpus += [_as_spelt(gpu, text) for gpu in said]
-    if not gpus and notes.facts.get("os") == "macos" and (chip := _CHIP.search(text)):
-        return [Gpu(vendor=Vendor.APPLE, name=f"Apple {chip[0]}")]
-    return gpus
-
-
-def _as_spelt(gpu: Gpu, text: str) -> Gpu:
-    """Return a GPU that was found in lower case with the name as the text spells it."""
-    at = text.lower().find(gpu.name or "\0")
-    spelt = text[at : at + len(gpu.name or "")]
-    return replace(gpu, name=spelt) if at >= 0 and spelt.lower() == gpu.name else gpu
-
-
-def _lines_with_cards(text: str) -> Iterator[str]:
-    """Yield the neighbourhood of each word that a card's name may begin with."""
-    end = 0
-    for count, found in enumerate(_LINES_OF_CARDS.finditer(text)):
-        if count > _MOST_LINES:
-            return
-        if found.start() >= end:
-            start = max(text.rfind("\n", max(found.start() - 40, 0), found.start()) + 1, found.start() - 40, 0)
-            end = start + len(text[start : start + 200].partition("\n")[0])
-            yield text[start:end]
+    if any(seen.gpu.name or seen.gpu.pci_id for seen in notes.gpus):
+        return set(found)
+    for gpu in said.gpus:
+        at = text.lower().find(gpu.name or "")
+        notes.gpu(replace(gpu, name=text[at : at + len(gpu.name or "")]), "text")
+    return {*found, "gpus"} if said.gpus else set(found)

@@ -6,7 +6,7 @@ import re
 
 from assistant.catalog.names import pci_id
 from assistant.model.machine import Gpu, Vendor
-from assistant.parsers.decode import Device, field
+from assistant.parsers.cards import Device, field
 
 
 # /sys/class/kfd/kfd/topology/nodes/1/properties     and its mem_banks/0/properties

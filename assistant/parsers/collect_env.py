@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from assistant.catalog.names import arch_of, pci_id, system_of, vendor_of_name
 from assistant.model.machine import Gpu, Vendor
 from assistant.model.record import Record
-from assistant.parsers.decode import gib
+from assistant.parsers.cards import gib
 from assistant.parsers.nvidia import smi_complaint
 
 Dump = dict[str, list[str]]

@@ -8,7 +8,7 @@ from assistant.catalog.identity import identify
 from assistant.catalog.names import pci_id, vendor_of, vendor_of_name
 from assistant.model.machine import Gpu, Vendor
 from assistant.model.record import Record
-from assistant.parsers.decode import Device, bus_address
+from assistant.parsers.cards import Device, bus_address
 
 
 # NAME="Alpine Linux"

@@ -6,8 +6,7 @@ import re
 
 from assistant.model.machine import Gpu, Vendor
 from assistant.model.record import Record, replace
-from assistant.parsers.cards import cut_card
-from assistant.parsers.decode import Device, bus_address, field, gib
+from assistant.parsers.cards import Device, bus_address, cut_card, field, gib
 
 
 class NvidiaReport(Record, frozen=True):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from assistant.catalog.names import pci_id, vendor_of, vendor_of_name, windows_release
 from assistant.model.machine import Gpu, Vendor
 from assistant.model.record import Record
-from assistant.parsers.decode import gib
+from assistant.parsers.cards import gib
 
 
 class Adapter(Record, frozen=True):

@@ -34,8 +34,6 @@ def test_every_table_is_read_as_a_whole():
         "cuda.drivers": Driver,
         "launchers.launchers": Launcher,
         "names.idle_names": str,
-        "names.others": str,
-        "names.products": str,
         "rocm.amd_releases": AmdRelease,
         "rocm.code": BuildCode,
         "torch.releases": TorchRelease,
