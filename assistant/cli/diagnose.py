@@ -8,17 +8,8 @@ from itertools import islice
 import click
 
 from assistant import __version__
-from assistant.cli.options import (
-    host_of,
-    only_one,
-    place,
-    print_answers,
-    read_file,
-    read_lines,
-    read_text,
-    replay_option,
-    write_file,
-)
+from assistant.cli.inputs import host_of, print_answers, read_file, read_lines, read_text, replay_option, write_file
+from assistant.cli.options import only_one, place
 from assistant.cli.terminal import echo, echo_json, json_option
 from assistant.detect import detect
 from assistant.diagnose import Log, read_log

@@ -10,14 +10,10 @@ from typing import Any
 import click
 
 from assistant.catalog import Catalog, load_catalog
+from assistant.cli.inputs import host_of, print_answers, read_lines, read_text, replay_option
 from assistant.cli.options import (
-    host_of,
     only_one,
-    print_answers,
     project_options,
-    read_lines,
-    read_text,
-    replay_option,
     request_of,
     request_options,
     source_options,
