@@ -318,8 +318,8 @@ class Catalog:
             return self.amd_indexes["nightly"]
         if variant == AMD_INDEX:
             named = (row for row in self.amd_releases if torch in (row.torch, f"{row.torch}+rocm{row.rocm}"))
-            held = next(named, self.amd_releases[0])
-            return self.amd_indexes[held.index]
+            release = next(named, self.amd_releases[0])
+            return self.amd_indexes[release.index]
         kind = "nightly/…" if variant.startswith("nightly/") else ""
         urls = (row.url for row in rows("indexes.indexes") if row.variant == kind or not kind)
         return str(next(urls)).format(variant=variant)

@@ -52,18 +52,20 @@ class VersionRange(Record, frozen=True):
 
     def goes_with(self, torch: str) -> bool:
         """Return whether it goes with a version of torch."""
-        return not self.torch or any(_within(one, torch) for one in self.torch)
+        return not self.torch or any(_within(specifiers, torch) for specifiers in self.torch)
 
     @property
     def least(self) -> Version:
         """The oldest version that it can hold."""
-        bounds = [one.version.removesuffix(".*") for one in _specifiers(self.versions) if one.operator[0] in ">=~"]
+        bounds = [
+            bound.version.removesuffix(".*") for bound in _specifiers(self.versions) if bound.operator[0] in ">=~"
+        ]
         return max(map(Version, bounds), default=_NEVER_BELOW)
 
     @property
     def end(self) -> str:
         """The version before which it ends, "" for none."""
-        return next((one.version for one in _specifiers(self.versions) if one.operator == "<"), "")
+        return next((bound.version for bound in _specifiers(self.versions) if bound.operator == "<"), "")
 
 
 class BesideCuda(Record, frozen=True):
@@ -152,7 +154,7 @@ def wheel_sources(need: Requirement, torch: str, variant: str, platform: str) ->
     a Python.
     """
     build, minor = load_catalog().build_of(torch, variant, platform), ".".join(torch.split(".")[:2])
-    exact = next((one.version for one in need.specifier if one.operator == "==" and "*" not in one.version), "")
+    exact = next((bound.version for bound in need.specifier if bound.operator == "==" and "*" not in bound.version), "")
     fitting = (
         replace(row, url=row.url.format(torch=minor, variant=build, version=exact))
         for row in shipped("companions.wheel_sources", WheelSource).rows
@@ -194,9 +196,9 @@ def unpaired(names: Iterable[str], torch: str) -> tuple[Message, ...]:
     text = _("No version of {name} is known to work with torch {torch}: importing it may fail.")
     lost = []
     for name in dict.fromkeys(map(canonicalize_name, names)):
-        tied = [one for one in version_ranges(name) if one.torch]
-        only_here = any(one.known != "metadata" for one in tied)
-        if only_here and not any(one.goes_with(torch) for one in tied):
+        pairs = [pair for pair in version_ranges(name) if pair.torch]
+        only_here = any(pair.known != "metadata" for pair in pairs)
+        if only_here and not any(pair.goes_with(torch) for pair in pairs):
             lost.append(text.format(name=name, torch=torch))
     return tuple(lost)
 
@@ -214,29 +216,29 @@ def version_ranges(name: str) -> tuple[VersionRange, ...]:
         VersionRange(versions=f"=={version}", torch=(f"=={release.version}",))
         for release in releases
         for version in getattr(release, project)
-        if not any(_within(one.versions, version) for one in own)
+        if not any(_within(pair.versions, version) for pair in own)
     )
     return (*paired, *own)
 
 
 @lru_cache(maxsize=4096)
-def overlap(one: str, other: str) -> bool:
+def overlap(first: str, second: str) -> bool:
     """Return whether some version meets two specifiers."""
-    return not (_specifiers(one) & _specifiers(other)).is_unsatisfiable()
+    return not (_specifiers(first) & _specifiers(second)).is_unsatisfiable()
 
 
 def _by_torch(row: Companion, torch: str) -> SpecifierSet:
     """Return the bounds that leave out the versions which these tables alone know to be for another torch."""
     found = version_ranges(row.name)
-    good = [one for one in found if one.goes_with(torch)]
-    bad = [one for one in found if one.only_in_table and not one.goes_with(torch)]
+    good = [pair for pair in found if pair.goes_with(torch)]
+    bad = [pair for pair in found if pair.only_in_table and not pair.goes_with(torch)]
     if good or not bad:
-        newest = max(good, key=lambda one: one.least, default=None)
+        newest = max(good, key=lambda pair: pair.least, default=None)
         end = newest.end if newest and newest.only_in_table and newest.end else ""  # where the next torch's begin
         return between(bad, good) & SpecifierSet(f"<{end}" if end else "")
-    first, last = min(bad, key=lambda one: one.least), max(bad, key=lambda one: one.least)
-    torchs = [VersionRange(versions=alternative) for one in bad for alternative in one.torch]
-    if all(Version(torch) < one.least for one in torchs):
+    first, last = min(bad, key=lambda pair: pair.least), max(bad, key=lambda pair: pair.least)
+    torchs = [VersionRange(versions=alternative) for pair in bad for alternative in pair.torch]
+    if all(Version(torch) < pair.least for pair in torchs):
         return SpecifierSet(f"<{first.least}")
     return SpecifierSet(f">={last.end}") if last.end else SpecifierSet()
 
@@ -245,9 +247,9 @@ def between(bad: Iterable[VersionRange], good: Collection[VersionRange]) -> Spec
     """Return the bounds that hold what is good and leave out what is bad on either side of it."""
     if not good:
         return SpecifierSet()
-    middle = max(one.least for one in good)
-    below = max((one for one in bad if one.least < middle and one.end), key=lambda one: one.least, default=None)
-    above = min((one for one in bad if one.least > middle), key=lambda one: one.least, default=None)
+    middle = max(pair.least for pair in good)
+    below = max((pair for pair in bad if pair.least < middle and pair.end), key=lambda pair: pair.least, default=None)
+    above = min((pair for pair in bad if pair.least > middle), key=lambda pair: pair.least, default=None)
     bounds = (f">={below.end}" if below else "", f"<{above.least}" if above else "")
     return SpecifierSet(",".join(filter(None, bounds)))
 

@@ -73,8 +73,8 @@ def identify(pci_id: str | None, revision: str | None = None) -> GpuIdentity | N
     rows = _by_device(vendor).get(_hex(pci_id.partition(":")[2]))
     if not rows:
         return None
-    wanted = _hex(revision or "").zfill(2)
-    exact = [row for row, revisions in rows if wanted in revisions]
+    own = _hex(revision or "").zfill(2)
+    exact = [row for row, revisions in rows if own in revisions]
     return _merged(vendor, exact or [row for row, _revisions in rows])
 
 
@@ -105,8 +105,8 @@ def identified(gpu: Gpu) -> GpuIdentity | None:
     found = identify(gpu.pci_id) or identify_name(gpu.vendor, gpu.name)
     if found or gpu.vendor is not Vendor.UNKNOWN or gpu.pci_id:
         return found
-    known = [identity for vendor in _FILES if (identity := identify_name(vendor, gpu.name))]
-    return known[0] if len(known) == 1 else None
+    identities = [identity for vendor in _FILES if (identity := identify_name(vendor, gpu.name))]
+    return identities[0] if len(identities) == 1 else None
 
 
 def cut_names(vendor: Vendor, part: str, *, at_end: bool = False, longer: int = 0) -> tuple[str, ...]:

@@ -38,12 +38,12 @@ def corrected(launcher: Launcher, arguments: tuple[str, ...], backend: Backend) 
     added = launcher.backends.get(backend)
     if added is None:
         return None
-    kept, dropping = [], False
+    others, dropping = [], False
     for word in arguments:
         dropping = re.split("[=:]", word)[0] in launcher.choosing or (dropping and not word.startswith("-"))
         if not dropping:
-            kept.append(word)
-    result = (*kept, *(word for word in added if word not in kept))
+            others.append(word)
+    result = (*others, *(word for word in added if word not in others))
     return arguments if sorted(result) == sorted(arguments) else result
 
 

@@ -65,7 +65,7 @@ def _own(text: str) -> Machine | None:
 
 def _summed_up(found: Detection, read: Iterable[str]) -> Detection:
     """Put before the findings what was read and what stays unknown."""
-    summary, tools = Notes(), tuple(one for one in read if one in READERS or one == OWN)
+    summary, tools = Notes(), tuple(name for name in read if name in READERS or name == OWN)
     if tools:
         summary.finding("report-read", Severity.OK, _("Read: {tools}.", tools=tools))
     else:

@@ -119,9 +119,9 @@ def united(all_notes: list[Notes]) -> Detection:
     """Join the notes in the order of the probes, so that the answer does not depend on which came first."""
     together = Notes()
     for notes in all_notes:
-        known = set(together.facts)
+        before = set(together.facts)
         together.facts = notes.facts | together.facts
-        together.evidence += (item for item in notes.evidence if item.fact not in known)
+        together.evidence += (item for item in notes.evidence if item.fact not in before)
         together.findings += notes.findings
     gpus = merge([sighting for notes in all_notes for sighting in notes.gpus], together)
     machine = Machine(**together.facts, gpus=gpus, evidence=tuple(together.evidence))  # type: ignore[arg-type]

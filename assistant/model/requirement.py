@@ -36,8 +36,8 @@ def plain_requirement(text: str) -> Requirement | None:
     try:
         need = Requirement(text)
         Requirement(str(need))
-        for one in need.specifier:
-            Version(one.version.removesuffix(".*"))
+        for bound in need.specifier:
+            Version(bound.version.removesuffix(".*"))
     except (InvalidRequirement, InvalidVersion):
         return None
     return need if f"{text}{need}".isprintable() else None

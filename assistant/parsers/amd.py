@@ -104,9 +104,9 @@ def rocm_smi(text: str) -> tuple[Device, ...] | None:
 
 def _card(facts: dict[str, str]) -> Device:
     shown = (facts.get(key, "") for key in ("card model", "device id", "card series"))
-    chip = next((found[1] for one in shown if (found := re.fullmatch(r"0x([0-9a-f]{4})", one))), None)
+    chip = next((found[1] for text in shown if (found := re.fullmatch(r"0x([0-9a-f]{4})", text))), None)
     names = (facts.get(key, "") for key in ("card series", "device name", "card model"))
-    name = next((one for one in names if one and not one.startswith("0x") and one != "N/A"), None)
+    name = next((text for text in names if text and not text.startswith("0x") and text != "N/A"), None)
     target = facts.get("gfx version", "")
     size = facts.get("vram total memory (b)", "")
     gpu = Gpu(

@@ -48,19 +48,19 @@ def cut_card(shown: str, vram_gb: float | None = None) -> Gpu:
         return Gpu(vendor=vendor, name=part or None)
     names = cut_names(vendor, part, at_end=at_end, longer=len(shown))
     names = tuple(name for name in names if not vram_gb or _memory_fits(name, vram_gb))
-    known = {found.compute_capability for name in names if (found := identify_name(vendor, name))}
+    capabilities = {found.compute_capability for name in names if (found := identify_name(vendor, name))}
     return Gpu(
         vendor=vendor,
         name=(names[0] if len(names) == 1 else None) if at_end else _continued(vendor, shown, part, names),
-        compute_capability=known.pop() if len(known) == 1 else None,
+        compute_capability=capabilities.pop() if len(capabilities) == 1 else None,
     )
 
 
 def _maker(name: str) -> Vendor:
     """Return who made a GPU, by the words of its name or else by the product: `GA100 [A100 PCIe 40GB]`, `Navi 31`."""
     vendor = vendor_of_name(name)
-    known = identified(Gpu(name=name)) if vendor is Vendor.UNKNOWN else None
-    return known.vendor if known else vendor
+    identity = identified(Gpu(name=name)) if vendor is Vendor.UNKNOWN else None
+    return identity.vendor if identity else vendor
 
 
 def _continued(vendor: Vendor, shown: str, part: str, names: tuple[str, ...]) -> str | None:
@@ -81,5 +81,5 @@ _KEPT_BACK = 0.85  # drivers and error correction keep some of the memory back; 
 
 
 def _memory_fits(name: str, vram_gb: float) -> bool:
-    told = re.search(r"\b(\d{1,3}) ?GB\b", name)
-    return told is None or _KEPT_BACK * int(told[1]) <= vram_gb <= int(told[1])
+    named = re.search(r"\b(\d{1,3}) ?GB\b", name)
+    return named is None or _KEPT_BACK * int(named[1]) <= vram_gb <= int(named[1])

@@ -170,8 +170,8 @@ def _gpus(dump: Dump) -> tuple[Gpu, ...]:
     maker = Vendor.AMD if _value(dump, "rocm used to build pytorch") else Vendor.NVIDIA
     lines = [line for line in dump.get(_GPUS, ()) if line]
     many = [line for line in lines if re.match(r"GPU \d{1,3}: ", line)]
-    one = [line for line in lines[:1] if not _NO_MODEL.match(line) and not smi_complaint(line)]
-    named = [_named(line, maker) for line in many or one]
+    first = [line for line in lines[:1] if not _NO_MODEL.match(line) and not smi_complaint(line)]
+    named = [_named(line, maker) for line in many or first]
     listed = [dump.get(label, []) for label in _INTEL] + [[line for line in lines if line[:1] == "["]]
     intel = max([list(_intel_gpus(each)) for each in listed], key=len)
     chip = _apple_chip(dump)

@@ -54,17 +54,17 @@ def text_lines(file: io.BufferedReader) -> Iterator[str]:
 
 def _whole_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Cut what comes anyhow behind the last line that is whole."""
-    held: list[bytes] = []
+    begun: list[bytes] = []
     for piece in pieces:
         cut = piece.rfind(b"\n") + 1
         if cut:
-            yield b"".join((*held, piece[:cut]))
-            held = []
-        held.append(piece[cut:])
-        if sum(map(len, held)) > LONGEST_LINE:
+            yield b"".join((*begun, piece[:cut]))
+            begun = []
+        begun.append(piece[cut:])
+        if sum(map(len, begun)) > LONGEST_LINE:
             text = _("A line is longer than {limit} MB.", limit=LONGEST_LINE // 10**6)
             raise BadInput(text, hint=_("Pass only the part that matters."))
-    yield b"".join(held)
+    yield b"".join(begun)
 
 
 def _wide_lines(pieces: Iterable[bytes], encoding: str) -> Iterator[str]:

@@ -92,7 +92,7 @@ def lspci(text: str) -> tuple[Device, ...] | None:
     """Read `lspci`, with ids (-nn), drivers (-k) or neither; audio devices and NPUs beside the GPUs are none."""
     found = []
     for _line in range(2):
-        text = _WRAPPED.sub(lambda one: one[0] if "(rev " in one[1] else _joined(one[1], one[2]), text)
+        text = _WRAPPED.sub(lambda line: line[0] if "(rev " in line[1] else _joined(line[1], line[2]), text)
     for domain, address, kind, name, more in _LSPCI.findall(text):
         ids = _ids(name)
         vendor = vendor_of(ids[-1]) if ids else vendor_of_name(name)
@@ -109,8 +109,8 @@ def _ids(name: str) -> list[str]:
     """Return the ids behind a name, or the number of a device that pci.ids did not know: "Device 1db6"."""
     ids = re.findall(r"\[([0-9a-f]{4}:[0-9a-f]{4})\]|^([0-9a-f]{4}:[0-9a-f]{4})\b", name)
     unknown = re.search(r"(?:Corporation|Inc\. \[AMD/ATI\]) Device ([0-9a-f]{4})(?![\w\[])", name)
-    told = pci_id(vendor_of_name(name), unknown[1]) if unknown else None
-    return [one or other for one, other in ids] or ([told] if told else [])
+    number = pci_id(vendor_of_name(name), unknown[1]) if unknown else None
+    return [own or other for own, other in ids] or ([number] if number else [])
 
 
 def _joined(line: str, rest: str) -> str:
@@ -119,7 +119,7 @@ def _joined(line: str, rest: str) -> str:
 
 def _own_name(line: str, number: str) -> str | None:
     """Return the product that a line names, where the catalogue knows only the family of its id."""
-    known = identify(number)
+    identity = identify(number)
     named = re.search(r"(?:Inc\. \[AMD/ATI\]|Corporation) ([A-Z][^\n]{3,100}?) \[[0-9a-f]{4}:", line)
-    family = known and re.search(r" / |\(", known.name)
+    family = identity and re.search(r" / |\(", identity.name)
     return named[1] if family and named and not named[1].startswith("Device") else None

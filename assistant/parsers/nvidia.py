@@ -53,8 +53,8 @@ def smi_table(text: str) -> NvidiaReport | None:
 def _device(bus: str, name: str, size: str | float | None, pci_id: str | None = None) -> Device:
     vram = gib(size)
     card = cut_card(name, vram)
-    known = card.compute_capability if card.name is None else None
-    gpu = Gpu(vendor=Vendor.NVIDIA, name=card.name, vram_gb=vram, pci_id=pci_id, compute_capability=known)
+    capability = card.compute_capability if card.name is None else None
+    gpu = Gpu(vendor=Vendor.NVIDIA, name=card.name, vram_gb=vram, pci_id=pci_id, compute_capability=capability)
     return Device(gpu=gpu, bus=bus_address(bus))
 
 
@@ -120,7 +120,7 @@ def smi_list(text: str) -> NvidiaReport | None:
 
 def _of_cells(name: str, cells: list[str]) -> Device:
     """Tell cells apart by their form: the largest size is the whole memory."""
-    sizes = [int(one[1]) for cell in cells if (one := re.fullmatch(r"(\d{4,7})(?: MiB)?", cell))]
+    sizes = [int(size[1]) for cell in cells if (size := re.fullmatch(r"(\d{4,7})(?: MiB)?", cell))]
     bus = next((cell for cell in cells if re.fullmatch(_ADDRESS, cell)), "")
     device = _device(bus, name, max(sizes, default=None))
     capability = next((cell for cell in cells if re.fullmatch(r"\d{1,2}\.\d", cell)), None)

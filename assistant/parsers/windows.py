@@ -126,7 +126,7 @@ def dxdiag(text: str) -> Dxdiag | None:
         return None
     head = _fields(sections.get(_HEAD, ""))
     cards = [card for name in (*_CARDS, _HEAD) for card in _cards(sections.get(name, ""))]
-    known = {(card.device.partition("&SUBSYS")[0], card.gpu.name): card for card in reversed(cards)}
+    by_card = {(card.device.partition("&SUBSYS")[0], card.gpu.name): card for card in reversed(cards)}
     # `Windows 11 Pro 64-bit (10.0, Build 22631) (…)` is `Windows 11 Pro (10.0.22631)`.
     system = re.match(
         r"(Windows [^(]{1,60}?)(?: 64-bit| 32-bit)? \((\d{1,2}\.\d), Build (\d{4,6})\)",
@@ -136,7 +136,7 @@ def dxdiag(text: str) -> Dxdiag | None:
         os_version=f"{system[1]} ({system[2]}.{system[3]})" if system else None,
         arch="x86_64" if re.search(r"\b(?:AMD|Intel)\b", head.get("Processor", "")) else None,
         memory_gb=_gib(head.get("Memory", "")),
-        adapters=tuple(reversed(known.values())),
+        adapters=tuple(reversed(by_card.values())),
     )
     return found if found != Dxdiag() else None
 
