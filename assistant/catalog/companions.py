@@ -188,7 +188,18 @@ def takes_device_extra(name: str) -> bool:
 def bounds_beside(name: str, torch: str) -> SpecifierSet:
     """Return the bounds that keep a companion to a torch where its metadata would let any version in."""
     row = companion(name)
-    return _by_torch(row, torch) if row else SpecifierSet()
+    ranges = version_ranges(row.name) if row else ()
+    good = [pair for pair in ranges if pair.goes_with(torch)]
+    bad = [pair for pair in ranges if pair.only_in_table and not pair.goes_with(torch)]
+    if good or not bad:
+        newest = max(good, key=lambda pair: pair.least, default=None)
+        end = newest.end if newest and newest.only_in_table and newest.end else ""  # where the next torch's begin
+        return between(bad, good) & SpecifierSet(f"<{end}" if end else "")
+    first, last = min(bad, key=lambda pair: pair.least), max(bad, key=lambda pair: pair.least)
+    torchs = [VersionRange(versions=alternative) for pair in bad for alternative in pair.torch]
+    if all(Version(torch) < pair.least for pair in torchs):
+        return SpecifierSet(f"<{first.least}")
+    return SpecifierSet(f">={last.end}") if last.end else SpecifierSet()
 
 
 def unpaired(names: Iterable[str], torch: str) -> tuple[Message, ...]:
@@ -225,22 +236,6 @@ def version_ranges(name: str) -> tuple[VersionRange, ...]:
 def overlap(first: str, second: str) -> bool:
     """Return whether some version meets two specifiers."""
     return not (_specifiers(first) & _specifiers(second)).is_unsatisfiable()
-
-
-def _by_torch(row: Companion, torch: str) -> SpecifierSet:
-    """Return the bounds that leave out the versions which these tables alone know to be for another torch."""
-    found = version_ranges(row.name)
-    good = [pair for pair in found if pair.goes_with(torch)]
-    bad = [pair for pair in found if pair.only_in_table and not pair.goes_with(torch)]
-    if good or not bad:
-        newest = max(good, key=lambda pair: pair.least, default=None)
-        end = newest.end if newest and newest.only_in_table and newest.end else ""  # where the next torch's begin
-        return between(bad, good) & SpecifierSet(f"<{end}" if end else "")
-    first, last = min(bad, key=lambda pair: pair.least), max(bad, key=lambda pair: pair.least)
-    torchs = [VersionRange(versions=alternative) for pair in bad for alternative in pair.torch]
-    if all(Version(torch) < pair.least for pair in torchs):
-        return SpecifierSet(f"<{first.least}")
-    return SpecifierSet(f">={last.end}") if last.end else SpecifierSet()
 
 
 def between(bad: Iterable[VersionRange], good: Collection[VersionRange]) -> SpecifierSet:

@@ -19,6 +19,17 @@ class Device(Record, frozen=True):
     index: int | None = None
 
 
+class Reading(Record, frozen=True):
+    """What a tool's report says of its machine: facts named as in `Machine`, and GPUs.
+
+    `absence` is its own word where it says that it is not there or sees no GPU.
+    """
+
+    facts: dict[str, object] = {}
+    devices: tuple[Device, ...] = ()
+    absence: str = ""
+
+
 def field(block: str, name: str) -> str:
     """Return what follows a name (a pattern) on its line: `Name: X`, `Name = X` or `Name   X`; "" for nothing."""
     found = re.search(rf"^[ \t]{{0,40}}{name}[ \t]{{0,80}}[:=]?[ \t]{{1,80}}(\S[^\n]{{0,100}})$", block, re.MULTILINE)

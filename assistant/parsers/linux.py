@@ -8,7 +8,7 @@ from assistant.catalog.identity import identify
 from assistant.catalog.names import pci_id, vendor_of, vendor_of_name
 from assistant.model.machine import Gpu, Vendor
 from assistant.model.record import Record
-from assistant.parsers.cards import Device, bus_address
+from assistant.parsers.cards import Device, Reading, bus_address
 
 
 # NAME="Alpine Linux"
@@ -80,6 +80,7 @@ _LSPCI = re.compile(
 # A forum wraps long lines, within a name too:
 # d8:00.0 Display controller: Advanced Micro Devices, Inc. [AMD/ATI] Arcturus GL
 # -XL [Instinct MI100] (rev 01)
+_LONGEST = 2 * 10**5  # characters (chosen): no machine lists more
 _WRAPPED = re.compile(
     r"^((?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] [^\n]{10,200})\n"
     r"(?![0-9a-f:]{5,10}\.[0-7] |[ \t]*[A-Z][\w /]{2,30}: )"
@@ -88,9 +89,13 @@ _WRAPPED = re.compile(
 )
 
 
-def lspci(text: str) -> tuple[Device, ...] | None:
-    """Read `lspci`, with ids (-nn), drivers (-k) or neither; audio devices and NPUs beside the GPUs are none."""
-    found = []
+def lspci(text: str) -> Reading | None:
+    """Read `lspci`, with ids (-nn), drivers (-k) or neither; audio devices and NPUs beside the GPUs are none.
+
+    `lspci` and `lspci -nn` may stand one after the other: of two lines for one address, that with ids counts.
+    """
+    found: dict[str | None, Device] = {}
+    text = text[:_LONGEST]
     for _line in range(2):
         text = _WRAPPED.sub(lambda line: line[0] if "(rev " in line[1] else _joined(line[1], line[2]), text)
     for domain, address, kind, name, more in _LSPCI.findall(text):
@@ -101,8 +106,10 @@ def lspci(text: str) -> tuple[Device, ...] | None:
         driver = re.search(r"Kernel driver in use: (\w{1,20})", more)
         plain = _own_name(name, ids[-1]) if ids else re.sub(r" \(rev \w\w\).*$", "", name)
         gpu = Gpu(vendor=vendor, name=plain, pci_id=ids[-1] if ids else None, driver=driver[1] if driver else None)
-        found.append(Device(gpu=gpu, bus=bus_address(f"{domain or '0000:'}{address}")))
-    return tuple(found) or None
+        bus = bus_address(f"{domain or '0000:'}{address}")
+        if gpu.pci_id or bus not in found:
+            found[bus] = Device(gpu=gpu, bus=bus)
+    return Reading(facts={"os": "linux"}, devices=tuple(found.values())) if found else None
 
 
 def _ids(name: str) -> list[str]:
