@@ -14,12 +14,13 @@ import importlib
 import warnings
 from collections.abc import Callable
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from assistant.host.extras import NAME, extra_of, lacking
 from assistant.i18n import _, say
 from assistant.model.errors import WorkFailed
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 COMMANDS = "assistant.commands"
 PAGES = "assistant.pages"
@@ -30,6 +31,8 @@ READERS = "assistant.readers"
 @cache
 def names(group: str) -> dict[str, EntryPoint]:
     """Return the entry points of a group by their names, in alphabetical order; nothing of them is imported."""
+    from importlib.metadata import entry_points  # noqa: PLC0415 - 25 ms that a command of the core need not pay
+
     return {entry.name: entry for entry in sorted(entry_points(group=group))}
 
 
@@ -51,6 +54,8 @@ def load(group: str, name: str, kind: type = object) -> Any:  # noqa: ANN401 - w
 def load_from_extra(group: str, name: str, *, extra: str) -> Any:  # noqa: ANN401 - what it is, the group says
     """Import what one of our own add-ons brings; raise `WorkFailed` with the extra where it is not there."""
     if name not in names(group):
+        from assistant.host.extras import lacking  # noqa: PLC0415 - reads what is installed
+
         raise lacking(f"assistant_addons.{extra}", extra)
     return load(group, name)
 
@@ -80,6 +85,8 @@ def moved(module: str) -> Callable[[str], Any]:
 
 def _failure(entry: EntryPoint, error: Exception) -> WorkFailed:
     """Return the failure for an add-on that cannot be imported: the extra of ours that it needs, or whose it is."""
+    from assistant.host.extras import NAME, extra_of, lacking  # noqa: PLC0415 - reads what is installed
+
     distribution = entry.dist.name if entry.dist else ""
     if distribution == NAME and isinstance(error, ImportError):
         module = error.name or entry.module

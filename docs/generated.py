@@ -17,8 +17,8 @@ from sphinx.application import Sphinx
 from support import SYSTEMS, Cell, matrix
 
 from assistant.catalog import load_catalog
-from assistant.catalog.identity import CardRow, CardTables
-from assistant.catalog.tables import read_tables
+from assistant.catalog.identity import CardRow
+from assistant.catalog.tables import shipped
 from assistant.cli.commands import cli
 from assistant.diagnose import PlanRequest, as_remedy, load_rules, matches, read_log, remedies_for
 from assistant.diagnose.rules import PLACEHOLDER, Rule
@@ -100,7 +100,7 @@ def gpus() -> Iterator[str]:
     yield "# Which GPU gets which PyTorch\n"
     yield (
         f"For the newest driver and Python {SYSTEMS['linux'].python}, by the tables of "
-        f"{load_catalog().torch.releases.as_of}. `assistant plan` answers for the computer at hand, with its driver "
+        f"{load_catalog().as_of}. `assistant plan` answers for the computer at hand, with its driver "
         "and its Python. A dash means that the system does not run on computers with such a GPU.\n"
     )
     yield _head("Family", "Example", *TITLES.values())
@@ -141,7 +141,7 @@ def _maker(vendor: Vendor) -> Iterator[str]:
     yield f"For the newest driver. The {what} of a card decides; `assistant plan --why` gives the reasons.\n"
     yield _head(what.capitalize(), "Cards", *(TITLES[system] for system in systems))
     found: dict[tuple[str, ...], dict[str, None]] = defaultdict(dict)
-    for row in read_tables(f"gpus_{vendor.value}", CardTables).cards.rows:
+    for row in shipped(f"gpus_{vendor.value}.cards", CardRow).rows:
         if not row.generic:
             target = row.gfx or row.cc or row.generation or ""
             found[target, *_answers(vendor, row, systems)] |= dict.fromkeys(row.names)

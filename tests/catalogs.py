@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import cache
 
 from assistant.catalog import Catalog, load_catalog, number
+from assistant.catalog.rows import Driver, TorchRelease
 from assistant.model.record import replace
 
 
@@ -19,17 +20,17 @@ def catalog_as_of(torch: str) -> Catalog:
     """
     now = load_catalog()
     day, line = now.release(torch).date, number(torch)[:2]
-    releases = [row for row in now.torch.releases.rows if row.date <= day]
+    releases = [row for row in now.table("torch.releases", TorchRelease).rows if row.date <= day]
     versions = {row.version for row in releases}
     builds = {build for row in releases for variants in row.variants.values() for build in variants}
-    drivers = [row for row in now.cuda.drivers.rows if row.variant in builds]
-    amd = [row for row in now.rocm.amd_releases.rows if row.torch in versions and row.as_of <= day]
-    return with_tables(
-        now,
-        torch=with_rows(now.torch, releases=releases),
-        cuda=with_rows(now.cuda, drivers=drivers, code=_code(now.cuda.code.rows, builds, line)),
-        rocm=with_rows(now.rocm, amd_releases=amd, code=_code(now.rocm.code.rows, builds, line)),
-    )
+    rows = {
+        "torch.releases": releases,
+        "cuda.drivers": [row for row in now.table("cuda.drivers", Driver).rows if row.variant in builds],
+        "cuda.code": _code(now.cuda_code, builds, line),
+        "rocm.code": _code(now.rocm_code, builds, line),
+        "rocm.amd_releases": [row for row in now.amd_releases if row.torch in versions and row.as_of <= day],
+    }
+    return with_rows(now, rows)
 
 
 def _code(rows, builds, line):
@@ -39,17 +40,17 @@ def _code(rows, builds, line):
             yield replace(row, last=".".join(map(str, min(line, number(row.last)))))
 
 
-def with_tables(catalog, **files):
-    """Return a catalogue with other tables of some data files, by the names of those."""
-    names = ("torch", "cuda", "rocm", "directml", "systems")
-    return Catalog(*(files.get(name, getattr(catalog, name)) for name in names))
+def with_tables(catalog, tables):
+    """Return a catalogue with other tables, by their names."""
+    return Catalog({**catalog.tables, **tables})
 
 
-def with_rows(tables, **rows):
-    """Return the tables of a data file with other rows, by the names of the tables."""
-    return replace(tables, **{name: replace(getattr(tables, name), rows=tuple(rows[name])) for name in rows})
+def with_rows(catalog, rows):
+    """Return a catalogue with other rows of some tables, by the names of these."""
+    tables = {name: replace(catalog.table(name, dict), rows=tuple(new)) for name, new in rows.items()}
+    return with_tables(catalog, tables)
 
 
 def with_release(catalog, row):
     """Return a catalogue with one more release of torch."""
-    return with_tables(catalog, torch=with_rows(catalog.torch, releases=(*catalog.torch.releases.rows, row)))
+    return with_rows(catalog, {"torch.releases": (*catalog.table("torch.releases", TorchRelease).rows, row)})

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from assistant.cli.inputs import host_of, read_text, replay_option
 from assistant.cli.journey import Journey, refuse_failed
 from assistant.cli.options import (
     dry_run_option,
     each,
-    host_of,
     only_one,
-    read_text,
-    replay_option,
     request_of,
     request_options,
     source_options,

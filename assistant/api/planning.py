@@ -10,17 +10,20 @@ from assistant.catalog.companions import (
     VersionRange,
     between,
     bounds_beside,
+    clashes,
     companion,
+    every_companion,
+    in_words,
     known_names,
-    load_companions,
+    needs,
     overlap,
     required_by_torch,
     unpaired,
     version_ranges,
     wheel_sources,
+    with_those_below,
 )
 from assistant.catalog.launchers import launchers, written
-from assistant.catalog.needs import clashes, in_words, needs, with_those_below
 from assistant.catalog.rows import CORE, FAMILY, SystemNeed, TorchRelease, Trial
 from assistant.catalog.tables import Table
 from assistant.host.network import local_path

@@ -13,7 +13,7 @@ from typing import Any
 
 from assistant import addons
 from assistant.catalog.rows import Trial
-from assistant.catalog.tables import Table, read_tables
+from assistant.catalog.tables import Row, rows, shipped
 from assistant.i18n import Message, _
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.plan import Backend
@@ -47,44 +47,31 @@ class Bundle(Record, frozen=True):
         return _(self.title)
 
 
-class BundlePackage(Record, frozen=True):
-    """A package of a bundle: the Python tags for which it and all that it needs have wheels, by platform.
-
-    `pythons["any"]` holds for platforms that are not named.
-    """
-
-    package: str
-    pythons: dict[str, tuple[str, ...]]
-
-
-class BundleTables(Record, frozen=True):
-    """The bundles, and their packages other than torch's own family."""
-
-    bundles: Table[Bundle]
-    packages: Table[BundlePackage]
-
-
 @cache
-def load_bundles() -> BundleTables:
-    """Read the tables, once."""
-    return read_tables("bundles", BundleTables)
-
-
 def bundles() -> tuple[Bundle, ...]:
     """List the bundles, the smallest first."""
-    return load_bundles().bundles.rows
+    return shipped("bundles.bundles", Bundle).rows
+
+
+def bundle_packages() -> tuple[Row, ...]:
+    """List the packages of bundles other than torch's own family.
+
+    `pythons` are the Python tags for which a package and all that it needs have wheels, by platform; its "any" holds
+    for platforms that are not named.
+    """
+    return rows("bundles.packages")
 
 
 def bundle_within(packages: Container[str]) -> str:
     """Return the key of the largest bundle of which nothing lacks in some packages; "" for none."""
-    held = [one for one in bundles() if one.requirements and all(name in packages for name in one.requirements)]
-    return max(held, key=lambda one: len(one.requirements)).key if held else ""
+    there = [row for row in bundles() if row.requirements and all(name in packages for name in row.requirements)]
+    return max(there, key=lambda row: len(row.requirements)).key if there else ""
 
 
 def is_recipe(key: str) -> bool:
     """Return whether a key that is not empty is no bundle's."""
-    wanted = key.strip().lower()
-    return bool(wanted) and all(bundle.key != wanted for bundle in bundles())
+    name = key.strip().lower()
+    return bool(name) and all(bundle.key != name for bundle in bundles())
 
 
 def recipe_reader() -> Any:  # noqa: ANN401 - the module that is described above
@@ -97,26 +84,23 @@ def bundle_of(key: str) -> Bundle:
 
     Recipes are read only for a key that no bundle has. Raises `WorkFailed` where their add-on is missing.
     """
-    wanted = key.strip().lower() or MINIMAL
-    found = next((bundle for bundle in bundles() if bundle.key == wanted), None)
-    return found or _recipe(wanted, key)
-
-
-def _recipe(wanted: str, key: str) -> Bundle:
-    recipes: dict[str, Bundle] = {one.key: one for one in recipe_reader().recipes()}
-    if found := recipes.get(wanted):
+    spelt = key.strip().lower() or MINIMAL
+    listed = {bundle.key: bundle for bundle in bundles()}
+    if spelt not in listed:
+        listed |= {recipe.key: recipe for recipe in recipe_reader().recipes()}
+    if found := listed.get(spelt):
         return found
-    near = nearest(wanted, [*(bundle.key for bundle in bundles()), *recipes])
+    near = nearest(spelt, list(listed))
     hint = _("Choose one of: {names}.", names=", ".join(near), option="--for")
     raise BadInput(_("There is no bundle called '{name}'.", name=key), hint=hint)
 
 
-def nearest(wanted: str, keys: list[str]) -> list[str]:
+def nearest(typed: str, keys: list[str]) -> list[str]:
     """Return the keys that may have been meant; all of them where none is near."""
     from difflib import get_close_matches  # noqa: PLC0415 - every command would pay for it
 
-    within = [key for key in keys if len(wanted) >= _SHORTEST and wanted in key]
-    return within or get_close_matches(wanted, keys) or keys
+    within = [key for key in keys if len(typed) >= _SHORTEST and typed in key]
+    return within or get_close_matches(typed, keys) or keys
 
 
 def trial_of(key: str) -> Trial | None:
@@ -125,12 +109,14 @@ def trial_of(key: str) -> Trial | None:
     Raises `WorkFailed` where the add-on is missing that knows the recipe.
     """
     recipes: tuple[Bundle, ...] = recipe_reader().recipes() if is_recipe(key) else ()
-    return next((one.trial for one in recipes if one.key == key), None)
+    return next((recipe.trial for recipe in recipes if recipe.key == key), None)
 
 
 def packages_of_recipes() -> set[str]:
     """Name the packages that recipes ask for by name."""
-    return {name_of(line) for one in installed_recipes() for line in chain(one.requirements, *one.also.values())}
+    return {
+        name_of(line) for recipe in installed_recipes() for line in chain(recipe.requirements, *recipe.also.values())
+    }
 
 
 def installed_recipes() -> tuple[Bundle, ...]:

@@ -3,33 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache, cached_property, lru_cache
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-from assistant.catalog.bundles import load_bundles, packages_of_recipes
+from assistant.catalog.bundles import bundle_packages, packages_of_recipes
 from assistant.catalog.onnxruntimes import runtime_plugins
-from assistant.catalog.rows import (
-    CORE,
-    AmdRelease,
-    AmdTarget,
-    Basic,
-    Branch,
-    CudaCode,
-    CudaTables,
-    DirectmlTables,
-    Driver,
-    IndexTables,
-    Mirror,
-    Override,
-    RocmCode,
-    RocmTables,
-    SystemTables,
-    Tegra,
-    TorchRelease,
-    TorchTables,
-)
-from assistant.catalog.tables import Refreshed, read_tables, user_tables
+from assistant.catalog.rows import CORE, AmdRelease, BuildCode, Driver, TorchRelease
+from assistant.catalog.tables import R, Refreshed, Row, Table, rows, shipped, user_tables
 from assistant.i18n import Text
 
 Number = tuple[int, ...]
@@ -85,9 +66,6 @@ class TorchWheel(NamedTuple):
         return self.release.pythons.get(self.platform, self.release.pythons["any"])
 
 
-_Code = TypeVar("_Code", CudaCode, RocmCode)
-
-
 @lru_cache(maxsize=4096)  # a fleet asks for the same cards and builds over and over
 def has_code(codes: tuple[int, ...], ptx: int | None, capability: Number, *, alone: bool) -> bool:
     """Return whether code serves a capability: the same major, an equal or lower minor; else PTX newer than all code.
@@ -106,12 +84,12 @@ def has_code(codes: tuple[int, ...], ptx: int | None, capability: Number, *, alo
     return ptx is not None and ptx == max(codes) and own > ptx
 
 
-def _code_of(rows: Iterable[_Code], variant: str, minor: Number) -> _Code | None:
+def _code_of(builds: Iterable[BuildCode], variant: str, minor: Number) -> BuildCode | None:
     """Return the row for a release line of a variant, or its predecessor's where the rows end before it.
 
     The predecessor is the variant's own last line, else the last line of the next lower variant: cu132's for cu134.
     """
-    older = [row for row in rows if number(row.variant) <= number(variant) and number(row.first) <= minor]
+    older = [row for row in builds if number(row.variant) <= number(variant) and number(row.first) <= minor]
     return max(older, key=lambda row: (number(row.variant), number(row.first)), default=None)
 
 
@@ -125,15 +103,17 @@ class DriverFloor(NamedTuple):
 class Catalog:
     """What is known of wheels, drivers and systems; read once, asked often."""
 
-    def __init__(
-        self,
-        torch: TorchTables,
-        cuda: CudaTables,
-        rocm: RocmTables,
-        directml: DirectmlTables,
-        systems: SystemTables,
-    ) -> None:
-        self.torch, self.cuda, self.rocm, self.directml, self.systems = torch, cuda, rocm, directml, systems
+    def __init__(self, tables: Mapping[str, Table[Any]]) -> None:
+        """Take `tables`, by their names, in place of the package's own."""
+        self.tables = tables
+
+    def table(self, name: str, kind: type[R]) -> Table[R]:
+        """Return a table whose rows are read by field."""
+        return self.tables.get(name) or shipped(name, kind)  # type: ignore[arg-type]  # a class is hashable
+
+    def rows(self, name: str) -> tuple[Row, ...]:
+        """Return the rows of a table that is only looked up, such as "rocm.families"."""
+        return self.tables[name].rows if name in self.tables else rows(name)
 
     @property
     def remark(self) -> Text:
@@ -143,7 +123,13 @@ class Catalog:
     @cached_property
     def releases(self) -> tuple[TorchRelease, ...]:
         """Every torch release, newest first."""
-        return tuple(sorted(self.torch.releases.rows, key=lambda row: number(row.version), reverse=True))
+        listed = self.table("torch.releases", TorchRelease).rows
+        return tuple(sorted(listed, key=lambda row: number(row.version), reverse=True))
+
+    @property
+    def as_of(self) -> str:
+        """The day (YYYY-MM-DD) of the table of releases."""
+        return self.table("torch.releases", TorchRelease).as_of
 
     @property
     def newest_torch(self) -> str:
@@ -151,10 +137,20 @@ class Catalog:
         return self.releases[0].version
 
     @cached_property
+    def cuda_code(self) -> tuple[BuildCode, ...]:
+        """The code in CUDA builds."""
+        return self.table("cuda.code", BuildCode).rows
+
+    @cached_property
+    def rocm_code(self) -> tuple[BuildCode, ...]:
+        """The code in ROCm builds for Linux."""
+        return self.table("rocm.code", BuildCode).rows
+
+    @cached_property
     def packages(self) -> frozenset[str]:
         """Name every package that a plan of these tables can ask for, and the kernel that each environment gets."""
-        beside = {row.package for row in self.torch.basics.rows}
-        beside |= {row.package for row in load_bundles().packages.rows} | packages_of_recipes() | {*runtime_plugins()}
+        beside = {row.package for row in self.rows("torch.basics")}
+        beside |= {row.package for row in bundle_packages()} | packages_of_recipes() | {*runtime_plugins()}
         return frozenset(beside | CORE | {"torch-directml", "ipykernel"})
 
     def build_of(self, torch: str, variant: str, platform: str) -> str:
@@ -178,7 +174,7 @@ class Catalog:
         One that came out with an earlier torch has the builds and the Pythons of that release.
         """
         variant, platform, tag = build
-        later = next((row for row in self.torch.later.rows if (row.package, row.version) == (name, version)), None)
+        later = next((row for row in self.rows("torch.later") if (row.package, row.version) == (name, version)), None)
         own = next((row for row in reversed(self.releases) if version in getattr(row, name)), None)
         if later:
             variants, pythons = later.variants.get(platform, ()), later.pythons
@@ -217,8 +213,8 @@ class Catalog:
 
     def _wheel(self, row: TorchRelease, platform: str, variant: str) -> TorchWheel:
         minor = number(row.version)[:2]
-        cuda = [code for code in self.cuda.code.rows if code.platform == platform] if variant.startswith("cu") else []
-        rocm = self.rocm.code.rows if variant.startswith("rocm") else ()
+        cuda = [code for code in self.cuda_code if code.platform == platform] if variant.startswith("cu") else []
+        rocm = self.rocm_code if variant.startswith("rocm") else ()
         sm, gfx = _code_of(cuda, variant, minor), _code_of(rocm, variant, minor)
         code = sm or gfx
         glibc = row.glibc.get(f"{platform}/{variant}") or row.glibc.get(platform) or row.glibc.get("linux")
@@ -240,7 +236,7 @@ class Catalog:
 
         A driver runs every minor of the CUDA majors it knows: https://docs.nvidia.com/deploy/cuda-compatibility/
         """
-        rows = {number(row.variant): row for row in self.cuda.drivers.rows}
+        rows = {number(row.variant): row for row in self.table("cuda.drivers", Driver).rows}
         if own := rows.get(number(variant)):
             return own
         alike = max((cuda for cuda in rows if cuda[0] // 10 == number(variant)[0] // 10), default=None)
@@ -253,8 +249,9 @@ class Catalog:
 
         Both are () for a CUDA major that no row knows.
         """
-        published = {variant for row in self.releases for variants in row.variants.values() for variant in variants}
-        variants = {row.variant for row in self.cuda.drivers.rows} | {one for one in published if one.startswith("cu")}
+        published = {build for row in self.releases for builds in row.variants.values() for build in builds}
+        variants = {build for build in published if build.startswith("cu")}
+        variants |= {row.variant for row in self.table("cuda.drivers", Driver).rows}
         floors = {}
         for variant in sorted(variants):
             row = self.driver(variant)
@@ -263,9 +260,9 @@ class Catalog:
         return floors
 
     @cached_property
-    def branches(self) -> dict[Number, Branch]:
+    def branches(self) -> dict[Number, Row]:
         """First and last driver branch by compute capability."""
-        return {number(row.capability): row for row in self.cuda.branches.rows}
+        return {number(row.capability): row for row in self.rows("cuda.branches")}
 
     @cached_property
     def oldest_driver(self) -> Number:
@@ -280,35 +277,35 @@ class Catalog:
         return ()
 
     @cached_property
-    def tegra(self) -> dict[Number, Tegra]:
+    def tegra(self) -> dict[Number, Row]:
         """Chips that do not run the code of their desktop relatives, by compute capability."""
-        return {number(row.capability): row for row in self.cuda.tegra.rows}
+        return {number(row.capability): row for row in self.rows("cuda.tegra")}
 
     @cached_property
-    def amd_targets(self) -> dict[str, AmdTarget]:
+    def amd_targets(self) -> dict[str, Row]:
         """AMD's own indexes by GPU target."""
-        return {row.gfx: row for row in self.rocm.amd_targets.rows}
+        return {row.gfx: row for row in self.rows("rocm.amd_targets")}
 
     @cached_property
     def amd_indexes(self) -> dict[str, str]:
         """The addresses of AMD's own indexes by their keys."""
-        return {row.key: row.url for row in self.rocm.amd_indexes.rows}
+        return {row.key: row.url for row in self.rows("rocm.amd_indexes")}
 
     @cached_property
     def amd_releases(self) -> tuple[AmdRelease, ...]:
         """Torch releases of AMD's own indexes, newest first, and of one release the build for the newest ROCm first."""
-        rows = self.rocm.amd_releases.rows
-        return tuple(sorted(rows, key=lambda row: (number(row.torch), number(row.rocm)), reverse=True))
+        releases = self.table("rocm.amd_releases", AmdRelease).rows
+        return tuple(sorted(releases, key=lambda row: (number(row.torch), number(row.rocm)), reverse=True))
 
     @cached_property
-    def overrides(self) -> dict[str, Override]:
+    def overrides(self) -> dict[str, Row]:
         """HSA_OVERRIDE_GFX_VERSION by GPU target."""
-        return {row.gfx: row for row in self.rocm.overrides.rows}
+        return {row.gfx: row for row in self.rows("rocm.overrides")}
 
     @cached_property
-    def basics(self) -> dict[tuple[str, int | None], Basic]:
+    def basics(self) -> dict[tuple[str, int | None], Row]:
         """What every plan adds beside torch, by name and CUDA major."""
-        return {(row.package, row.cuda): row for row in self.torch.basics.rows}
+        return {(row.package, row.cuda): row for row in self.rows("torch.basics")}
 
     def index_url(self, variant: str, torch: str = "") -> str | None:
         """Return the address of the index that a variant's torch comes from; None is the installer's default, PyPI.
@@ -321,16 +318,16 @@ class Catalog:
             return self.amd_indexes["nightly"]
         if variant == AMD_INDEX:
             named = (row for row in self.amd_releases if torch in (row.torch, f"{row.torch}+rocm{row.rocm}"))
-            held = next(named, self.amd_releases[0])
-            return self.amd_indexes[held.index]
+            release = next(named, self.amd_releases[0])
+            return self.amd_indexes[release.index]
         kind = "nightly/…" if variant.startswith("nightly/") else ""
-        rows = read_tables("indexes", IndexTables).indexes.rows
-        return next(row.url for row in rows if row.variant == kind or not kind).format(variant=variant)
+        urls = (row.url for row in rows("indexes.indexes") if row.variant == kind or not kind)
+        return str(next(urls)).format(variant=variant)
 
     @property
-    def mirrors(self) -> tuple[Mirror, ...]:
+    def mirrors(self) -> tuple[Row, ...]:
         """Mirrors of PyPI and of torch's index."""
-        return read_tables("indexes", IndexTables).mirrors.rows
+        return rows("indexes.mirrors")
 
 
 def load_catalog() -> Catalog:
@@ -339,14 +336,8 @@ def load_catalog() -> Catalog:
 
 
 @cache
-def _catalog(_refreshed: Refreshed) -> Catalog:
-    return Catalog(
-        read_tables("torch", TorchTables),
-        read_tables("cuda", CudaTables),
-        read_tables("rocm", RocmTables),
-        read_tables("directml", DirectmlTables),
-        read_tables("systems", SystemTables),
-    )
+def _catalog(refreshed: Refreshed) -> Catalog:
+    return Catalog(refreshed.tables)
 
 
 _PYPI = re.compile(r"https?://pypi\.org/simple/?")

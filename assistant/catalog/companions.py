@@ -1,4 +1,4 @@
-"""Companions of torch: which of their versions go with which torch, where their wheels lie, how they are tried.
+"""Companions of torch: which of their versions go with which torch, where their wheels lie, what they need.
 
 The metadata of an index wins where it says more; these tables know what it leaves out. What they do not know they
 leave open: unknown is neither a pair nor a refusal.
@@ -6,10 +6,10 @@ leave open: unknown is neither a pair nor a refusal.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
@@ -17,9 +17,11 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from assistant.catalog.catalog import load_catalog
+from assistant.catalog.onnxruntimes import CLASH, runtime_builds
 from assistant.catalog.rows import FAMILY, SystemNeed, Trial
-from assistant.catalog.tables import Table, read_tables
-from assistant.i18n import Message, _
+from assistant.catalog.tables import Row, rows, shipped
+from assistant.i18n import Message, Text, _
+from assistant.model.plan import Backend
 from assistant.model.record import Record, replace
 
 Compiler = Literal["", "c++", "nvcc", "nvcc-for-cuda"]
@@ -50,18 +52,20 @@ class VersionRange(Record, frozen=True):
 
     def goes_with(self, torch: str) -> bool:
         """Return whether it goes with a version of torch."""
-        return not self.torch or any(_within(one, torch) for one in self.torch)
+        return not self.torch or any(_within(specifiers, torch) for specifiers in self.torch)
 
     @property
     def least(self) -> Version:
         """The oldest version that it can hold."""
-        bounds = [one.version.removesuffix(".*") for one in _specifiers(self.versions) if one.operator[0] in ">=~"]
+        bounds = [
+            bound.version.removesuffix(".*") for bound in _specifiers(self.versions) if bound.operator[0] in ">=~"
+        ]
         return max(map(Version, bounds), default=_NEVER_BELOW)
 
     @property
     def end(self) -> str:
         """The version before which it ends, "" for none."""
-        return next((one.version for one in _specifiers(self.versions) if one.operator == "<"), "")
+        return next((bound.version for bound in _specifiers(self.versions) if bound.operator == "<"), "")
 
 
 class BesideCuda(Record, frozen=True):
@@ -120,41 +124,9 @@ class WheelSource(Record, frozen=True):
     note: str = ""
 
 
-class Carried(Record, frozen=True):
-    """Distributions (names or patterns) that torch's own indexes carry, for variants by pattern.
-
-    `device_extra` marks those that AMD's index splits by GPU: each card's code is an extra, "device-gfx1100". torch
-    itself requires those `by_torch`.
-    """
-
-    names: tuple[str, ...]
-    variants: tuple[str, ...]
-    device_extra: bool = False
-    by_torch: bool = False
-
-
-class Clash(Record, frozen=True):
-    """Packages (requirement lines) that write the same folder, so that at most one of them may be installed."""
-
-    key: str
-    names: tuple[str, ...]
-    shares: str
-    source: str
-    as_of: str
-
-
-class CompanionTables(Record, frozen=True):
-    """The file of companions."""
-
-    companions: Table[Companion]
-    wheel_sources: Table[WheelSource]
-    carried: Table[Carried]
-    clashes: Table[Clash]
-
-
-def load_companions() -> CompanionTables:
-    """Read the tables, once."""
-    return read_tables("companions", CompanionTables)
+def every_companion() -> tuple[Companion, ...]:
+    """Return every companion."""
+    return shipped("companions.companions", Companion).rows
 
 
 @lru_cache(maxsize=4096)
@@ -165,7 +137,7 @@ def companion(name: str) -> Companion | None:
 
 def known_names() -> frozenset[str]:
     """Name every distribution that the tables know, to find the nearest one to a misspelt name."""
-    carried = {name for row in load_companions().carried.rows for name in row.names if not set(name) & set("*?[")}
+    carried = {name for row in _carried() for name in row.names if not set(name) & set("*?[")}
     return frozenset({*_by_name(), *carried})
 
 
@@ -182,10 +154,10 @@ def wheel_sources(need: Requirement, torch: str, variant: str, platform: str) ->
     a Python.
     """
     build, minor = load_catalog().build_of(torch, variant, platform), ".".join(torch.split(".")[:2])
-    exact = next((one.version for one in need.specifier if one.operator == "==" and "*" not in one.version), "")
+    exact = next((bound.version for bound in need.specifier if bound.operator == "==" and "*" not in bound.version), "")
     fitting = (
         replace(row, url=row.url.format(torch=minor, variant=build, version=exact))
-        for row in load_companions().wheel_sources.rows
+        for row in shipped("companions.wheel_sources", WheelSource).rows
         if row.name == canonicalize_name(need.name) and platform in row.platforms
         if _within(row.torch, torch) and _among(build, row.variants) and overlap(row.versions, str(need.specifier))
         if exact or "{version}" not in row.url
@@ -216,18 +188,28 @@ def takes_device_extra(name: str) -> bool:
 def bounds_beside(name: str, torch: str) -> SpecifierSet:
     """Return the bounds that keep a companion to a torch where its metadata would let any version in."""
     row = companion(name)
-    return _by_torch(row, torch) if row else SpecifierSet()
+    ranges = version_ranges(row.name) if row else ()
+    good = [pair for pair in ranges if pair.goes_with(torch)]
+    bad = [pair for pair in ranges if pair.only_in_table and not pair.goes_with(torch)]
+    if good or not bad:
+        newest = max(good, key=lambda pair: pair.least, default=None)
+        end = newest.end if newest and newest.only_in_table and newest.end else ""  # where the next torch's begin
+        return between(bad, good) & SpecifierSet(f"<{end}" if end else "")
+    first, last = min(bad, key=lambda pair: pair.least), max(bad, key=lambda pair: pair.least)
+    torchs = [VersionRange(versions=alternative) for pair in bad for alternative in pair.torch]
+    if all(Version(torch) < pair.least for pair in torchs):
+        return SpecifierSet(f"<{first.least}")
+    return SpecifierSet(f">={last.end}") if last.end else SpecifierSet()
 
 
 def unpaired(names: Iterable[str], torch: str) -> tuple[Message, ...]:
     """Say of which distributions no version is known to go with a torch, though no resolver would refuse them."""
     text = _("No version of {name} is known to work with torch {torch}: importing it may fail.")
-    wanted = dict.fromkeys(canonicalize_name(name) for name in names)
     lost = []
-    for name in wanted:
-        tied = [one for one in version_ranges(name) if one.torch]
-        only_here = any(one.known != "metadata" for one in tied)
-        if only_here and not any(one.goes_with(torch) for one in tied):
+    for name in dict.fromkeys(map(canonicalize_name, names)):
+        pairs = [pair for pair in version_ranges(name) if pair.torch]
+        only_here = any(pair.known != "metadata" for pair in pairs)
+        if only_here and not any(pair.goes_with(torch) for pair in pairs):
             lost.append(text.format(name=name, torch=torch))
     return tuple(lost)
 
@@ -245,51 +227,115 @@ def version_ranges(name: str) -> tuple[VersionRange, ...]:
         VersionRange(versions=f"=={version}", torch=(f"=={release.version}",))
         for release in releases
         for version in getattr(release, project)
-        if not any(_within(one.versions, version) for one in own)
+        if not any(_within(pair.versions, version) for pair in own)
     )
     return (*paired, *own)
 
 
 @lru_cache(maxsize=4096)
-def overlap(one: str, other: str) -> bool:
+def overlap(first: str, second: str) -> bool:
     """Return whether some version meets two specifiers."""
-    return not (_specifiers(one) & _specifiers(other)).is_unsatisfiable()
-
-
-def _by_torch(row: Companion, torch: str) -> SpecifierSet:
-    """Return the bounds that leave out the versions which these tables alone know to be for another torch."""
-    found = version_ranges(row.name)
-    good = [one for one in found if one.goes_with(torch)]
-    bad = [one for one in found if one.only_in_table and not one.goes_with(torch)]
-    if good or not bad:
-        newest = max(good, key=lambda one: one.least, default=None)
-        end = newest.end if newest and newest.only_in_table and newest.end else ""  # where the next torch's begin
-        return between(bad, good) & SpecifierSet(f"<{end}" if end else "")
-    first, last = min(bad, key=lambda one: one.least), max(bad, key=lambda one: one.least)
-    torchs = [VersionRange(versions=alternative) for one in bad for alternative in one.torch]
-    if all(Version(torch) < one.least for one in torchs):
-        return SpecifierSet(f"<{first.least}")
-    return SpecifierSet(f">={last.end}") if last.end else SpecifierSet()
+    return not (_specifiers(first) & _specifiers(second)).is_unsatisfiable()
 
 
 def between(bad: Iterable[VersionRange], good: Collection[VersionRange]) -> SpecifierSet:
     """Return the bounds that hold what is good and leave out what is bad on either side of it."""
     if not good:
         return SpecifierSet()
-    middle = max(one.least for one in good)
-    below = max((one for one in bad if one.least < middle and one.end), key=lambda one: one.least, default=None)
-    above = min((one for one in bad if one.least > middle), key=lambda one: one.least, default=None)
+    middle = max(pair.least for pair in good)
+    below = max((pair for pair in bad if pair.least < middle and pair.end), key=lambda pair: pair.least, default=None)
+    above = min((pair for pair in bad if pair.least > middle), key=lambda pair: pair.least, default=None)
     bounds = (f">={below.end}" if below else "", f"<{above.least}" if above else "")
     return SpecifierSet(",".join(filter(None, bounds)))
 
 
+class Need(NamedTuple):
+    """Something that must be on the system, in words; `help` is how to get it, "" where that depends on the system.
+
+    `libraries` is what a loader says that misses its own.
+    """
+
+    key: str
+    text: Message
+    help: Text = ""
+    libraries: str = ""
+
+
+def needs(name: str, os: str = "", backend: Backend | None = None) -> tuple[Need, ...]:
+    """Return what a distribution wants of a system ("linux", "windows", "macos"); nothing for one that is unknown.
+
+    Without a system or a backend: what it wants on any.
+    """
+    found = (need for row in with_those_below(name) for need in in_words(row.name, row.needs, os, backend))
+    return tuple(dict.fromkeys(found))
+
+
+def in_words(
+    name: Text, system_needs: Iterable[SystemNeed], os: str = "", backend: Backend | None = None
+) -> tuple[Need, ...]:
+    """Say what something that is called `name` wants of a system, as `needs` does.
+
+    A row's `text` is for a name and a version (`what`), its `help` by system; it matters on its systems and backends,
+    on all where none is named.
+    """
+    by_key = {row.key: row for row in rows("needs.needs")}
+    return tuple(
+        Need(need.key, _(row.text, name=name, what=need.what), _(row.help[os]) if os in row.help else "", row.libraries)
+        for need in system_needs
+        for row in (by_key[need.key],)
+        if os in ("", *(row.systems or (os,)))
+        if backend is None or not row.backends or backend.value in row.backends
+    )
+
+
+def with_those_below(name: str) -> list[Companion]:
+    """Return a companion and those that it computes with."""
+    row = companion(name)
+    return [each for each in (row, *map(companion, row.through)) if each] if row else []
+
+
+def clashes(versions: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """Return, by their key, packages that write one folder, so that only the last one installed would be whole.
+
+    `versions` are by name, "" for one that is not known yet.
+    """
+    found = {key: sharing(key, versions) for key in _by_clash()}
+    return {key: names for key, names in found.items() if len(names) > 1}
+
+
+def sharing(key: str, versions: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the packages of one clash that are there, by its key; raise `ValueError` for a key that is none."""
+    packages = _by_clash()
+    if key not in packages:
+        raise ValueError(f"there is no clash {key!r}; there are {', '.join(packages)}")
+    installed: dict[str, str] = {canonicalize_name(name): version for name, version in versions.items()}
+    return tuple(
+        need.name
+        for need in packages[key]
+        if (version := installed.get(need.name)) is not None
+        and (not need.specifier or (version != "" and need.specifier.contains(version, prereleases=True)))
+    )
+
+
+@cache
+def _by_clash() -> dict[str, tuple[Requirement, ...]]:
+    runtimes = [row.requirement for row in runtime_builds().values()]
+    named = {CLASH: runtimes, **{row.key: row.names for row in rows("companions.clashes")}}
+    return {key: tuple(map(Requirement, names)) for key, names in named.items()}
+
+
 @cache
 def _by_name() -> dict[str, Companion]:
-    return {row.name: row for row in load_companions().companions.rows}
+    return {row.name: row for row in every_companion()}
 
 
-def _carried() -> tuple[Carried, ...]:
-    return load_companions().carried.rows
+def _carried() -> tuple[Row, ...]:
+    """Return the distributions (`names` or patterns) that torch's own indexes carry, for `variants` by pattern.
+
+    `device_extra` marks those that AMD's index splits by GPU: each card's code is an extra, "device-gfx1100". torch
+    itself requires those `by_torch`.
+    """
+    return rows("companions.carried")
 
 
 def _among(name: str, patterns: Iterable[str]) -> bool:

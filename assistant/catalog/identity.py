@@ -1,17 +1,17 @@
-"""What a GPU is, from its PCI id or its exact name, and its generation; nothing is guessed from part of a name."""
+"""What a GPU is, from its PCI id or its exact name; nothing is guessed from part of a name."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
 from collections.abc import Iterable
-from functools import cache, lru_cache
-from typing import Any, Literal, NamedTuple
+from functools import cache
+from typing import Any, Literal
 
 from msgspec.structs import replace
 
 from assistant.catalog.names import vendor_of
-from assistant.catalog.tables import Table, read_tables
+from assistant.catalog.tables import shipped
 from assistant.model.machine import Gpu, Vendor
 from assistant.model.record import Record
 
@@ -58,13 +58,6 @@ class CardRow(Record, frozen=True):
     generic: bool = False
 
 
-class CardTables(Record, frozen=True):
-    """One vendor's cards and, by their code names, its chips."""
-
-    cards: Table[CardRow]
-    chips: Table[CardRow] | None = None
-
-
 _SHARED = ("generation", "integrated", "xpu", "since", "since_linux", "directx12")
 
 
@@ -80,8 +73,8 @@ def identify(pci_id: str | None, revision: str | None = None) -> GpuIdentity | N
     rows = _by_device(vendor).get(_hex(pci_id.partition(":")[2]))
     if not rows:
         return None
-    wanted = _hex(revision or "").zfill(2)
-    exact = [row for row, revisions in rows if wanted in revisions]
+    own = _hex(revision or "").zfill(2)
+    exact = [row for row, revisions in rows if own in revisions]
     return _merged(vendor, exact or [row for row, _revisions in rows])
 
 
@@ -112,8 +105,8 @@ def identified(gpu: Gpu) -> GpuIdentity | None:
     found = identify(gpu.pci_id) or identify_name(gpu.vendor, gpu.name)
     if found or gpu.vendor is not Vendor.UNKNOWN or gpu.pci_id:
         return found
-    known = [identity for vendor in _FILES if (identity := identify_name(vendor, gpu.name))]
-    return known[0] if len(known) == 1 else None
+    identities = [identity for vendor in _FILES if (identity := identify_name(vendor, gpu.name))]
+    return identities[0] if len(identities) == 1 else None
 
 
 def cut_names(vendor: Vendor, part: str, *, at_end: bool = False, longer: int = 0) -> tuple[str, ...]:
@@ -139,20 +132,21 @@ def cut_names(vendor: Vendor, part: str, *, at_end: bool = False, longer: int = 
 _LISTED = re.compile(r" Mobile(?: Refresh)?$| / | Rev\. \w$| Lite Hash Rate$| GDDR\dX?$")
 
 _FILES = {Vendor.NVIDIA: "gpus_nvidia", Vendor.AMD: "gpus_amd", Vendor.INTEL: "gpus_intel"}
+_WITH_CHIPS = {Vendor.NVIDIA, Vendor.AMD}  # whose chips are known by their code names, too
 
 
 @cache
 def _rows(vendor: Vendor) -> tuple[CardRow, ...]:
     """List a vendor's cards and chips; a card without a generation gets that of the chip with its code."""
-    tables = read_tables(_FILES[vendor], CardTables)
-    if tables.chips is None:
-        return tables.cards.rows
-    generations = {row.gfx or row.cc: row.generation for row in tables.chips.rows}
-    cards = (
-        row if row.generation else replace(row, generation=generations.get(row.gfx or row.cc))
-        for row in tables.cards.rows
+    cards = shipped(f"{_FILES[vendor]}.cards", CardRow).rows
+    if vendor not in _WITH_CHIPS:
+        return cards
+    chips = shipped(f"{_FILES[vendor]}.chips", CardRow).rows
+    generations = {row.gfx or row.cc: row.generation for row in chips}
+    completed = (
+        row if row.generation else replace(row, generation=generations.get(row.gfx or row.cc)) for row in cards
     )
-    return (*cards, *tables.chips.rows)
+    return (*completed, *chips)
 
 
 @cache
@@ -237,103 +231,3 @@ def _spellings(name: str) -> list[str]:
     key = name_key(chip)
     base = _CHIP.match(key)
     return [name_key(name), key, *([base[0]] if base else []), name_key(product.rstrip("] "))]
-
-
-class Generation(Record, frozen=True):
-    """A generation by the codes of its chips: compute capabilities, gfx targets, or how an Intel generation begins.
-
-    `entry` is the rate of the weakest card known, in TFLOPS. The first row counts; `words` narrow it to some names.
-    """
-
-    vendor: Vendor
-    name: str
-    codes: tuple[str, ...]
-    entry: float
-    words: str = ""
-
-
-SAME_MEMORY = 1.0  # GiB by which what a driver reports may differ from what the box says (chosen)
-
-
-class CardRate(Record, frozen=True):
-    """A card's rate in half precision in TFLOPS, dense and, on tensor cores, summed in float32.
-
-    `gb` of memory tell cards of one name apart.
-    """
-
-    names: tuple[str, ...]
-    half: float
-    gb: float | None = None
-
-
-class GenerationTables(Record, frozen=True):
-    """Generations of every maker, cards by maker, and what data sheets say of some, which goes before."""
-
-    generations: Table[Generation]
-    nvidia: Table[CardRate]
-    amd: Table[CardRate]
-    intel: Table[CardRate]
-    datacenter: Table[CardRate]
-    geforce: Table[CardRate]
-    radeon: Table[CardRate]
-
-
-class Rate(NamedTuple):
-    """TFLOPS in half precision; not `exact` where the card is only known to be no weaker than its generation."""
-
-    half: float
-    exact: bool
-
-
-def _tables() -> GenerationTables:
-    return read_tables("generations", GenerationTables)
-
-
-@cache
-def _rates_by_name() -> dict[Vendor, dict[str, float]]:
-    tables = _tables()
-    makers = {Vendor.NVIDIA: tables.nvidia, Vendor.AMD: tables.amd, Vendor.INTEL: tables.intel}
-    return {
-        vendor: {name_key(name): row.half for row in table.rows for name in row.names}
-        for vendor, table in makers.items()
-    }
-
-
-@cache
-def _by_data_sheet() -> dict[str, list[CardRate]]:
-    tables, found = _tables(), dict[str, list[CardRate]]()
-    for row in (*tables.datacenter.rows, *tables.geforce.rows, *tables.radeon.rows):
-        for name in row.names:
-            found.setdefault(name_key(name), []).append(row)
-    return found
-
-
-@lru_cache(maxsize=8192)  # far above the kinds of cards that one fleet has
-def rate_of(vendor: Vendor, name: str, code: str, memory: float | None = None) -> Rate | None:
-    """Return a card's rate, None where neither its name nor its generation is known.
-
-    `code` is the compute capability ("8.6"), the gfx target or Intel's generation; `memory` in GiB tells cards of one
-    name apart.
-    """
-    half = _published(vendor, name, memory)
-    if half is not None:
-        return Rate(half, exact=True)
-    for row in _tables().generations.rows:
-        named = row.vendor is vendor and (not row.words or re.search(row.words, name))
-        if named and any(code == one or (vendor is Vendor.INTEL and code.startswith(one)) for one in row.codes):
-            return Rate(row.entry, exact=False)
-    return None
-
-
-def _published(vendor: Vendor, name: str, memory: float | None) -> float | None:
-    own = _rates_by_name().get(vendor, {})
-    for key in name_keys(vendor, name):
-        rows = (row for row in _by_data_sheet().get(key, ()) if row.gb is None or _is_near(row.gb, memory))
-        half = next((row.half for row in rows), own.get(key))
-        if half is not None:
-            return half
-    return None
-
-
-def _is_near(size: float, memory: float | None) -> bool:
-    return memory is not None and abs(size - memory) < SAME_MEMORY

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Literal
 
-from assistant.catalog.tables import Table, read_tables
+from assistant.catalog.tables import Row, rows, shipped
 from assistant.model.plan import Backend
 from assistant.model.record import Record
 
@@ -26,15 +25,9 @@ class Launcher(Record, frozen=True):
     backends: dict[Backend, tuple[str, ...]]
 
 
-class LauncherTables(Record, frozen=True):
-    """The file of launchers."""
-
-    launchers: Table[Launcher]
-
-
 def launchers() -> tuple[Launcher, ...]:
     """Return the applications that are known."""
-    return read_tables("launchers", LauncherTables).launchers.rows
+    return shipped("launchers.launchers", Launcher).rows
 
 
 def corrected(launcher: Launcher, arguments: tuple[str, ...], backend: Backend) -> tuple[str, ...] | None:
@@ -45,12 +38,12 @@ def corrected(launcher: Launcher, arguments: tuple[str, ...], backend: Backend) 
     added = launcher.backends.get(backend)
     if added is None:
         return None
-    kept, dropping = [], False
+    others, dropping = [], False
     for word in arguments:
         dropping = re.split("[=:]", word)[0] in launcher.choosing or (dropping and not word.startswith("-"))
         if not dropping:
-            kept.append(word)
-    result = (*kept, *(word for word in added if word not in kept))
+            others.append(word)
+    result = (*others, *(word for word in added if word not in others))
     return arguments if sorted(result) == sorted(arguments) else result
 
 
@@ -67,28 +60,10 @@ def written(launcher: Launcher, arguments: tuple[str, ...], system: str) -> str 
     return line.format(arguments=" ".join(quoted)).rstrip()
 
 
-class Place(Record, frozen=True):
-    """The places of one tool or application.
+def places() -> tuple[Row, ...]:
+    """Return where tools and applications keep environments; `kind` is "venv", "conda" or "application".
 
     `paths` begin with "~" or a variable, and "*" stands for any one folder. `lists` are files that name an environment
     in each line. `settings` are JSON files whose `key` names a folder, and `below` are paths in that folder.
     """
-
-    name: str
-    kind: Literal["venv", "conda", "application"]
-    paths: tuple[str, ...] = ()
-    lists: tuple[str, ...] = ()
-    settings: tuple[str, ...] = ()
-    key: str = ""
-    below: tuple[str, ...] = ()
-
-
-class PlaceTables(Record, frozen=True):
-    """The file of places."""
-
-    places: Table[Place]
-
-
-def places() -> tuple[Place, ...]:
-    """Return the places that are known."""
-    return read_tables("places", PlaceTables).places.rows
+    return rows("places.places")

@@ -5,90 +5,30 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import cache
-from typing import Literal
 
-from assistant.catalog.tables import Table, read_tables
+from assistant.catalog.tables import Row, rows, shipped
 from assistant.model.machine import Vendor
-from assistant.model.record import Record
-
-
-class VendorRow(Record, frozen=True):
-    """A maker of GPUs: its PCI id, whole words of its products' names, system_profiler's word for it.
-
-    `mentions` are lower-case patterns of product names as they stand in the midst of a log.
-    """
-
-    vendor: Vendor
-    pci: str | None = None
-    words: tuple[str, ...] = ()
-    profiler: str | None = None
-    mentions: tuple[str, ...] = ()
-
-
-class IdleAdapter(Record, frozen=True):
-    """A display adapter without compute, by vendor (`1a03`) or device (`1002:515e`): a server's console or virtual."""
-
-    pci: str
-    maker: str
-    kind: Literal["console", "virtual"]
-
-
-class Named(Record, frozen=True):
-    """A system or an architecture: the whole words and the patterns that name it, in any case.
-
-    `hints` are lower-case patterns of what only its programs print: paths, wheel tags, errors; `spoken` of how people
-    name it.
-    """
-
-    name: str
-    words: tuple[str, ...] = ()
-    patterns: tuple[str, ...] = ()
-    hints: tuple[str, ...] = ()
-    spoken: tuple[str, ...] = ()
-
-
-class WindowsName(Record, frozen=True):
-    """The first build that bears a name, newest first."""
-
-    build: int
-    name: str
-
-
-class NameTables(Record, frozen=True):
-    """What reports call things; `products` are patterns of what begins a GPU's name, `others` of what is no GPU."""
-
-    vendors: Table[VendorRow]
-    idle_adapters: Table[IdleAdapter]
-    idle_names: Table[str]
-    systems: Table[Named]
-    architectures: Table[Named]
-    windows: Table[WindowsName]
-    products: Table[str]
-    others: Table[str]
-
-
-def _tables() -> NameTables:
-    return read_tables("names", NameTables)
 
 
 @cache
 def patterns(table: str) -> dict[str, re.Pattern[str]]:
-    """Return what finds each row of a table by name, which is one of `rows` below; `idle_names` is one pattern.
+    """Return what finds each row of a table by name, which is one of `written` below; `idle_names` is one pattern.
 
+    `mentions` find product names in the midst of a lower-case log, `hints` what only a system's programs print (paths,
+    wheel tags, errors), `spoken` how people name it.
     Letters are ASCII's: a Chinese character ends a word.
     """
-    tables = _tables()
-    systems, makers = tables.systems.rows, tables.vendors.rows
-    rows = {
-        "vendors": {row.vendor.value: _words(row.words) for row in makers},
-        "mentions": {row.vendor.value: "|".join(row.mentions) for row in makers if row.mentions},
+    systems, makers = rows("names.systems"), rows("names.vendors")
+    written = {
+        "vendors": {row.vendor: _words(row.words) for row in makers},
+        "mentions": {row.vendor: "|".join(row.mentions) for row in makers if row.mentions},
         "systems": {row.name: "|".join([*row.patterns, _words(row.words)]) for row in systems},
         "hints": {row.name: "|".join(row.hints) for row in systems},
         "spoken": {row.name: "|".join(row.spoken) for row in systems},
-        "architectures": {row.name: _words(row.words) for row in tables.architectures.rows},
-        "idle_names": {table: rf"\b(?:{'|'.join(map(re.escape, tables.idle_names.rows))})"},
+        "architectures": {row.name: _words(row.words) for row in rows("names.architectures")},
+        "idle_names": {table: rf"\b(?:{'|'.join(map(re.escape, shipped('names.idle_names', str).rows))})"},
     }[table]
-    return {name: re.compile(pattern, re.IGNORECASE | re.ASCII) for name, pattern in rows.items()}
+    return {name: re.compile(pattern, re.IGNORECASE | re.ASCII) for name, pattern in written.items()}
 
 
 def _words(words: Iterable[str]) -> str:
@@ -118,44 +58,27 @@ def vendor_of(pci_id: str | None) -> Vendor:
     """Return the vendor of a PCI id, `vendor:device` or `vendor`; `UNKNOWN` for none, `OTHER` for anyone else."""
     if not pci_id:
         return Vendor.UNKNOWN
-    wanted = pci_id.partition(":")[0].lower().removeprefix("0x")
-    return next((row.vendor for row in _tables().vendors.rows if row.pci == wanted), Vendor.OTHER)
+    number = pci_id.partition(":")[0].lower().removeprefix("0x")
+    return next((Vendor(row.vendor) for row in rows("names.vendors") if row.pci == number), Vendor.OTHER)
 
 
 def pci_id(vendor: Vendor, device: str | None) -> str | None:
     """Join a vendor's id and a device's (hex) to `vendor:device`; None without either."""
-    maker = next((row.pci for row in _tables().vendors.rows if row.vendor is vendor), None)
+    maker = next((row.pci for row in rows("names.vendors") if row.vendor == vendor.value), None)
     return f"{maker}:{device.lower():0>4}" if maker and device else None
 
 
 def profiler_vendor(word: str) -> Vendor:
     """Return the vendor by system_profiler's word for it (`sppci_vendor_amd`)."""
-    return next((row.vendor for row in _tables().vendors.rows if word and row.profiler == word), Vendor.UNKNOWN)
+    return Vendor(next((row.vendor for row in rows("names.vendors") if word and row.profiler == word), "unknown"))
 
 
-def idle_adapter(pci_id: str) -> IdleAdapter | None:
-    """Return the display adapter without compute that has a PCI id."""
-    known = {row.pci: row for row in _tables().idle_adapters.rows}
-    return known.get(pci_id) or known.get(pci_id.partition(":")[0])
+def idle_adapter(pci_id: str) -> Row | None:
+    """Return the display adapter without compute that has a PCI id; its `kind` is "console" or "virtual"."""
+    adapters = {row.pci: row for row in rows("names.idle_adapters")}
+    return adapters.get(pci_id) or adapters.get(pci_id.partition(":")[0])
 
 
 def windows_release(build: int) -> str | None:
     """Return the name of the Windows that a build belongs to; None before Windows 10."""
-    return next((row.name for row in _tables().windows.rows if build >= row.build), None)
-
-
-@cache
-def products() -> re.Pattern[str]:
-    """Return what finds the name of a GPU within a text, from its maker or its line on; the last words may be more."""
-    lines = "|".join(_tables().products.rows)
-    return re.compile(
-        r"(?:(?<![\w-])(?:NVIDIA|AMD|ATI|Intel|Apple)(?:\(R\)|®)?(?: Corporation)? )?"
-        rf"(?<![\w.+/-])(?:{lines})(?![a-z])(?:\(R\)|\(TM\)|\(tm\)|®|™)?(?:[ -]{{1,2}}[\w()+™®/.-]{{1,20}}){{0,8}}",
-        re.IGNORECASE | re.ASCII,  # Chinese stands before and behind a name without a blank
-    )
-
-
-@cache
-def other_devices() -> re.Pattern[str]:
-    """Return what tells that a device is none of the GPUs: a processor, a sound card, a bridge."""
-    return re.compile("|".join(_tables().others.rows), re.IGNORECASE)
+    return next((row.name for row in rows("names.windows") if build >= row.build), None)

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
-import msgspec
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from assistant.catalog.catalog import Catalog, number
-from assistant.catalog.rows import FAMILY, AmdRelease, RocmTables, TorchRelease, TorchTables
-from assistant.catalog.tables import with_rows
+from assistant.catalog.rows import FAMILY, AmdRelease, DatedRow, TorchRelease
+from assistant.catalog.tables import Table
 from assistant.i18n import Message, _
 from assistant.model.record import replace
 
@@ -88,43 +87,43 @@ def _files(wheel: Seen) -> list[File]:
 Changes = tuple[Message, ...]
 
 
-def with_releases(tables: TorchTables, files: Iterable[File], today: str) -> tuple[TorchTables, Changes]:
-    """Return the tables with every release that the files show, patches of older lines among them.
+def with_releases(table: Table[TorchRelease], files: Iterable[File], today: str) -> tuple[Table[TorchRelease], Changes]:
+    """Return the table with every release that the files show, patches of older lines among them.
 
-    Releases older than the tables' first are left out on purpose.
+    Releases older than its first are left out on purpose.
     """
     by_version: dict[str, list[File]] = defaultdict(list)
     for file in files:
         by_version[file.version].append(file)
-    known = {row.version: row for row in tables.releases.rows}
+    rows_by_version = {row.version: row for row in table.rows}
     on_pypi = any(file.seen.source == "pypi" and not file.platform.startswith("macos") for file in files)
     changes: list[Message] = []
     for version in sorted(by_version, key=number):
-        held, before = by_version[version], known.get(version)
-        older = [row for row in known.values() if number(row.version) < number(version)]
+        listed, before = by_version[version], rows_by_version.get(version)
+        older = [row for row in rows_by_version.values() if number(row.version) < number(version)]
         last = max(older, key=lambda row: number(row.version), default=before)
         if last is None:
             continue
-        after = known[version] = _release(before or _begun(version, held, last, today, on_pypi=on_pypi), held, last)
+        after = rows_by_version[version] = _release(
+            before or _begun(version, listed, last, today, on_pypi=on_pypi), listed, last
+        )
         if before is None:
             tags = ", ".join(sorted({variant for variants in after.variants.values() for variant in variants}))
             changes.append(_("torch {version} is new: {variants}.", version=version, variants=tags))
         elif before != replace(after, mb=before.mb):
             changes.append(_("torch {version} has more wheels than were known.", version=version))
-    if not changes:
-        return tables, ()
-    rows = sorted(known.values(), key=lambda row: number(row.version))
-    return replace(tables, releases=with_rows(tables.releases, rows, today)), tuple(changes)
+    rows = sorted(rows_by_version.values(), key=lambda row: number(row.version))
+    return _with_rows(table, rows, today) if changes else table, tuple(changes)
 
 
-def _begun(version: str, held: list[File], older: TorchRelease, today: str, *, on_pypi: bool) -> TorchRelease:
+def _begun(version: str, listed: list[File], older: TorchRelease, today: str, *, on_pypi: bool) -> TorchRelease:
     """Begin a row for a new release: floors from its tags; what they do not tell is as in the release before it.
 
     With `on_pypi`, PyPI was heard: what it does not list for this release, it does not have.
     """
-    there = {file.platform for file in held if file.seen.source == "pypi"}
-    linux = next((file.floor for file in held if file.platform == "linux_x86_64" and file.floor), "")
-    mac = next((file.floor for file in held if file.platform == "macos_arm64" and file.floor), "")
+    there = {file.platform for file in listed if file.seen.source == "pypi"}
+    linux = next((file.floor for file in listed if file.platform == "linux_x86_64" and file.floor), "")
+    mac = next((file.floor for file in listed if file.platform == "macos_arm64" and file.floor), "")
     return TorchRelease(
         version=version,
         date=today,
@@ -136,19 +135,19 @@ def _begun(version: str, held: list[File], older: TorchRelease, today: str, *, o
     )
 
 
-def _release(row: TorchRelease, held: list[File], older: TorchRelease) -> TorchRelease:
+def _release(row: TorchRelease, listed: list[File], older: TorchRelease) -> TorchRelease:
     """Add the files of a release to its row; its variants stand in the order of the release before it."""
     pythons, variants, unconfirmed = dict(row.pythons), dict(row.variants), dict(row.unconfirmed)
     sizes, glibc = dict(row.mb), dict(row.glibc)
     kinds = [kind_of(variant) for tags in older.variants.values() for variant in tags]
-    for file in held:
+    for file in listed:
         tags = pythons.get(file.platform, pythons["any"])
         if file.python not in tags:
             pythons[file.platform] = _sorted_pythons((*tags, file.python))
-        known = variants.get(file.platform, ())
-        if file.variant not in known and (file.variant != "pypi" or file.platform.startswith("macos")):
-            found = (*known, file.variant)
-            variants[file.platform] = found if known and row.variants.get(file.platform) else _placed(found, kinds)
+        before = variants.get(file.platform, ())
+        if file.variant not in before and (file.variant != "pypi" or file.platform.startswith("macos")):
+            found = (*before, file.variant)
+            variants[file.platform] = found if before and row.variants.get(file.platform) else _placed(found, kinds)
         unconfirmed[file.platform] = tuple(tag for tag in unconfirmed.get(file.platform, ()) if tag != file.variant)
         if file.variant == "pypi":
             if file.seen.size:
@@ -176,36 +175,38 @@ def _sorted_pythons(tags: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(tags, key=lambda tag: (int(tag.rstrip("t")[1:]), tag)))
 
 
-def may_bring_news(tables: TorchTables, listed: Iterable[str]) -> list[str]:
-    """Choose variants that may hold a torch that is not known: of those that are listed, else of the tables' own.
+def may_bring_news(releases: Sequence[TorchRelease], listed: Iterable[str]) -> list[str]:
+    """Choose variants that may hold a torch that is not known: of those that are listed, else of the releases' own.
 
     Left out are those older than all of their kind in the newest release lines. The newest CUDA comes first, the CPU
     last: its page is the longest.
     """
-    lines = sorted({number(row.version)[:2] for row in tables.releases.rows})[-LINES:]
-    rows = [row for row in tables.releases.rows if number(row.version)[:2] in lines]
-    known = {tag for row in rows for tags in row.variants.values() for tag in tags} - {"pypi"}
-    oldest = {kind_of(tag): number(tag) for tag in sorted(known, key=number, reverse=True)}
-    found = {tag for tag in {*listed} or known if number(tag) >= oldest.get(kind_of(tag), ())}
+    lines = sorted({number(row.version)[:2] for row in releases})[-LINES:]
+    rows = [row for row in releases if number(row.version)[:2] in lines]
+    recent = {tag for row in rows for tags in row.variants.values() for tag in tags} - {"pypi"}
+    oldest = {kind_of(tag): number(tag) for tag in sorted(recent, key=number, reverse=True)}
+    found = {tag for tag in {*listed} or recent if number(tag) >= oldest.get(kind_of(tag), ())}
     return sorted(found, key=lambda tag: (tag != "cpu", number(tag), tag), reverse=True)
 
 
 Ask = Callable[[str, str], str]  # the bounds that a version of a package sets for torch; "" where nobody tells
 
 
-def with_family(tables: TorchTables, files: Iterable[File], ask: Ask, today: str) -> tuple[TorchTables, Changes]:
-    """Return the tables with the pairs of torchvision and torchaudio.
+def with_family(
+    table: Table[TorchRelease], files: Iterable[File], ask: Ask, today: str
+) -> tuple[Table[TorchRelease], Changes]:
+    """Return the table with the pairs of torchvision and torchaudio.
 
     A version that names one torch belongs to it. One that goes with several releases is assumed to go with the next,
     too, where none is known that does.
     """
-    rows, changes = {row.version: row for row in tables.releases.rows}, list[Message]()
+    rows, changes = {row.version: row for row in table.rows}, list[Message]()
     for name in FAMILY:
         pairs: dict[str, tuple[str, ...]] = {torch: getattr(row, name) for torch, row in rows.items()}
         paired = sorted((version for versions in pairs.values() for version in versions), key=number)
         listed = {file.version for file in files if file.package == name} - {*paired}
         least = number(paired[-MOST_ASKED:][0])
-        for version in sorted((one for one in listed if number(one) > least), key=number)[-MOST_ASKED:]:
+        for version in sorted((version for version in listed if number(version) > least), key=number)[-MOST_ASKED:]:
             if (torch := ask(name, version).removeprefix("==")) in rows:
                 pairs[torch] = (*pairs[torch], version)
                 changes.append(_("{name} {version} goes with torch {torch}.", name=name, version=version, torch=torch))
@@ -216,22 +217,20 @@ def with_family(tables: TorchTables, files: Iterable[File], ask: Ask, today: str
                 text = _("{name} {version} is assumed to go with torch {torch}, as it does with {before}.")
                 changes.append(text.format(name=name, version=last, torch=torch, before=before))
         rows = {torch: replace(row, **{name: pairs[torch]}) for torch, row in rows.items()}
-    if not changes:
-        return tables, ()
-    return replace(tables, releases=with_rows(tables.releases, rows.values(), today)), tuple(changes)
+    return _with_rows(table, rows.values(), today) if changes else table, tuple(changes)
 
 
 _SYSTEMS: dict[str, Literal["linux", "windows"]] = {"linux_x86_64": "linux", "windows_amd64": "windows"}
 
 
-def with_amd(tables: RocmTables, files: Iterable[File], today: str) -> tuple[RocmTables, Changes]:
-    """Return the tables with AMD's new builds of torch; the targets that they serve are those of the tables.
+def with_amd(table: Table[AmdRelease], files: Iterable[File], today: str) -> tuple[Table[AmdRelease], Changes]:
+    """Return the table with AMD's new builds of torch; the targets that they serve are those of the tables.
 
-    Releases older than the tables' first are left out; glibc that no tag tells is that of the newest release known.
+    Releases older than its first are left out; glibc that no tag tells is that of the newest release known.
     """
-    known = tables.amd_releases.rows
-    rows = {(row.torch, row.rocm, row.index): row for row in known}
-    oldest, *_others, newest = sorted(known, key=lambda row: number(row.torch))
+    before = table.rows
+    rows = {(row.torch, row.rocm, row.index): row for row in before}
+    oldest, *_others, newest = sorted(before, key=lambda row: number(row.torch))
     for file in sorted(files, key=lambda file: (number(file.version), number(file.variant), not file.floor)):
         system = _SYSTEMS.get(file.platform)
         if system and kind_of(file.variant) == "rocm" and number(file.version) >= number(oldest.torch):
@@ -246,28 +245,36 @@ def with_amd(tables: RocmTables, files: Iterable[File], today: str) -> tuple[Roc
                 pythons=_sorted_pythons({*row.pythons, file.python}),
             )
     text = _("AMD's index has torch {torch} for ROCm {rocm} on {systems}.")
-    news = [row for row in rows.values() if row not in known]
+    news = [row for row in rows.values() if row not in before]
     changes = (text.format(torch=row.torch, rocm=row.rocm, systems=", ".join(row.systems)) for row in news)
-    if not news:
-        return tables, ()
-    return replace(tables, amd_releases=with_rows(tables.amd_releases, rows.values(), today)), tuple(changes)
+    return _with_rows(table, rows.values(), today) if news else table, tuple(changes)
+
+
+Dated = TypeVar("Dated", bound=DatedRow)
+
+
+def _with_rows(table: Table[Dated], rows: Iterable[Dated], today: str) -> Table[Dated]:
+    """Return a table as of today (YYYY-MM-DD) with other rows; those that stay as they are keep their day."""
+    dated = (replace(row, as_of=(row.as_of or table.as_of) if row in table.rows else "") for row in rows)
+    return replace(table, rows=tuple(dated), as_of=today)
 
 
 class Refreshed(NamedTuple):
-    """The tables that changed, by the names of their files, and each change in one sentence."""
+    """The tables that changed, by their names, and each change in one sentence."""
 
-    tables: dict[str, msgspec.Struct]
+    tables: dict[str, Table[Any]]
     changes: Changes
 
 
-def refreshed(known: Catalog, seen: Iterable[Seen], ask: Ask, today: str) -> Refreshed:
+def refreshed(catalog: Catalog, seen: Iterable[Seen], ask: Ask, today: str) -> Refreshed:
     """Return the tables that change by what the indexes list, and by what they answer, on `today` (YYYY-MM-DD)."""
     files = files_of(seen)
     torchs = [file for file in files if file.package == "torch"]
     amds = [file for file in torchs if file.seen.source not in {"pytorch", "pypi"}]
-    torch, releases = with_releases(known.torch, (file for file in torchs if file not in amds), today)
+    before = catalog.table("torch.releases", TorchRelease)
+    torch, releases = with_releases(before, [file for file in torchs if file not in amds], today)
     torch, family = with_family(torch, files, ask, today)
-    rocm, amd = with_amd(known.rocm, amds, today)
-    after: dict[str, msgspec.Struct] = {"torch": torch, "rocm": rocm}
-    tables = {name: new for name, new in after.items() if new is not getattr(known, name)}
+    rocm, amd = with_amd(catalog.table("rocm.amd_releases", AmdRelease), amds, today)
+    tables: dict[str, Table[Any]] = {"torch.releases": torch} if releases or family else {}
+    tables |= {"rocm.amd_releases": rocm} if amd else {}
     return Refreshed(tables, (*releases, *family, *amd))

@@ -1,12 +1,14 @@
-"""How a table of the catalogue is stored, and which tables count: the package's, or newer ones that the user refreshed.
+"""How a table of the catalogue is stored and read, and the tables that the user refreshed.
 
-A table is rows of one kind with their source and date, read strictly. What a refresh brought is one file in the user's
-data folder, used as a whole or, with any fault, not at all; of each data file the newer tables count.
+A data file holds tables by name. A table is rows of one kind with their source and date, and `defaults` for the keys
+that only some rows have. Rows that code reads by field are decoded strictly into their own record, all others into
+`Row`. What a refresh brought is one file in the user's data folder, used as a whole or, with any fault, not at all; of
+each table the newer one counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -14,53 +16,77 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from assistant.catalog.rows import AmdRelease, TorchRelease
 from assistant.host.files import read_plain, write_whole
 from assistant.host.folders import user_data
 from assistant.i18n import Text, _
 from assistant.model.errors import BadInput, WorkFailed
-from assistant.model.record import Record, from_json, replace, to_json
+from assistant.model.record import Record, from_json, to_json
 
 _DATA = Path(__file__).with_name("data")
-Row = TypeVar("Row")
+R = TypeVar("R")
 
 
-class Table(Record, Generic[Row], frozen=True):
+class Row(dict[str, Any]):
+    """A row that is only looked up: its keys are attributes; one that the table does not have is an error."""
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - the table decides
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"this table has no {name!r}, only {', '.join(self)}") from None
+
+
+class Table(Record, Generic[R], frozen=True):
     """Rows of one kind; `source` names where they were read, `as_of` the day (YYYY-MM-DD)."""
 
     source: str
     as_of: str
-    rows: tuple[Row, ...]
+    rows: tuple[R, ...]
+    defaults: dict[str, Any] = {}
 
 
-class DatedRow(Record, frozen=True):
-    """A row that a refresh can bring up to date; `as_of` is the day it was read, where that is not its table's."""
-
-    as_of: str = ""
-
-
-Dated = TypeVar("Dated", bound=DatedRow)
+@cache
+def _tables_of(file: str) -> dict[str, msgspec.Raw]:
+    """Read a data file of the package, named without its suffix; its tables are decoded when they are asked for."""
+    return from_json((_DATA / f"{file}.json").read_bytes(), dict[str, msgspec.Raw], file)
 
 
-def with_rows(table: Table[Dated], rows: Iterable[Dated], today: str) -> Table[Dated]:
-    """Return a table as of today (YYYY-MM-DD) with other rows; those that stay as they are keep their day."""
-    dated = (replace(row, as_of=(row.as_of or table.as_of) if row in table.rows else "") for row in rows)
-    return replace(table, rows=tuple(dated), as_of=today)
+@cache
+def shipped(name: str, kind: type[R]) -> Table[R]:
+    """Decode a table of the package, such as "torch.releases"; a fault in it names the table and the key."""
+    file, _dot, title = name.partition(".")
+    return from_json(bytes(_tables_of(file)[title]), Table[kind], name)  # type: ignore[valid-type]
 
 
-T = TypeVar("T", bound=msgspec.Struct)
+@cache
+def rows(name: str) -> tuple[Row, ...]:
+    """Return the rows of a table of the package that is only looked up, such as "rocm.families".
+
+    All have the same keys, so that a slip of the pen in one row is refused and never a silent default.
+    """
+    table = shipped(name, dict[str, Any])
+    found = tuple(Row({**table.defaults, **row}) for row in table.rows)
+    odd = next((row for row in found if row.keys() != found[0].keys()), None)
+    if odd:
+        raise BadInput(f"{name}: a row has other keys than the first one: {', '.join(odd)}")
+    return found
 
 
-def read_tables(name: str, kind: type[T]) -> T:
-    """Return the tables of a data file: the package's, or those that the user refreshed, which are no older."""
-    newer: T | None = user_tables().tables.get(name)
-    return shipped(name, kind) if newer is None else newer
+class _Refreshable(
+    Record, frozen=True, rename={"releases": "torch.releases", "amd_releases": "rocm.amd_releases"}, omit_defaults=False
+):
+    """The user's file: the tables that a refresh brings up to date."""
+
+    releases: Table[TorchRelease] | None = None
+    amd_releases: Table[AmdRelease] | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Refreshed:
-    """The user's tables that are no older than the package's, by data file; `remark` says why none can be used."""
+    """The user's tables that are no older than the package's, by name; `remark` says why none can be used."""
 
-    tables: Mapping[str, Any]
+    tables: Mapping[str, Table[Any]]
     remark: Text = ""
 
 
@@ -74,8 +100,7 @@ def user_tables() -> Refreshed:
     """Read the tables that this user refreshed, once per process."""
     path = refreshed_file()
     try:
-        text = read_plain(path)
-        read = from_json(text, _kind_of_refreshed(), path.name)
+        read = from_json(read_plain(path), _Refreshable, path.name)
     except FileNotFoundError:
         return Refreshed({})
     except (OSError, BadInput) as error:
@@ -85,13 +110,15 @@ def user_tables() -> Refreshed:
             reason=error.message if isinstance(error, BadInput) else str(error),
         )
         return Refreshed({}, remark)
-    found: dict[str, msgspec.Struct | None] = msgspec.structs.asdict(read)
-    newer = {name: new for name, new in found.items() if new and _day(new) >= _day(shipped(name, type(new)))}
-    return Refreshed(newer)
+    found: dict[str, Table[Any] | None] = {"torch.releases": read.releases, "rocm.amd_releases": read.amd_releases}
+    kinds = {"torch.releases": TorchRelease, "rocm.amd_releases": AmdRelease}
+    return Refreshed(
+        {name: new for name, new in found.items() if new and new.as_of >= shipped(name, kinds[name]).as_of}
+    )
 
 
-def write_tables(tables: Mapping[str, msgspec.Struct]) -> Path:
-    """Write refreshed tables by the names of their data files, such as "torch", and return the path of the file.
+def write_tables(tables: Mapping[str, Table[Any]]) -> Path:
+    """Write refreshed tables by their names, such as "torch.releases", and return the path of the file.
 
     What was refreshed before stays beside them. Raises `WorkFailed` where the file cannot be written.
     """
@@ -108,25 +135,3 @@ def write_tables(tables: Mapping[str, msgspec.Struct]) -> Path:
     finally:
         user_tables.cache_clear()
     return path
-
-
-def _kind_of_refreshed() -> type[msgspec.Struct]:
-    """Return what the user's file is decoded into: the data files that a refresh brings up to date."""
-    from assistant.catalog.rows import RocmTables, TorchTables  # noqa: PLC0415 - their rows are tables of this module
-
-    kinds = {"torch": TorchTables, "rocm": RocmTables}
-    fields = [(name, kind | None, None) for name, kind in kinds.items()]
-    return msgspec.defstruct("Refreshed", fields, bases=(Record,), frozen=True)
-
-
-def _day(tables: msgspec.Struct) -> str:
-    """Return the newest day of a data file's tables."""
-    day: str = max(getattr(tables, name).as_of for name in tables.__struct_fields__)
-    return day
-
-
-@cache
-def shipped(name: str, kind: type[T]) -> T:
-    """Decode a data file of the package, named without its suffix; a fault in it names the file and the key."""
-    path = _DATA / f"{name}.json"
-    return from_json(path.read_bytes(), kind, str(path))

@@ -15,15 +15,13 @@ from assistant.catalog.bundles import installed_recipes
 from assistant.catalog.catalog import known_index
 from assistant.cli.console import draw_rows
 from assistant.cli.draw import draw_course, draw_drifts, draw_plan
+from assistant.cli.inputs import host_of, read_text, replay_option
 from assistant.cli.journey import Journey, refuse_failed
 from assistant.cli.options import (
     dry_run_option,
     each,
     find_links_option,
-    host_of,
     offline_option,
-    read_text,
-    replay_option,
     request_of,
     request_options,
     target_option,
@@ -40,6 +38,7 @@ from assistant.model.errors import BadInput
 from assistant.model.event import Event
 from assistant.model.plan import Plan, Request
 from assistant.model.report import Report
+from assistant.model.requirement import to_import
 from assistant.model.shell import quoted
 from assistant.session.apply import changes, check_lock, course, drifts, environment_of, unknown_requirements
 from assistant.session.state import State, Task, known
@@ -206,7 +205,7 @@ def _verified(exported: Config, folder: Path) -> Report:
         device,
         unheard,
         CancelToken(),
-        packages=plan.to_import(exported.environment.packages),
+        packages=to_import(plan, exported.environment.packages),
         recipe=plan.recipe,
         environment=plan.env,
     )

@@ -67,4 +67,4 @@ def _print_news(changes: Sequence[Message], known: Catalog, *, whole: bool) -> N
         text = say("Up to date: no index lists more of torch than the tables of {day} know; {version} is the newest.")
     else:
         text = say("Nothing new was seen; the newest torch that the tables of {day} know is {version}.")
-    echo(text.format(version=known.newest_torch, day=known.torch.releases.as_of))
+    echo(text.format(version=known.newest_torch, day=known.as_of))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from assistant.cli.options import host_of, read_text, replay_option, write_file
+from assistant.cli.inputs import host_of, read_text, replay_option, write_file
 from assistant.cli.terminal import echo_json, json_option
 from assistant.detect import detect as detect_machine
 from assistant.detect import overridden, read_report
@@ -46,7 +46,10 @@ def detect(
     if report and (record or replay):
         raise click.UsageError(say("--from reads a text and cannot be combined with --record or --replay."))
     facts = dict(map(_pair, overrides))
-    found = overridden(read_report(read_text(report)), facts) if report else _look(record, replay, facts)
+    if report:
+        found = overridden(read_report(read_text(report)), facts)
+    else:
+        found = _look(record, replay, facts, judging=not as_json)
     if as_json:
         echo_json(found.machine)
         return
@@ -57,10 +60,10 @@ def detect(
     draw_detection(replace(found, findings=findings))  # what is well, `assistant doctor` says
 
 
-def _look(record: str | None, replay: str | None, overrides: dict[str, str]) -> Detection:
+def _look(record: str | None, replay: str | None, overrides: dict[str, str], *, judging: bool) -> Detection:
     host = host_of(replay)
     if record is None:
-        return detect_machine(host, overrides=overrides)
+        return detect_machine(host, overrides=overrides, judging=judging)
     recorder = RecordingHost(host)
     found = detect_machine(recorder, overrides=overrides)
     write_file(record, write_recording(recorder, Path(record).stem))

@@ -10,16 +10,8 @@ import click
 
 from assistant import __version__, addons
 from assistant.cli.commands import translated
-from assistant.cli.options import (
-    host_of,
-    only_one,
-    print_answers,
-    read_file,
-    read_lines,
-    read_text,
-    replay_option,
-    write_file,
-)
+from assistant.cli.inputs import host_of, print_answers, read_file, read_lines, read_text, replay_option, write_file
+from assistant.cli.options import only_one
 from assistant.cli.terminal import echo, echo_json, json_option
 from assistant.detect import detect
 from assistant.diagnose import Log, read_log

@@ -10,14 +10,10 @@ from typing import Any
 import click
 
 from assistant.catalog import Catalog, load_catalog
+from assistant.cli.inputs import host_of, print_answers, read_lines, read_text, replay_option
 from assistant.cli.options import (
-    host_of,
     only_one,
-    print_answers,
     project_options,
-    read_lines,
-    read_text,
-    replay_option,
     request_of,
     request_options,
     source_options,
@@ -25,7 +21,6 @@ from assistant.cli.options import (
     with_projects,
 )
 from assistant.cli.terminal import echo, echo_json, json_option
-from assistant.detect import detect
 from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
 from assistant.i18n import _, render, say
@@ -157,6 +152,8 @@ def plan(
         here = brief = read_brief(read_text(machine), machine)
         request = brief.asked(request)
     else:
+        from assistant.detect import detect  # noqa: PLC0415 - a machine that is given need not be looked at
+
         here = detect(host_of(replay)).machine
     planning = decided(PlanInputs(here, catalog, request), tools)
     if not (planning.choice or as_json):

@@ -43,13 +43,13 @@ def rocm(host: Host, notes: Notes) -> None:
     notes.fact("rocm_tools", tool, "PATH")
     if not wsl and host.names(NODES):
         return
-    agents = None
+    report = None
     if tool:
         answer = host.run("rocminfo")
-        agents = amd.rocminfo(answer.text)
+        report = amd.rocminfo(answer.text)
         notes.could_not_look("rocminfo", answer)
-        notes.devices(agents or (), "rocminfo")
-    if not agents and host.which("amd-smi"):
+        notes.devices(report.devices if report else (), "rocminfo")
+    if not (report and report.devices) and host.which("amd-smi"):
         answer = host.run("amd-smi", "static", "--asic", "--bus", "--vram", "--json")
         notes.could_not_look("amd-smi", answer)
         notes.devices(smi.amd_smi(answer.text) or (), "amd-smi")

@@ -14,7 +14,7 @@ from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.machine import Answer, Evidence, Gpu
 from assistant.model.record import Record
 from assistant.model.visible import one_line
-from assistant.parsers.decode import Device
+from assistant.parsers.cards import Device
 from assistant.privacy import redact
 
 LIMIT = 1000  # characters kept of any text from outside (chosen: far above any device's name)

@@ -45,8 +45,8 @@ def _same(card: list[Sighting], new: Sighting) -> bool:
     # Tools name AMD's and Intel's cards too differently for a name to tell two apart.
     identifying = ("pci_id", "gfx", "name") if new.gpu.vendor is Vendor.NVIDIA else ("pci_id", "gfx")
     for field in identifying:
-        known = {getattr(seen.gpu, field) for seen in card} - {None}
-        if known and getattr(new.gpu, field) not in {None, *known}:
+        values = {getattr(seen.gpu, field) for seen in card} - {None}
+        if values and getattr(new.gpu, field) not in {None, *values}:
             return False
     return True
 

@@ -127,15 +127,15 @@ def intel_memory(host: Host, notes: Notes) -> None:
 def intel_runtime(host: Host, notes: Notes) -> None:
     """Note whether the compute driver (Level Zero) of an Intel GPU that PyTorch can use is missing."""
     ids = [device.pci_id for device in linux.pci_devices(host.ask("pci").text) if device.vendor is Vendor.INTEL]
-    known = [identity for identity in map(identify, ids) if identity and identity.xpu == "supported"]
-    if not known or any(host.link(path).status != "missing" for path in _INTEL_DRIVERS):
+    cards = [identity for identity in map(identify, ids) if identity and identity.xpu == "supported"]
+    if not cards or any(host.link(path).status != "missing" for path in _INTEL_DRIVERS):
         return
     text = _("Intel's compute driver (Level Zero) was not found; without it PyTorch does not see the {name}.")
     remedy = Remedy(
         text=_("Install Intel's GPU compute packages from your distribution or from Intel."),
         commands=("sudo apt install libze-intel-gpu1 libze1 intel-opencl-icd",),
     )
-    notes.finding("intel-runtime-missing", Severity.WARNING, text.format(name=known[0].name), remedies=(remedy,))
+    notes.finding("intel-runtime-missing", Severity.WARNING, text.format(name=cards[0].name), remedies=(remedy,))
 
 
 # The variable's GUID is EFI_GLOBAL_VARIABLE of the UEFI specification; its last byte is 1 where Secure Boot is on.

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 from assistant.detect.common import Notes
 from assistant.host.base import Host
 from assistant.model.machine import Gpu, Vendor
 from assistant.parsers import linux, nvidia
-from assistant.parsers.decode import bus_address
+from assistant.parsers.cards import bus_address
 
 PROC = "/proc/driver/nvidia/version"
 MODULE = "/sys/module/nvidia/version"
@@ -64,7 +62,9 @@ def _tool(host: Host, notes: Notes) -> bool:
         answer = host.run("/usr/lib/wsl/lib/nvidia-smi")
     report = nvidia.smi_table(answer.text)
     if report:
-        note_report(report, "nvidia-smi", notes)
+        for name, value in report.facts.items():
+            notes.fact(name, value, "nvidia-smi")
+        notes.devices(report.devices, "nvidia-smi")
     complaint = nvidia.smi_complaint(answer.text)
     if complaint:
         notes.fact("nvidia_driver_state", complaint, "nvidia-smi")
@@ -72,42 +72,6 @@ def _tool(host: Host, notes: Notes) -> bool:
     else:
         notes.could_not_look("nvidia-smi", answer)
     return report is not None or complaint is not None
-
-
-def note_report(report: nvidia.NvidiaReport, source: str, notes: Notes) -> None:
-    """Note the driver and the GPUs of a report of nvidia-smi's."""
-    notes.fact("nvidia_driver", report.driver, source)
-    notes.fact("cuda_driver_api", report.cuda, source)
-    notes.devices(report.devices, source)
-
-
-_WDDM = re.compile(r" (?:WDDM|MCDM|TCC/WDDM) |: (?:WDDM|MCDM|TCC)$", re.MULTILINE)  # only Windows has driver models
-
-
-def note_smi_table(text: str, notes: Notes) -> bool:
-    """Note what a text holds of nvidia-smi's table, or else its complaint; return whether it holds either."""
-    if report := nvidia.smi_table(text) or (None if notes.gpus else nvidia.smi_list(text)):
-        note_report(report, "nvidia-smi", notes)
-        notes.fact("os", "windows" if _WDDM.search(text) else None, "nvidia-smi")
-        return True
-    if line := nvidia.smi_absence(text):
-        notes.looked("gpus", "nvidia-smi", line)
-        notes.fact("os", "windows" if re.search(r"recogni[sz]ed|不是内部|项识别为", line) else None, "nvidia-smi")
-        notes.fact("nvidia_driver_state", nvidia.smi_complaint(line), "nvidia-smi")
-        return True
-    at = max(text.find("NVIDIA-SMI"), text.find("NVML"))
-    state = nvidia.smi_complaint(text[max(at - 200, 0) : at + 300]) if at >= 0 else None
-    notes.fact("nvidia_driver_state", state if "nvidia_driver" not in notes.facts else None, "nvidia-smi")
-    return state is not None
-
-
-def note_smi_query(text: str, notes: Notes) -> bool:
-    """Note what a text holds of `nvidia-smi -q`; return whether it holds any."""
-    report = nvidia.smi_query(text)
-    if report:
-        note_report(report, "nvidia-smi -q", notes)
-        notes.fact("os", "windows" if _WDDM.search(text) else None, "nvidia-smi -q")
-    return report is not None
 
 
 def _state(host: Host, drivers: set[str | None], *, loaded: bool) -> str | None:

@@ -21,13 +21,13 @@ class _Kind(NamedTuple):
 
     values: tuple[str, ...] = ()
     pattern: str = ".+"
-    wanted: Message = _("a text")
+    words: Message = _("a text")
 
 
 _TEXT = _Kind()
 _YES_NO = _Kind(values=("true", "false"))
-_VERSION = _Kind(pattern=r"\d+(\.\d+){0,3}", wanted=_("a version number"))
-_SIZE = _Kind(pattern=r"(?!0+(\.0+)?$)\d{1,6}(\.\d{1,3})?", wanted=_("a size in GB, more than 0"))
+_VERSION = _Kind(pattern=r"\d+(\.\d+){0,3}", words=_("a version number"))
+_SIZE = _Kind(pattern=r"(?!0+(\.0+)?$)\d{1,6}(\.\d{1,3})?", words=_("a size in GB, more than 0"))
 
 
 class Fact(NamedTuple):
@@ -54,7 +54,7 @@ _MACHINE = (
         "python",
         _("Python"),
         "3.12.4",
-        _Kind(pattern=r"\d\.\d{1,2}(\.\d{1,2}((a|b|rc)\d{1,2})?)?t?", wanted=_("a Python version")),
+        _Kind(pattern=r"\d\.\d{1,2}(\.\d{1,2}((a|b|rc)\d{1,2})?)?t?", words=_("a Python version")),
     ),
     Fact("nvidia_driver", _("NVIDIA driver"), "580.95.05", _VERSION),
     Fact("cuda_driver_api", _("CUDA of the driver"), "13.0", _VERSION),
@@ -77,18 +77,18 @@ _OF_GPU = (
     Fact("vendor", _("maker"), "amd", _Kind(values=tuple(vendor.value for vendor in Vendor))),
     Fact("name", _("name"), "Radeon RX 7900 XTX"),
     Fact("vram_gb", _("memory in GB"), "24", _SIZE),
-    Fact("gfx", _("ROCm target"), "gfx1100", _Kind(pattern="gfx[0-9a-f]{3,5}", wanted=_("a ROCm target"))),
+    Fact("gfx", _("ROCm target"), "gfx1100", _Kind(pattern="gfx[0-9a-f]{3,5}", words=_("a ROCm target"))),
     Fact(
         "compute_capability",
         _("compute capability"),
         "8.9",
-        _Kind(pattern=r"\d{1,2}\.\d", wanted=_("a compute capability")),
+        _Kind(pattern=r"\d{1,2}\.\d", words=_("a compute capability")),
     ),
     Fact(
         "pci_id",
         _("PCI id"),
         "10de:2684",
-        _Kind(pattern="[0-9a-f]{4}:[0-9a-f]{4}", wanted=_("vendor and device in lower-case hexadecimal")),
+        _Kind(pattern="[0-9a-f]{4}:[0-9a-f]{4}", words=_("vendor and device in lower-case hexadecimal")),
     ),
     Fact("driver", _("driver"), "32.0.21013.1000"),
     Fact("integrated", _("part of the processor"), "true", _YES_NO),
@@ -110,8 +110,8 @@ def check_fact(name: str, value: str) -> None:
     if key and group in _GROUPS:
         return
     gpu = _GPU.fullmatch(name)
-    known = {fact.name: fact for fact in (_OF_GPU if gpu else (*_MACHINE, *_SELDOM))}
-    fact = known.get(gpu[2] if gpu else name)
+    facts = {fact.name: fact for fact in (_OF_GPU if gpu else (*_MACHINE, *_SELDOM))}
+    fact = facts.get(gpu[2] if gpu else name)
     if fact is None:
         raise BadInput(
             _("There is no fact called “{name}”.", name=name),
@@ -119,9 +119,9 @@ def check_fact(name: str, value: str) -> None:
         )
     kind = fact.kind
     if value and not (value in kind.values if kind.values else re.fullmatch(kind.pattern, value, re.DOTALL | re.ASCII)):
-        wanted = _("one of {values}", values=", ".join(kind.values)) if kind.values else kind.wanted
+        expected = _("one of {values}", values=", ".join(kind.values)) if kind.values else kind.words
         raise BadInput(
-            _("“{value}” does not fit {name}, which should be {wanted}.", value=value, name=name, wanted=wanted),
+            _("“{value}” does not fit {name}, which should be {wanted}.", value=value, name=name, wanted=expected),
             hint=_("Example: {value}", value=fact.example),
         )
 
@@ -141,9 +141,9 @@ def overridden(detection: Detection, overrides: Mapping[str, str]) -> Detection:
         gpu, gpus = _GPU.fullmatch(name), list(facts.get("gpus") or ())
         if gpu and int(gpu[1]) <= len(gpus):  # one behind the last adds a GPU
             index = int(gpu[1])
-            known = {**gpus[index]} if index < len(gpus) else {}
-            known.pop(gpu[2], None)
-            facts["gpus"] = [*gpus[:index], known | ({gpu[2]: text} if text else {}), *gpus[index + 1 :]]
+            facts_of_gpu = {**gpus[index]} if index < len(gpus) else {}
+            facts_of_gpu.pop(gpu[2], None)
+            facts["gpus"] = [*gpus[:index], facts_of_gpu | ({gpu[2]: text} if text else {}), *gpus[index + 1 :]]
         elif gpu:
             raise BadInput(
                 _("“{name}” names a GPU that this machine does not have.", name=name),
@@ -155,5 +155,5 @@ def overridden(detection: Detection, overrides: Mapping[str, str]) -> Detection:
             facts[name] = text or None
     machine = from_plain(facts, Machine, "facts", strict=False)
     yours = tuple(Evidence(fact=name, source="you", text=value) for name, value in overrides.items())
-    kept = tuple(item for item in machine.evidence if item.fact not in overrides)
-    return msgspec.structs.replace(detection, machine=msgspec.structs.replace(machine, evidence=(*yours, *kept)))
+    others = tuple(item for item in machine.evidence if item.fact not in overrides)
+    return msgspec.structs.replace(detection, machine=msgspec.structs.replace(machine, evidence=(*yours, *others)))

@@ -3,33 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from textwrap import dedent
 
 import msgspec
 from msgspec.structs import replace
 
 from assistant.detect.common import Notes
-from assistant.detect.gpus import not_a_gpu, note_adapter
-from assistant.detect.nvidia import note_smi_query, note_smi_table
+from assistant.detect.gpus import note_adapter
 from assistant.detect.run import united
 from assistant.i18n import _
 from assistant.model.errors import BadInput
 from assistant.model.finding import Severity
-from assistant.model.machine import Detection, Gpu, Machine, Vendor
+from assistant.model.machine import Detection, Machine, Vendor
 from assistant.model.record import from_json
 from assistant.parsers.amd import rocm_smi, rocminfo
-from assistant.parsers.apple import overview, profiler_json, profiler_text
-from assistant.parsers.cards import Card, cards_in, is_card
+from assistant.parsers.apple import system_profiler
+from assistant.parsers.cards import Reading
 from assistant.parsers.collect_env import collect_env
-from assistant.parsers.decode import without_entities
+from assistant.parsers.decode import without_colours, without_entities
 from assistant.parsers.linux import lspci
 from assistant.parsers.mentioned import mentioned, rocm_said
+from assistant.parsers.nvidia import nvidia_smi, smi_list, smi_query
 from assistant.parsers.windows import dxdiag
 
 OWN = "assistant detect --json"
 _WANTED = ("os", "os_version", "arch", "python", "memory_gb", "disk_free_gb")
-_LISTED = 5 * 10**5  # characters (chosen): collect_env's longest dumps have a tenth of it
 _BRIEF = 2 * 10**5  # characters (chosen): what is said in passing further down is none of the machine's facts
 
 
@@ -42,12 +41,13 @@ def read_report(text: str) -> Detection:
         return _summed_up(Detection(machine=own), [OWN])
     notes = Notes()
     plain = _as_printed(text)
-    read = [name for name, reader in READERS.items() if reader(plain, notes)]
+    read = _note_reports(plain, notes)
     said = note_said(plain[:_BRIEF], notes)
-    if not any(seen.gpu.name or seen.gpu.pci_id for seen in notes.gpus) and note_mentioned(plain[:_LISTED], notes):
-        said.add("gpus")
     _conclude(notes)
-    if not read and not said & {"gpus", "wsl"} and not said >= {"os", "python"} and not _has_builds(notes):
+    packages = notes.facts.get("packages")
+    # Two packages, or PyTorch by its tag: nobody writes that of a build that is not there.
+    builds = isinstance(packages, dict) and ("+" in packages.get("torch", "") or len(packages) > 1)
+    if not (read or builds or said & {"gpus", "wsl"} or said >= {"os", "python"}):
         raise BadInput(
             _("No known report was found in the text."),
             hint=_("Paste the output of: {tools}.", tools=(*READERS, OWN)),
@@ -69,7 +69,7 @@ def _own(text: str) -> Machine | None:
 
 def _summed_up(found: Detection, read: Iterable[str]) -> Detection:
     """Put before the findings what was read and what stays unknown."""
-    summary, tools = Notes(), tuple(one for one in read if one in READERS or one == OWN)
+    summary, tools = Notes(), tuple(name for name in read if name in READERS or name == OWN)
     if tools:
         summary.finding("report-read", Severity.OK, _("Read: {tools}.", tools=tools))
     else:
@@ -80,12 +80,6 @@ def _summed_up(found: Detection, read: Iterable[str]) -> Detection:
         text = _("The text does not say: {facts}. Decisions that depend on them are made without.", facts=unknown)
         summary.finding("report-silent", Severity.INFO, text)
     return msgspec.structs.replace(found, findings=(*summary.findings, *found.findings))
-
-
-def _has_builds(notes: Notes) -> bool:
-    """Return whether two packages are named, or PyTorch by its tag, which nobody writes of an absent build."""
-    packages = notes.facts.get("packages")
-    return isinstance(packages, dict) and ("+" in packages.get("torch", "") or len(packages) > 1)
 
 
 def _conclude(notes: Notes) -> None:
@@ -102,7 +96,6 @@ def _conclude(notes: Notes) -> None:
 
 
 _MARKS = {0xA0: " ", 0xFF1A: ":", 0xFF08: "(", 0xFF09: ")", 0xFF0C: ","}  # of web pages and Chinese keyboards
-_COLOURS = re.compile(r"\x1b\[[\d;]{0,20}[A-Za-z]")  # of a terminal
 _DEEPEST_QUOTE = 3  # `> > > ` of a mail answered three times (chosen)
 
 
@@ -111,7 +104,7 @@ def _as_printed(text: str) -> str:
     text = text.replace("\r", "\n") if "\n" not in text else text.replace("\r", "")
     text = _at_the_left(without_entities(text))
     text = text if text.isascii() else text.translate(_MARKS)
-    text = _COLOURS.sub("", text).replace("%2B", "+")
+    text = without_colours(text).replace("%2B", "+")
     text = "\n" + (re.sub("<br ?/?>", "\n", text) if "<br" in text else text)
     for _quoted in range(_DEEPEST_QUOTE if "\n>" in text else 0):
         text = re.sub(r"\n>(?!>> ) ?", "\n", text)  # not Python's prompt
@@ -122,177 +115,57 @@ def _at_the_left(text: str) -> str:
     return dedent(text) if text[:1] in {" ", "\t"} else text
 
 
-def _collect_env(text: str, notes: Notes) -> bool:
-    dump = collect_env(text)
-    if dump is None:
-        return False
-    for name, value in dump.facts.items():
-        notes.fact(name, value, "collect_env")
-    for gpu in dump.gpus:
-        notes.gpu(gpu, "collect_env")
-    rocm = re.search(r"^ROCM used to build PyTorch *: (\d{1,2}\.\d{1,2})", text, re.MULTILINE)
-    notes.fact("rocm_version", rocm[1] if rocm else None, "collect_env")
-    if not dump.gpus and dump.lists_gpus:
-        notes.looked("gpus", "collect_env", "this PyTorch saw no GPU; the machine may have one")
-    return True
-
-
-def _rocminfo(text: str, notes: Notes) -> bool:
-    agents = rocminfo(text)
-    if agents is None and "ROCk module is NOT loaded" in text:
-        notes.looked("gpus", "rocminfo", "ROCk module is NOT loaded")
-        agents = ()
-    if agents is None:
-        return False
-    notes.fact("os", "linux", "rocminfo")
-    notes.fact("wsl", True if "WSL environment detected" in text else None, "rocminfo")
-    notes.devices(agents, "rocminfo")
-    return True
-
-
-def _dxdiag(text: str, notes: Notes) -> bool:
-    report = dxdiag(text)
-    if report is None:
-        return False
-    notes.fact("os", "windows", "dxdiag")
-    notes.fact("os_version", report.os_version, "dxdiag")
-    notes.fact("arch", report.arch, "dxdiag")
-    notes.fact("memory_gb", report.memory_gb, "dxdiag")
-    for found in report.adapters:
-        note_adapter(found.gpu, "dxdiag", notes)
-    return True
-
-
-# What system_profiler calls things in Chinese.
-_CHINESE = {
-    "图形卡/显示器": "Graphics/Displays",
-    "图形/显示器": "Graphics/Displays",
-    "芯片组型号": "Chipset Model",
-    "硬件概览": "Hardware Overview",
-    "系统软件概览": "System Software Overview",
-    "系统版本": "System Version",
-    "芯片": "Chip",
-    "内存": "Memory",
-    "供应商": "Vendor",
-    "设备ID": "Device ID",
+READERS: dict[str, Callable[[str], Reading | None]] = {
+    "python -m torch.utils.collect_env": collect_env,
+    "nvidia-smi": nvidia_smi,
+    "nvidia-smi -q": smi_query,
+    "nvidia-smi -L": smi_list,
+    "rocminfo": rocminfo,
+    "rocm-smi": rocm_smi,
+    "dxdiag": dxdiag,
+    "system_profiler": system_profiler,
+    "lspci -nn": lspci,
 }
+_LISTS = {"nvidia-smi -L", "rocm-smi"}  # say less of GPUs than the reports above them, and may be a part of those
 
 
-def _system_profiler(text: str, notes: Notes) -> bool:
-    if re.search("图形卡?/显示器|硬件概览", text):
-        text = re.sub(r"(VRAM[^:\n]{0,20}):(?=\d)", r"\1: ", text)
-        text = re.sub("(" + "|".join(_CHINESE) + ") ?: ?", lambda found: f"{_CHINESE[found[1]]}: ", text)
-    gpus = profiler_json(text) if '"SPDisplaysDataType"' in text else profiler_text(text)
-    facts = overview(text) if gpus is not None or "Hardware Overview:" in text else {}
-    if gpus is None and not facts:
-        return False
-    for name, value in {"os": "macos", **facts}.items():
-        notes.fact(name, value, "system_profiler")
-    for gpu in gpus or ():
-        notes.gpu(gpu, "system_profiler")
-    return True
-
-
-def _rocm_smi(text: str, notes: Notes) -> bool:
-    cards = rocm_smi(text)
-    if cards is None:
-        return False
-    notes.fact("os", "linux", "rocm-smi")
-    if "rocminfo" not in {seen.source for seen in notes.gpus}:  # of the same GPUs it says more
-        notes.devices(cards, "rocm-smi")
-    return True
-
-
-def _lspci(text: str, notes: Notes) -> bool:
-    # `lspci` and `lspci -nn` may stand one after the other: of two lines for one address, that with ids counts.
-    listed = {device.bus: device for device in sorted(lspci(text[:_BRIEF]) or (), key=lambda one: bool(one.gpu.pci_id))}
-    notes.fact("os", "linux" if listed else None, "lspci")
-    for device in listed.values():
-        note_adapter(device.gpu, "lspci", notes, bus=device.bus)
-    return bool(listed)
-
-
-READERS: dict[str, Callable[[str, Notes], bool]] = {
-    "python -m torch.utils.collect_env": _collect_env,
-    "nvidia-smi": note_smi_table,
-    "nvidia-smi -q": note_smi_query,
-    "rocminfo": _rocminfo,
-    "rocm-smi": _rocm_smi,
-    "dxdiag": _dxdiag,
-    "system_profiler": _system_profiler,
-    "lspci -nn": _lspci,
-}
+def _note_reports(text: str, notes: Notes) -> list[str]:
+    """Note what the reports in a text say; return the names of those that are there."""
+    read = []
+    for name, reader in READERS.items():
+        makers = {seen.gpu.vendor for seen in notes.gpus}
+        reading = reader(text)
+        if reading is None or (name in _LISTS and any(device.gpu.vendor in makers for device in reading.devices)):
+            continue
+        read.append(name)
+        works = name == "nvidia-smi" and "nvidia_driver" in notes.facts and not reading.absence
+        for fact, value in reading.facts.items():
+            if not (works and fact == "nvidia_driver_state"):  # what some line of a log complains of
+                notes.fact(fact, value, name)
+        for device in reading.devices:
+            note_adapter(device.gpu, name, notes, bus=device.bus)
+        if reading.absence:
+            notes.looked("gpus", name, reading.absence)
+    return read
 
 
 _SAID = ("os", "wsl", "python", "nvidia_driver", "packages")
-# 两块卡，V100    4张A100    双卡4090    dual 3090    2x RTX 4090
-_SEVERAL = re.compile(
-    r"(?<![\w.])([2-8]|[两双三四八])(?: ?[块张]|卡)"
-    r"|\b(dual |two |[2-8] ?[x×] ?)(?=(?:nvidia |amd )?(?:[rg]tx|rx|\d{4}|[avh]\d{2,3})\b)",
-    re.IGNORECASE,
-)
-_CHIP = re.compile(r"(?<![\w.-])M[1-9](?: (?:Pro|Max|Ultra))?(?![\w.-])")  # said of a Mac: "M1, 16GB"
-_COUNTS = {"两": 2, "双": 2, "三": 3, "四": 4, "八": 8, "dual": 2, "two": 2}
-_MOST_TOLD = 8  # GPUs of one computer that somebody names in words (chosen)
-_LINES_OF_CARDS = re.compile(
-    r"(?<!\w)(?:GeForce|Jetson|[RGM]T?X|Radeon|Instinct|Arc\b|Quadro|Tesla|RX |MI\d\d|Iris|U?HD |Vega |Navi "
-    r"|[AHLV]\d{2,3}\b)",
-    re.ASCII,
-)
-_MOST_LINES = 2000
 
 
 def note_said(text: str, notes: Notes) -> set[str]:
-    """Note what a text says by a prompt, a path or in words; return the names of these facts."""
+    """Note what a text says by a prompt, a path or in words; return the names of these facts.
+
+    GPUs count only where no report names any.
+    """
     said = mentioned(text.lower())
     found = {name: getattr(said, name) for name in _SAID if getattr(said, name) not in (None, {})}
     if rocm := rocm_said(text.lower()):
         found["rocm_version"] = rocm
     for name, value in found.items():
         notes.fact(name, value, "text")
-    return set(found)
-
-
-def note_mentioned(text: str, notes: Notes) -> bool:
-    """Note the GPUs that a text names anywhere, each once; return whether it names any."""
-    gpus = [gpu for gpu in _named(text, notes) if not not_a_gpu("", name=gpu.name or "")]
-    several = _SEVERAL.search(text) if len(gpus) == 1 else None
-    count = (several[1] or several[2]).strip(" x×").lower() if several else "1"
-    for gpu in gpus[:_MOST_TOLD] * (_COUNTS.get(count) or int(count)):
-        notes.gpu(gpu, "text")
-    return bool(gpus)
-
-
-def _named(text: str, notes: Notes) -> list[Gpu]:
-    named: dict[str, Card] = {}
-    for line in _lines_with_cards(text):
-        for card in cards_in(line):
-            of_processor = line[: card.end - len(card.name)].endswith("with ")  # AMD Ryzen 7 5800H with Radeon Graphics
-            if is_card(card.name) and not of_processor:
-                named.setdefault(card.name.lower(), card)
-    gpus = [Gpu(vendor=card.vendor, name=card.name) for card in named.values()]
-    makers = {gpu.vendor for gpu in gpus}
-    said = (gpu for gpu in mentioned(text.lower()).gpus if gpu.vendor not in makers and not (gpus and gpu.gfx))
-    gpus += [_as_spelt(gpu, text) for gpu in said]
-    if not gpus and notes.facts.get("os") == "macos" and (chip := _CHIP.search(text)):
-        return [Gpu(vendor=Vendor.APPLE, name=f"Apple {chip[0]}")]
-    return gpus
-
-
-def _as_spelt(gpu: Gpu, text: str) -> Gpu:
-    """Return a GPU that was found in lower case with the name as the text spells it."""
-    at = text.lower().find(gpu.name or "\0")
-    spelt = text[at : at + len(gpu.name or "")]
-    return replace(gpu, name=spelt) if at >= 0 and spelt.lower() == gpu.name else gpu
-
-
-def _lines_with_cards(text: str) -> Iterator[str]:
-    """Yield the neighbourhood of each word that a card's name may begin with."""
-    end = 0
-    for count, found in enumerate(_LINES_OF_CARDS.finditer(text)):
-        if count > _MOST_LINES:
-            return
-        if found.start() >= end:
-            start = max(text.rfind("\n", max(found.start() - 40, 0), found.start()) + 1, found.start() - 40, 0)
-            end = start + len(text[start : start + 200].partition("\n")[0])
-            yield text[start:end]
+    if any(seen.gpu.name or seen.gpu.pci_id for seen in notes.gpus):
+        return set(found)
+    for gpu in said.gpus:
+        at = text.lower().find(gpu.name or "")
+        notes.gpu(replace(gpu, name=text[at : at + len(gpu.name or "")]), "text")
+    return {*found, "gpus"} if said.gpus else set(found)

@@ -53,19 +53,31 @@ PROBES: dict[str, tuple[Probe, ...]] = {
     ),
     "Darwin": (macos.release, macos.gpus),
 }
+# These bring findings alone, and no fact.
+JUDGING = {
+    common.kernels,
+    amd.amd_access,
+    linux.intel_runtime,
+    linux.secure_boot,
+    windows.npus,
+    windows.runtimes,
+}
 
 
-def detect(host: Host, *, overrides: Mapping[str, str] | None = None, limit: float = LIMIT_SECONDS) -> Detection:
+def detect(
+    host: Host, *, overrides: Mapping[str, str] | None = None, limit: float = LIMIT_SECONDS, judging: bool = True
+) -> Detection:
     """Look at a machine and return its facts and findings; a probe that fails, or takes `limit` seconds, is a finding.
 
     `overrides` sets facts by name (`nvidia_driver`, `gpus[0].gfx`, `env.NAME`); raises `BadInput` for an unknown one.
+    Without `judging`, what is no fact is not looked for.
     """
     asked = host if host.replayed or isinstance(host, RecordingHost) else RecordingHost(host)
     try:
         system = str(host.facts("platform").get("system", ""))
     except Exception:  # noqa: BLE001 - an answer in no known form names no system; the probe that reads it says so
         system = ""
-    probes = (*COMMON, *PROBES.get(system, ()))
+    probes = tuple(probe for probe in (*COMMON, *PROBES.get(system, ())) if judging or probe not in JUDGING)
     return overridden(united(_all_notes(asked, probes, limit)), overrides or {})
 
 
@@ -107,9 +119,9 @@ def united(all_notes: list[Notes]) -> Detection:
     """Join the notes in the order of the probes, so that the answer does not depend on which came first."""
     together = Notes()
     for notes in all_notes:
-        known = set(together.facts)
+        before = set(together.facts)
         together.facts = notes.facts | together.facts
-        together.evidence += (item for item in notes.evidence if item.fact not in known)
+        together.evidence += (item for item in notes.evidence if item.fact not in before)
         together.findings += notes.findings
     gpus = merge([sighting for notes in all_notes for sighting in notes.gpus], together)
     machine = Machine(**together.facts, gpus=gpus, evidence=tuple(together.evidence))  # type: ignore[arg-type]

@@ -56,13 +56,13 @@ def _present(host: Host) -> list[dict[str, object]] | None:
     adapters = host.facts("dxgi").get("adapters")
     if not isinstance(adapters, list):
         return None
-    return [one for one in adapters if not one.get("software") and not one.get("remote")]
+    return [adapter for adapter in adapters if not adapter.get("software") and not adapter.get("remote")]
 
 
 def adapters(host: Host, notes: Notes) -> None:
     """Note each display adapter of the registry that is present; DXGI tells which entries are of cards long gone."""
     answer, present = host.registry(DISPLAY), _present(host)
-    there = {one.get("pci_id") for one in present or ()}
+    there = {adapter.get("pci_id") for adapter in present or ()}
     notes.could_not_look(REGISTRY, answer)
     entries = [found for found in map(windows.adapter, _entries(host, DISPLAY)) if found]
     if answer and not entries:
@@ -87,16 +87,16 @@ _OWN_MEMORY = 2**29
 
 def direct3d(host: Host, notes: Notes) -> None:
     """Note memory and Direct3D 12 level of each adapter that is present, and DirectML's own version."""
-    for one in _present(host) or ():
-        pci_id = str(one.get("pci_id"))
-        if not_a_gpu(pci_id, name=str(one.get("name", ""))):
+    for adapter in _present(host) or ():
+        pci_id = str(adapter.get("pci_id"))
+        if not_a_gpu(pci_id, name=str(adapter.get("name", ""))):
             continue
-        size = one.get("memory")
+        size = adapter.get("memory")
         vram = round(size / 2**30, 1) if isinstance(size, int) and size > _OWN_MEMORY else None
-        gpu = Gpu(vendor=vendor_of(pci_id), name=str(one["name"]), pci_id=pci_id, vram_gb=vram)
+        gpu = Gpu(vendor=vendor_of(pci_id), name=str(adapter["name"]), pci_id=pci_id, vram_gb=vram)
         notes.gpu(gpu, "DXGI")
-        if one.get("d3d12") is None:
-            text = _("{name} does not support Direct3D 12, which DirectML needs.", name=one["name"])
+        if adapter.get("d3d12") is None:
+            text = _("{name} does not support Direct3D 12, which DirectML needs.", name=adapter["name"])
             notes.finding("no-direct3d-12", Severity.WARNING, text, remedies=(Remedy(text=_("Update its driver.")),))
     library = host.ask("file_version", r"%SystemRoot%\System32\DirectML.dll")
     if library:

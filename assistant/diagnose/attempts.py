@@ -237,10 +237,10 @@ def builds(package: str) -> tuple[Build, ...]:
     if package == "torch-directml":
         return tuple(
             Build(row.version, "", platform, row.pythons)
-            for row in reversed(catalog.directml.releases.rows)
+            for row in reversed(catalog.rows("directml.releases"))
             for platform in ("windows_amd64", "linux_x86_64")
         )
-    served = [row.pythons for row in catalog.torch.basics.rows if row.package == package]
+    served = [row.pythons for row in catalog.rows("torch.basics") if row.package == package]
     if served:
         return tuple(Build("", "", platform, tags) for row in served for platform, tags in row.items())
     row = companion(package)

@@ -10,7 +10,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from assistant.catalog import TorchWheel, has_code, identified, load_catalog, number
-from assistant.catalog.needs import sharing
+from assistant.catalog.companions import sharing
 from assistant.i18n import Text, _
 from assistant.model.errors import BadInput
 from assistant.model.machine import Gpu, Machine, Vendor

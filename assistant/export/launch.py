@@ -5,16 +5,14 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable
-from functools import cache
 
 from assistant.catalog import carried_by_torch_index
 from assistant.catalog.launchers import Launcher, launchers, written
-from assistant.catalog.tables import Table, read_tables
+from assistant.catalog.tables import Row, rows
 from assistant.export.packages import asked
 from assistant.export.setup import MARKER, Setup, Unsuited, filled, json_text, variables
 from assistant.i18n import _
 from assistant.model.plan import Backend
-from assistant.model.record import Record
 from assistant.model.shell import Shell, setting
 
 # Windows refuses every script of PowerShell, one that was made here too, unless that is changed; here until the window
@@ -53,28 +51,6 @@ def _quoted(line: str) -> str:
     return f'"{escaped}"'
 
 
-class Container(Record, frozen=True):
-    """What a container needs for a backend: its base image ("{python}" is filled in), drivers from Debian, variables.
-
-    `run` are the options of `docker run` that hand over the device. Under WSL the device is another one: where a
-    backend has a row with `wsl`, that row holds there.
-    """
-
-    backend: Backend
-    image: str
-    run: tuple[str, ...] = ()
-    apt: tuple[str, ...] = ()
-    env: dict[str, str] = {}
-    wsl: bool = False
-    note: str = ""
-
-
-class ContainerTables(Record, frozen=True):
-    """The file of containers."""
-
-    containers: Table[Container]
-
-
 def dockerfile_text(setup: Setup) -> str:
     """Write a `Dockerfile` that installs `requirements.txt`; the container prints which device `device.py` finds."""
     row = _container_of(setup)
@@ -105,16 +81,20 @@ def devcontainer_text(setup: Setup) -> str:
     return filled("devcontainer.json", settings=settings)
 
 
-def _container_of(setup: Setup) -> Container:
-    """Return the row for this setup; raise `Unsuited` where no container reaches its device."""
+def _container_of(setup: Setup) -> Row:
+    """Return the row for this setup; raise `Unsuited` where no container reaches its device.
+
+    `image` is the base ("{python}" is filled in), `apt` are drivers from Debian, `run` the options of `docker run` that
+    hand over the device. Under WSL, where the device is another one, a row with `wsl` holds if the backend has any.
+    """
     machine, plan = setup.machine, setup.plan
     if (machine.os or "linux") != "linux":
         why = _("A container runs Linux, and these packages are for {system}.", system=machine.os)
     elif not re.fullmatch(r"\d\.\d+", plan.python):
         why = _("There is no base image with Python {python}.", python=plan.python)
     else:
-        rows = [row for row in _rows() if row.backend is plan.backend]
-        fitting = [row for row in rows if row.wsl == bool(machine.wsl)] or [row for row in rows if not row.wsl]
+        listed = [row for row in rows("containers.containers") if row.backend == plan.backend.value]
+        fitting = [row for row in listed if row.wsl == bool(machine.wsl)] or [row for row in listed if not row.wsl]
         if fitting:
             return fitting[0]
         why = _("On this system no container can reach a device of the backend {backend}.", backend=plan.backend.title)
@@ -127,11 +107,6 @@ def _docker_quoted(value: str) -> str:
     https://docs.docker.com/reference/dockerfile/#environment-replacement
     """
     return '"{}"'.format(re.sub(r'([\\"$])', r"\\\1", value))
-
-
-@cache
-def _rows() -> tuple[Container, ...]:
-    return read_tables("containers", ContainerTables).containers.rows
 
 
 _KEEPER = "stabilitymatrix"  # starts the other applications, and keeps their arguments as JSON

@@ -13,7 +13,8 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from assistant.catalog.launchers import Place, places
+from assistant.catalog.launchers import places
+from assistant.catalog.tables import Row
 from assistant.host.base import Host
 from assistant.host.process import uninterrupted
 from assistant.i18n import _
@@ -258,7 +259,7 @@ class _Look:
         return Path(start) / rest if start else None
 
 
-def _at(place: Place, look: _Look) -> Iterator[Spot]:
+def _at(place: Row, look: _Look) -> Iterator[Spot]:
     """Yield the environments at the places of a tool or an application."""
     paths = [path for text in place.paths if (path := look.expanded(text))]
     for text in place.lists:

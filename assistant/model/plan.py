@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
 from enum import Enum
-
-from packaging.requirements import Requirement
-from packaging.specifiers import SpecifierSet
-from packaging.utils import canonicalize_name
 
 from assistant.i18n import Text
 from assistant.model.record import Record
@@ -66,7 +61,7 @@ class Request(Record, frozen=True):
             cuda_libraries=self.cuda_libraries or other.cuda_libraries,
             bundle=self.bundle or other.bundle,
             project=self.project or other.project,
-            pythons=str(SpecifierSet(self.pythons) & SpecifierSet(other.pythons)),
+            pythons=",".join(dict.fromkeys(filter(None, (self.pythons, other.pythons)))),
             **both,
         )
 
@@ -111,11 +106,6 @@ class Plan(Record, frozen=True, omit_defaults=False):
     def disk_gb(self) -> float | None:
         """The disk space that an installation takes with its cache, in GB of 10**9 bytes; None if unknown."""
         return None if self.download_mb is None else self.download_mb * DISK_FACTOR / 1000
-
-    def to_import(self, packages: Container[str]) -> tuple[str, ...]:
-        """Return what was `asked` for, without what a marker kept from the `packages` of an environment."""
-        bound = {canonicalize_name(one.name) for one in map(Requirement, self.requirements) if one.marker}
-        return tuple(name for name in self.asked if name in packages or name not in bound)
 
 
 class Rejection(Record, frozen=True, omit_defaults=False):

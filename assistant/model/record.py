@@ -95,8 +95,8 @@ def _fields(value: msgspec.Struct) -> dict[str, object]:
     config = value.__struct_config__
     every = msgspec.structs.asdict(value)
     if config.omit_defaults:
-        known = {field.name: field for field in msgspec.structs.fields(value)}
-        every = {name: item for name, item in every.items() if known[name].required or item != _default(known[name])}
+        fields = {field.name: field for field in msgspec.structs.fields(value)}
+        every = {name: item for name, item in every.items() if fields[name].required or item != _default(fields[name])}
     return {str(config.tag_field): config.tag, **every} if config.tag else every
 
 

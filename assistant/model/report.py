@@ -74,11 +74,11 @@ _TABLE = {
     "speed.matmul.float32": CheckInfo(_("Matrix product speed in float32"), SPEED),
     "compile": CheckInfo(_("Compile with torch.compile"), BASE, spare=True),
 }
-QUICK = tuple(key for key, known in _TABLE.items() if known.quick)
+QUICK = tuple(key for key, info in _TABLE.items() if info.quick)
 FULL = tuple(_TABLE)
 CHECKS: dict[Level, tuple[str, ...]] = {"quick": QUICK, "full": FULL}
-ESSENTIAL = frozenset(key for key, known in _TABLE.items() if known.essential)
-SPARE = frozenset(key for key, known in _TABLE.items() if known.spare)
+ESSENTIAL = frozenset(key for key, info in _TABLE.items() if info.essential)
+SPARE = frozenset(key for key, info in _TABLE.items() if info.spare)
 
 
 def package_check(name: str) -> str:
@@ -205,9 +205,9 @@ class Report(Record, frozen=True):
     @property
     def usable(self) -> bool:
         """Whether the device works, though operators may be missing: nothing wrong, failed or hung."""
-        known = {check.status for check in self.checks} - {Status.SKIPPED, Status.UNSUPPORTED}
+        outcomes = {check.status for check in self.checks} - {Status.SKIPPED, Status.UNSUPPORTED}
         compared = any(check.error is not None for check in self.checks if check.status in RIGHT)
-        return compared and known <= RIGHT and not ESSENTIAL.intersection(self.lacking)
+        return compared and outcomes <= RIGHT and not ESSENTIAL.intersection(self.lacking)
 
     @property
     def lacking(self) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 from functools import lru_cache
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -10,6 +11,7 @@ from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from assistant.i18n import Text, _
+from assistant.model.plan import Plan
 
 
 @lru_cache(maxsize=4096)
@@ -34,11 +36,17 @@ def plain_requirement(text: str) -> Requirement | None:
     try:
         need = Requirement(text)
         Requirement(str(need))
-        for one in need.specifier:
-            Version(one.version.removesuffix(".*"))
+        for bound in need.specifier:
+            Version(bound.version.removesuffix(".*"))
     except (InvalidRequirement, InvalidVersion):
         return None
     return need if f"{text}{need}".isprintable() else None
+
+
+def to_import(plan: Plan, packages: Container[str]) -> tuple[str, ...]:
+    """Return what a plan was asked for, without what a marker kept from the packages of an environment."""
+    bound = {name_of(line) for line in plan.requirements if requirement(line).marker}
+    return tuple(name for name in plan.asked if name in packages or name not in bound)
 
 
 SCHEMES = ("https://", "http://", "file://")

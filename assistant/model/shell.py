@@ -78,8 +78,8 @@ def taken_by_both(line: str) -> str:
 
 def settings(variables: Mapping[str, str], shell: Shell = HERE) -> Iterator[tuple[Shell, list[str]]]:
     """Yield each shell that it may be, with the lines that set variables in it."""
-    for one in (Shell.CMD, Shell.POWERSHELL) if shell is Shell.WINDOWS else (shell,):
-        yield one, [setting(name, value, one) for name, value in variables.items()]
+    for each in (Shell.CMD, Shell.POWERSHELL) if shell is Shell.WINDOWS else (shell,):
+        yield each, [setting(name, value, each) for name, value in variables.items()]
 
 
 def setting(name: str, value: str, shell: Shell) -> str:

@@ -6,7 +6,7 @@ import re
 
 from assistant.catalog.names import pci_id
 from assistant.model.machine import Gpu, Vendor
-from assistant.parsers.decode import Device, field
+from assistant.parsers.cards import Device, Reading, field
 
 
 # /sys/class/kfd/kfd/topology/nodes/1/properties     and its mem_banks/0/properties
@@ -50,12 +50,15 @@ def _bus(location: int, domain: int = 0) -> str:
 # and an agent's memory, from https://github.com/ROCm/legacy-rocm-build/issues/5725:
 #       Segment:                 GLOBAL; FLAGS: FINE GRAINED
 #       Size:                    49301900(0x2f0498c) KB
-def rocminfo(text: str) -> tuple[Device, ...] | None:
+def rocminfo(text: str) -> Reading | None:
     """Read the GPU agents off rocminfo's output; None when it is not rocminfo's."""
+    facts: dict[str, object] = {"os": "linux", "wsl": True if "WSL environment detected" in text else None}
     if not any(mark in text for mark in ("HSA Agents", "HSA System Attributes", "Alloc Recommended Granule", "BDFID:")):
-        return None
+        absence = "ROCk module is NOT loaded"
+        return Reading(facts=facts, absence=absence) if absence in text else None
     blocks = re.split(r"^\*{3,20}[ \t]{0,40}\nAgent \d{1,4}[ \t]{0,40}\n\*{3,20}", text, flags=re.MULTILINE)[1:]
-    return tuple(_agent(block) for block in blocks if field(block, "Device Type").startswith("GPU"))
+    agents = (_agent(block) for block in blocks if field(block, "Device Type").startswith("GPU"))
+    return Reading(facts=facts, devices=tuple(agents))
 
 
 def _agent(block: str) -> Device:
@@ -88,7 +91,7 @@ _CONCISE = re.compile(
 )
 
 
-def rocm_smi(text: str) -> tuple[Device, ...] | None:
+def rocm_smi(text: str) -> Reading | None:
     """Read what rocm-smi prints of its GPUs, as lines, as JSON, or at least how many its table lists."""
     cards: dict[int, dict[str, str]] = {}
     for number, key, value in _ROCM_SMI.findall(text):
@@ -99,14 +102,15 @@ def rocm_smi(text: str) -> tuple[Device, ...] | None:
         cards = cards or {int(number): {"device id": chip} for number, chip in _CONCISE.findall(text)}
     elif not any({"card series", "card model", "vram total memory (b)"} & facts.keys() for facts in cards.values()):
         return None
-    return tuple(_card(facts) for _number, facts in sorted(cards.items()))
+    devices = tuple(_card(facts) for _number, facts in sorted(cards.items()))
+    return Reading(facts={"os": "linux"}, devices=devices)
 
 
 def _card(facts: dict[str, str]) -> Device:
     shown = (facts.get(key, "") for key in ("card model", "device id", "card series"))
-    chip = next((found[1] for one in shown if (found := re.fullmatch(r"0x([0-9a-f]{4})", one))), None)
+    chip = next((found[1] for text in shown if (found := re.fullmatch(r"0x([0-9a-f]{4})", text))), None)
     names = (facts.get(key, "") for key in ("card series", "device name", "card model"))
-    name = next((one for one in names if one and not one.startswith("0x") and one != "N/A"), None)
+    name = next((text for text in names if text and not text.startswith("0x") and text != "N/A"), None)
     target = facts.get("gfx version", "")
     size = facts.get("vram total memory (b)", "")
     gpu = Gpu(

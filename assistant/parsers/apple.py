@@ -7,6 +7,7 @@ import re
 
 from assistant.catalog.names import pci_id, profiler_vendor, vendor_of_name
 from assistant.model.machine import Gpu, Vendor
+from assistant.parsers.cards import Device, Reading
 
 
 # {"SPDisplaysDataType": [
@@ -59,7 +60,7 @@ _HEADING = re.compile(r"^ {4}(?=\S)[^\n]{1,80}:[ \t]{0,40}$", re.MULTILINE)
 #       VRAM (Total): 16 GB
 #       Vendor: AMD (0x1002)
 #       Device ID: 0x6860
-def profiler_text(text: str) -> tuple[Gpu, ...] | None:
+def _text_gpus(text: str) -> tuple[Gpu, ...] | None:
     """Read the GPUs off the text of `system_profiler SPDisplaysDataType`; None when it is no such text."""
     start = text.find("Graphics/Displays:")
     if start < 0:
@@ -85,7 +86,7 @@ def profiler_text(text: str) -> tuple[Gpu, ...] | None:
 #       Memory: 16 GB
 # and, on another Mac:
 #       System Version: macOS 15.1 (24B83)
-def overview(text: str) -> dict[str, object]:
+def _overview(text: str) -> dict[str, object]:
     """Read system facts off the text of system_profiler's hardware and software parts, named as in `Machine`."""
     version = re.search(r"^[ \t]{0,40}System Version: macOS ([\d.]{2,12})", text, re.MULTILINE)
     chip = re.search(r"^[ \t]{0,40}Chip: (Apple M[^\n]{1,30})$", text, re.MULTILINE)
@@ -97,3 +98,30 @@ def overview(text: str) -> dict[str, object]:
         "memory_gb": float(memory[1]) if memory else None,
     }
     return {name: value for name, value in facts.items() if value is not None}
+
+
+# What system_profiler calls things in Chinese.
+_CHINESE = {
+    "图形卡/显示器": "Graphics/Displays",
+    "图形/显示器": "Graphics/Displays",
+    "芯片组型号": "Chipset Model",
+    "硬件概览": "Hardware Overview",
+    "系统软件概览": "System Software Overview",
+    "系统版本": "System Version",
+    "芯片": "Chip",
+    "内存": "Memory",
+    "供应商": "Vendor",
+    "设备ID": "Device ID",
+}
+
+
+def system_profiler(text: str) -> Reading | None:
+    """Read what system_profiler prints of a Mac, its GPUs or its hardware; None when it is no such text."""
+    if re.search("图形卡?/显示器|硬件概览", text):
+        text = re.sub(r"(VRAM[^:\n]{0,20}):(?=\d)", r"\1: ", text)
+        text = re.sub("(" + "|".join(_CHINESE) + ") ?: ?", lambda found: f"{_CHINESE[found[1]]}: ", text)
+    gpus = profiler_json(text) if '"SPDisplaysDataType"' in text else _text_gpus(text)
+    facts = _overview(text) if gpus is not None or "Hardware Overview:" in text else {}
+    if gpus is None and not facts:
+        return None
+    return Reading(facts={"os": "macos", **facts}, devices=tuple(Device(gpu=gpu) for gpu in gpus or ()))

@@ -7,19 +7,10 @@ from collections.abc import Iterable
 
 from assistant.catalog.names import arch_of, pci_id, system_of, vendor_of_name
 from assistant.model.machine import Gpu, Vendor
-from assistant.model.record import Record
-from assistant.parsers.decode import gib
+from assistant.parsers.cards import Device, Reading, gib
 from assistant.parsers.nvidia import smi_complaint
 
 Dump = dict[str, list[str]]
-
-
-class CollectEnv(Record, frozen=True):
-    """Values read from a dump: `facts` are named as in `Machine`; `lists_gpus` is False where it is silent on GPUs."""
-
-    facts: dict[str, object]
-    gpus: tuple[Gpu, ...] = ()
-    lists_gpus: bool = False
 
 
 _START = "pytorch version"
@@ -70,7 +61,7 @@ _LONGEST_RUN_ON = 10**6
 # Nvidia driver version: 510.54
 # Versions of relevant libraries:
 # [pip3] torch==1.10.1
-def collect_env(text: str) -> CollectEnv | None:
+def collect_env(text: str) -> Reading | None:
     """Read the fullest dump that the text holds; quote marks, bullets and prose around it are let by."""
     lower = text.lower()
     if not any(label in lower for label in _TELLING):
@@ -82,7 +73,9 @@ def collect_env(text: str) -> CollectEnv | None:
     if dump is None:
         return None
     facts = {name: value for name, value in _facts(dump).items() if value is not None and value != {}}
-    return CollectEnv(facts=facts, gpus=_gpus(dump), lists_gpus=_GPUS in dump)
+    gpus = _gpus(dump)
+    unseen = "this PyTorch saw no GPU; the machine may have one" if _GPUS in dump and not gpus else ""
+    return Reading(facts=facts, devices=tuple(Device(gpu=gpu) for gpu in gpus), absence=unseen)
 
 
 def _fullest_dump(text: str) -> Dump | None:
@@ -130,6 +123,7 @@ def _facts(dump: Dump) -> dict[str, object]:
     bits = re.search(r"(\d\d)-bit runtime", python)
     glibc = re.search(r"glibc-([\d.]{1,10})", _value(dump, "libc version"))
     driver = re.search(r"\d{1,4}(?:\.\d{1,3}){1,5}", _value(dump, "nvidia driver version"))
+    rocm = re.match(r"\d{1,2}\.\d{1,2}", _value(dump, "rocm used to build pytorch"))
     return {
         "os": family,
         "os_version": system or None,
@@ -141,6 +135,7 @@ def _facts(dump: Dump) -> dict[str, object]:
         "glibc": glibc[1] if glibc else None,
         "nvidia_driver": driver[0] if driver else None,
         "nvidia_driver_state": smi_complaint(" ".join(dump.get(_GPUS, ())[:2])),
+        "rocm_version": rocm[0] if rocm else None,
         "packages": _packages(dump),
     }
 
@@ -170,8 +165,8 @@ def _gpus(dump: Dump) -> tuple[Gpu, ...]:
     maker = Vendor.AMD if _value(dump, "rocm used to build pytorch") else Vendor.NVIDIA
     lines = [line for line in dump.get(_GPUS, ()) if line]
     many = [line for line in lines if re.match(r"GPU \d{1,3}: ", line)]
-    one = [line for line in lines[:1] if not _NO_MODEL.match(line) and not smi_complaint(line)]
-    named = [_named(line, maker) for line in many or one]
+    first = [line for line in lines[:1] if not _NO_MODEL.match(line) and not smi_complaint(line)]
+    named = [_named(line, maker) for line in many or first]
     listed = [dump.get(label, []) for label in _INTEL] + [[line for line in lines if line[:1] == "["]]
     intel = max([list(_intel_gpus(each)) for each in listed], key=len)
     chip = _apple_chip(dump)

@@ -15,8 +15,6 @@ from itertools import chain
 
 from assistant.i18n import _
 from assistant.model.errors import BadInput
-from assistant.model.machine import Gpu
-from assistant.model.record import Record
 
 PIECE = 4 * 2**20  # bytes decoded at a time (chosen), so that a log of 100 MB is not held twice
 SAMPLE = 65536  # bytes by which a binary file is told from a text (chosen)
@@ -56,17 +54,17 @@ def text_lines(file: io.BufferedReader) -> Iterator[str]:
 
 def _whole_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Cut what comes anyhow behind the last line that is whole."""
-    held: list[bytes] = []
+    begun: list[bytes] = []
     for piece in pieces:
         cut = piece.rfind(b"\n") + 1
         if cut:
-            yield b"".join((*held, piece[:cut]))
-            held = []
-        held.append(piece[cut:])
-        if sum(map(len, held)) > LONGEST_LINE:
+            yield b"".join((*begun, piece[:cut]))
+            begun = []
+        begun.append(piece[cut:])
+        if sum(map(len, begun)) > LONGEST_LINE:
             text = _("A line is longer than {limit} MB.", limit=LONGEST_LINE // 10**6)
             raise BadInput(text, hint=_("Pass only the part that matters."))
-    yield b"".join(held)
+    yield b"".join(begun)
 
 
 def _wide_lines(pieces: Iterable[bytes], encoding: str) -> Iterator[str]:
@@ -170,28 +168,3 @@ _ENTITY = re.compile(f"&({'|'.join(map(re.escape, _ENTITIES))});")
 def without_entities(text: str) -> str:
     """Decode the entities of `_ENTITIES`; `html.unescape` would also change addresses (`?a=1&copy=2`)."""
     return _ENTITY.sub(lambda found: _ENTITIES[found[1]], text) if "&" in text else text
-
-
-class Device(Record, frozen=True):
-    """One GPU as a tool reports it, with its address on the bus (`0000:03:00.0`) and the tool's own number."""
-
-    gpu: Gpu
-    bus: str | None = None
-    index: int | None = None
-
-
-def field(block: str, name: str) -> str:
-    """Return what follows a name (a pattern) on its line: `Name: X`, `Name = X` or `Name   X`; "" for nothing."""
-    found = re.search(rf"^[ \t]{{0,40}}{name}[ \t]{{0,80}}[:=]?[ \t]{{1,80}}(\S[^\n]{{0,100}})$", block, re.MULTILINE)
-    return found[1].strip() if found else ""
-
-
-def gib(mib: str | float | None) -> float | None:
-    """Turn MiB into GiB; none and zero tell nothing."""
-    return round(float(mib) / 1024, 1) if mib and float(mib) else None
-
-
-def bus_address(text: str) -> str | None:
-    """Spell a PCI address as Linux does, `0000:01:00.0`: NVIDIA's tools write the domain with eight digits."""
-    found = re.fullmatch(r"([0-9a-f]{4,8}):([0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f])", text.lower())
-    return f"{found[1][-4:]}:{found[2]}" if found else None

@@ -8,7 +8,7 @@ from assistant.catalog.identity import identify
 from assistant.catalog.names import pci_id, vendor_of, vendor_of_name
 from assistant.model.machine import Gpu, Vendor
 from assistant.model.record import Record
-from assistant.parsers.decode import Device, bus_address
+from assistant.parsers.cards import Device, Reading, bus_address
 
 
 # NAME="Alpine Linux"
@@ -80,6 +80,7 @@ _LSPCI = re.compile(
 # A forum wraps long lines, within a name too:
 # d8:00.0 Display controller: Advanced Micro Devices, Inc. [AMD/ATI] Arcturus GL
 # -XL [Instinct MI100] (rev 01)
+_LONGEST = 2 * 10**5  # characters (chosen): no machine lists more
 _WRAPPED = re.compile(
     r"^((?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] [^\n]{10,200})\n"
     r"(?![0-9a-f:]{5,10}\.[0-7] |[ \t]*[A-Z][\w /]{2,30}: )"
@@ -88,11 +89,15 @@ _WRAPPED = re.compile(
 )
 
 
-def lspci(text: str) -> tuple[Device, ...] | None:
-    """Read `lspci`, with ids (-nn), drivers (-k) or neither; audio devices and NPUs beside the GPUs are none."""
-    found = []
+def lspci(text: str) -> Reading | None:
+    """Read `lspci`, with ids (-nn), drivers (-k) or neither; audio devices and NPUs beside the GPUs are none.
+
+    `lspci` and `lspci -nn` may stand one after the other: of two lines for one address, that with ids counts.
+    """
+    found: dict[str | None, Device] = {}
+    text = text[:_LONGEST]
     for _line in range(2):
-        text = _WRAPPED.sub(lambda one: one[0] if "(rev " in one[1] else _joined(one[1], one[2]), text)
+        text = _WRAPPED.sub(lambda line: line[0] if "(rev " in line[1] else _joined(line[1], line[2]), text)
     for domain, address, kind, name, more in _LSPCI.findall(text):
         ids = _ids(name)
         vendor = vendor_of(ids[-1]) if ids else vendor_of_name(name)
@@ -101,16 +106,18 @@ def lspci(text: str) -> tuple[Device, ...] | None:
         driver = re.search(r"Kernel driver in use: (\w{1,20})", more)
         plain = _own_name(name, ids[-1]) if ids else re.sub(r" \(rev \w\w\).*$", "", name)
         gpu = Gpu(vendor=vendor, name=plain, pci_id=ids[-1] if ids else None, driver=driver[1] if driver else None)
-        found.append(Device(gpu=gpu, bus=bus_address(f"{domain or '0000:'}{address}")))
-    return tuple(found) or None
+        bus = bus_address(f"{domain or '0000:'}{address}")
+        if gpu.pci_id or bus not in found:
+            found[bus] = Device(gpu=gpu, bus=bus)
+    return Reading(facts={"os": "linux"}, devices=tuple(found.values())) if found else None
 
 
 def _ids(name: str) -> list[str]:
     """Return the ids behind a name, or the number of a device that pci.ids did not know: "Device 1db6"."""
     ids = re.findall(r"\[([0-9a-f]{4}:[0-9a-f]{4})\]|^([0-9a-f]{4}:[0-9a-f]{4})\b", name)
     unknown = re.search(r"(?:Corporation|Inc\. \[AMD/ATI\]) Device ([0-9a-f]{4})(?![\w\[])", name)
-    told = pci_id(vendor_of_name(name), unknown[1]) if unknown else None
-    return [one or other for one, other in ids] or ([told] if told else [])
+    number = pci_id(vendor_of_name(name), unknown[1]) if unknown else None
+    return [own or other for own, other in ids] or ([number] if number else [])
 
 
 def _joined(line: str, rest: str) -> str:
@@ -119,7 +126,7 @@ def _joined(line: str, rest: str) -> str:
 
 def _own_name(line: str, number: str) -> str | None:
     """Return the product that a line names, where the catalogue knows only the family of its id."""
-    known = identify(number)
+    identity = identify(number)
     named = re.search(r"(?:Inc\. \[AMD/ATI\]|Corporation) ([A-Z][^\n]{3,100}?) \[[0-9a-f]{4}:", line)
-    family = known and re.search(r" / |\(", known.name)
+    family = identity and re.search(r" / |\(", identity.name)
     return named[1] if family and named and not named[1].startswith("Device") else None

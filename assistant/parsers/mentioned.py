@@ -131,7 +131,7 @@ def mentioned(text: str) -> Machine:
         os=system,
         wsl=wsl,
         container="docker" if _CONTAINER.search(text) else None,
-        glibc=next((one[1] or one[2] for one in _GLIBC.finditer(text)), None),
+        glibc=next((match[1] or match[2] for match in _GLIBC.finditer(text)), None),
         python=next(filter(None, (_first(form, text) for form in _PYTHON)), None) or _path(text),
         python_bits=32 if _BITS.search(text) else None,
         nvidia_driver=_first(_DRIVER, text),
@@ -147,8 +147,8 @@ def _path(text: str) -> str | None:
 
 def rocm_said(text: str) -> str | None:
     """Return the ROCm that a lower-case text says is there; None where it tells several."""
-    told = {one[1] for one in _there(_ROCM, text)}
-    return told.pop() if len(told) == 1 else None
+    versions = {match[1] for match in _there(_ROCM, text)}
+    return versions.pop() if len(versions) == 1 else None
 
 
 def _numbered(pattern: re.Pattern[str], text: str) -> bool:
@@ -160,11 +160,11 @@ def _numbered(pattern: re.Pattern[str], text: str) -> bool:
 
 def _packages(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
-    for one in _there(_PACKAGE, text):
-        name = one[1].replace("_", "-").replace("pytorch", "torch")
+    for match in _there(_PACKAGE, text):
+        name = match[1].replace("_", "-").replace("pytorch", "torch")
         name = {"intel-extension-for-torch": "ipex"}.get(name, name)
-        if "+" in one[2] or name not in found:
-            found[name] = one[2] if "+" not in found.get(name, "") else found[name]
+        if "+" in match[2] or name not in found:
+            found[name] = match[2] if "+" not in found.get(name, "") else found[name]
     if torch := _torch(text, found.pop("torch", None)):
         found["torch"] = torch
     return found
@@ -172,27 +172,27 @@ def _packages(text: str) -> dict[str, str]:
 
 def _torch(text: str, named: str | None) -> str | None:
     """Return the torch that is there: what was installed last, else what is named and was not removed."""
-    installed = [one[1] for one in _INSTALLED.finditer(text)]
-    removed = {one[1] for one in _REMOVED.finditer(text)}
+    installed = [match[1] for match in _INSTALLED.finditer(text)]
+    removed = {match[1] for match in _REMOVED.finditer(text)}
     changed = list(_CHANGED.finditer(text))
-    removed |= {one[1] for one in changed if one[1] != one[2]}
+    removed |= {match[1] for match in changed if match[1] != match[2]}
     builds = _printed_builds(text)
-    conda = [f"{one[1]}+{one[2].replace('cuda', 'cu').replace('.', '')}" for one in _CONDA.finditer(text)]
-    after = [one[2] for one in changed if "+" in one[2]]
-    stated = [one for one in (*builds, *conda, named) if one and one not in removed]
-    full = [one for one in (*installed[-1:], *after[-1:], *stated) if one]
-    best = full[0] if full else None  # pip collects torch==2.0.1 and installs torch-2.0.1+cu118
-    return next((one for one in full if best and one.startswith(f"{best}+")), best)
+    conda = [f"{match[1]}+{match[2].replace('cuda', 'cu').replace('.', '')}" for match in _CONDA.finditer(text)]
+    after = [match[2] for match in changed if "+" in match[2]]
+    stated = [version for version in (*builds, *conda, named) if version and version not in removed]
+    versions = [*installed[-1:], *after[-1:], *stated]
+    best = versions[0] if versions else None  # pip collects torch==2.0.1 and installs torch-2.0.1+cu118
+    return next((version for version in versions if version.startswith(f"{best}+")), best)
 
 
 def replaced_torch(text: str) -> tuple[str, str] | None:
     """Return the GPU build of PyTorch that a lower-case text says was removed, and what came in its place."""
     changed = list(_CHANGED.finditer(text))
     removed = [*_REMOVED.finditer(text), *changed]
-    before = next((one[1] for one in removed if re.search(r"\+(?:cu|rocm|xpu)", one[1])), None)
-    after = _torch(text, None) or next((one[2] for one in changed), None)
+    before = next((match[1] for match in removed if re.search(r"\+(?:cu|rocm|xpu)", match[1])), None)
+    after = _torch(text, None) or next((match[2] for match in changed), None)
     builds = _printed_builds(text)
-    kinds = [re.sub(r"[\d.]", "", one.partition("+")[2]) for one in builds]
+    kinds = [re.sub(r"[\d.]", "", build.partition("+")[2]) for build in builds]
     if not before and len(builds) > 1 and kinds[0] not in {"cpu", kinds[-1]}:
         before, after = builds[0], builds[-1]  # printed before an installation and after it
     if (
@@ -208,10 +208,10 @@ def replaced_torch(text: str) -> tuple[str, str] | None:
 def _printed_builds(text: str) -> list[str]:
     """Return the builds of PyTorch that a text names by their tags, in its order."""
     found = []
-    for one in _there(_BUILD, text):
-        owner = _OTHERS.search(text[max(0, one.start() - 40) : one.start()])
+    for match in _there(_BUILD, text):
+        owner = _OTHERS.search(text[max(0, match.start() - 40) : match.start()])
         if owner is None or owner[1] in {"torch", "pytorch"}:
-            found.append(one[1])
+            found.append(match[1])
     return found
 
 
@@ -240,7 +240,7 @@ def _gpus(text: str) -> tuple[Gpu, ...]:
                 cards.setdefault(name, Gpu(vendor=Vendor(vendor), name=name, gfx=gfx))
                 last, end = "" if gfx else name, match.end()
     bare = [name for name, gpu in cards.items() if gpu.gfx == name]
-    targets = {known.gfx for gpu in cards.values() if gpu.gfx != gpu.name and (known := identified(gpu))}
+    targets = {identity.gfx for gpu in cards.values() if gpu.gfx != gpu.name and (identity := identified(gpu))}
     return tuple(gpu for name, gpu in cards.items() if name not in bare or name not in targets)
 
 

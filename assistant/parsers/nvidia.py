@@ -5,21 +5,9 @@ from __future__ import annotations
 import re
 
 from assistant.model.machine import Gpu, Vendor
-from assistant.model.record import Record, replace
-from assistant.parsers.cards import cut_card
-from assistant.parsers.decode import Device, bus_address, field, gib
+from assistant.model.record import replace
+from assistant.parsers.cards import Device, Reading, bus_address, cut_card, field, gib
 
-
-class NvidiaReport(Record, frozen=True):
-    """Values read from one nvidia-smi report; None where it is silent."""
-
-    driver: str | None = None
-    cuda: str | None = None
-    devices: tuple[Device, ...] = ()
-
-
-_HEADER_DRIVER = r"\b(?:Driver|KMD) Version\s*:\s*(\d{2,4}\.[\d.]{1,12})"
-_HEADER_CUDA = r"\bCUDA(?: UMD| Driver)? Version\s*:\s*(\d{1,3}\.\d{1,3})"
 _ADDRESS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]"
 _ROW = rf"^[ \t]*\|?[ \t]{{0,8}}(\d{{1,3}})[ \t]{{1,8}}(\S[^|\n]{{0,90}})\|[ \t]{{1,8}}({_ADDRESS}|N/A)"
 _MEMORY = r"/[ \t]{0,12}(\d{1,8}(?:\.\d{1,2})?)[ \t]{0,4}([MG])iB"
@@ -33,7 +21,7 @@ _LISTED = re.compile(r"^[ \t]{0,8}GPU \d{1,3}: ([^\n]{3,80}) \(UUID: GPU-", re.M
 # |=========================================+========================+======================|
 # |   0  NVIDIA B200                    Off |   00000000:63:00.0   On |                  N/A |
 # |  0%   45C    P8             23W /  450W |     551MiB / 183359MiB |      0%      Default |
-def smi_table(text: str) -> NvidiaReport | None:
+def smi_table(text: str) -> Reading | None:
     """Read the table that `nvidia-smi` prints, of one or more GPUs; a name cut short is completed if one fits."""
     if not any(mark in text for mark in ("NVIDIA-SMI", "NVITOP", "Persistence-M")):  # pastes begin anywhere
         return None
@@ -47,15 +35,26 @@ def smi_table(text: str) -> NvidiaReport | None:
         if name.endswith("...") and len(devices) < len(whole):  # `nvidia-smi -L` beside the table
             name = whole[len(devices)]
         devices.append(_device(row[3], name, size))
-    report = NvidiaReport(driver=_first(_HEADER_DRIVER, text), cuda=_first(_HEADER_CUDA, text), devices=tuple(devices))
-    return report if report != NvidiaReport() else None
+    facts = _facts(text)
+    return Reading(facts=facts, devices=tuple(devices)) if devices or any(facts.values()) else None
+
+
+_WDDM = re.compile(r" (?:WDDM|MCDM|TCC/WDDM) |: (?:WDDM|MCDM|TCC)$", re.MULTILINE)  # only Windows has driver models
+
+
+def _facts(text: str) -> dict[str, object]:
+    return {
+        "nvidia_driver": _first(r"\b(?:Driver|KMD) Version\s*:\s*(\d{2,4}\.[\d.]{1,12})", text),
+        "cuda_driver_api": _first(r"\bCUDA(?: UMD| Driver)? Version\s*:\s*(\d{1,3}\.\d{1,3})", text),
+        "os": "windows" if _WDDM.search(text) else None,
+    }
 
 
 def _device(bus: str, name: str, size: str | float | None, pci_id: str | None = None) -> Device:
     vram = gib(size)
     card = cut_card(name, vram)
-    known = card.compute_capability if card.name is None else None
-    gpu = Gpu(vendor=Vendor.NVIDIA, name=card.name, vram_gb=vram, pci_id=pci_id, compute_capability=known)
+    capability = card.compute_capability if card.name is None else None
+    gpu = Gpu(vendor=Vendor.NVIDIA, name=card.name, vram_gb=vram, pci_id=pci_id, compute_capability=capability)
     return Device(gpu=gpu, bus=bus_address(bus))
 
 
@@ -78,7 +77,7 @@ def _first(pattern: str, text: str) -> str | None:
 #         Device Id                         : 0x100410DE
 #     FB Memory Usage
 #         Total                             : 3020 MiB
-def smi_query(text: str) -> NvidiaReport | None:
+def smi_query(text: str) -> Reading | None:
     """Read what `nvidia-smi -q` prints."""
     head, *parts = re.split(rf"^[ \t]{{0,40}}GPU ({_ADDRESS})[ \t]{{0,40}}$", text, flags=re.MULTILINE)
     if "NVSMI LOG" not in head and "FB Memory Usage" in head:  # the top was cut off
@@ -91,7 +90,8 @@ def smi_query(text: str) -> NvidiaReport | None:
         ids = re.match(r"0x([0-9A-Fa-f]{4})([0-9A-Fa-f]{4})$", field(block, "Device Id"))
         pci_id = f"{ids[2]}:{ids[1]}".lower() if ids else None
         devices.append(_device(bus, field(block, "Product Name"), memory[1] if memory else None, pci_id))
-    return NvidiaReport(driver=_first(_HEADER_DRIVER, head), cuda=_first(_HEADER_CUDA, head), devices=tuple(devices))
+    facts = {**_facts(head), "os": "windows" if _WDDM.search(text) else None}
+    return Reading(facts=facts, devices=tuple(devices))
 
 
 # 0, NVIDIA GeForce RTX 3090, 1523 MiB, 24576 MiB, 550.54.14, 8.6, 00000000:01:00.0     (--query-gpu=… --format=csv)
@@ -102,7 +102,7 @@ _OTHER_CELL = re.compile(
 _MOST = 64  # GPUs of one machine
 
 
-def smi_list(text: str) -> NvidiaReport | None:
+def smi_list(text: str) -> Reading | None:
     """Read what `nvidia-smi -L` and `nvidia-smi --query-gpu=… --format=csv` print."""
     devices = [_device("", name, None) for name in _LISTED.findall(text)[:_MOST]]
     lines = re.findall(r"^[^\n]{0,300}(?:NVIDIA|Tesla|Quadro|GeForce) [^\n]{0,300}$", text, re.MULTILINE)
@@ -116,12 +116,12 @@ def smi_list(text: str) -> NvidiaReport | None:
             driver = driver or next(
                 (cell for cell in others if re.fullmatch(r"\d{3}\.\d{2,3}(?:\.\d{2})?", cell)), None
             )
-    return NvidiaReport(driver=driver, devices=tuple(devices)) if devices else None
+    return Reading(facts={"nvidia_driver": driver}, devices=tuple(devices)) if devices else None
 
 
 def _of_cells(name: str, cells: list[str]) -> Device:
     """Tell cells apart by their form: the largest size is the whole memory."""
-    sizes = [int(one[1]) for cell in cells if (one := re.fullmatch(r"(\d{4,7})(?: MiB)?", cell))]
+    sizes = [int(size[1]) for cell in cells if (size := re.fullmatch(r"(\d{4,7})(?: MiB)?", cell))]
     bus = next((cell for cell in cells if re.fullmatch(_ADDRESS, cell)), "")
     device = _device(bus, name, max(sizes, default=None))
     capability = next((cell for cell in cells if re.fullmatch(r"\d{1,2}\.\d", cell)), None)
@@ -159,10 +159,20 @@ _NOT_THERE = re.compile(
 )
 
 
-def smi_absence(text: str) -> str:
-    """Return the line that says that nvidia-smi is not there or sees no device; "" for none."""
-    found = _NOT_THERE.search(text)
-    return text[text.rfind("\n", 0, found.start()) + 1 :].partition("\n")[0] if found else ""
+def smi_trouble(text: str) -> Reading | None:
+    """Read the line that says that nvidia-smi is not there or sees no device, else what it complains of."""
+    if found := _NOT_THERE.search(text):
+        line = text[text.rfind("\n", 0, found.start()) + 1 :].partition("\n")[0]
+        os = "windows" if re.search(r"recogni[sz]ed|不是内部|项识别为", line) else None
+        return Reading(facts={"os": os, "nvidia_driver_state": smi_complaint(line)}, absence=line)
+    at = max(text.find("NVIDIA-SMI"), text.find("NVML"))
+    state = smi_complaint(text[max(at - 200, 0) : at + 300]) if at >= 0 else None
+    return Reading(facts={"nvidia_driver_state": state}) if state else None
+
+
+def nvidia_smi(text: str) -> Reading | None:
+    """Read the table that `nvidia-smi` prints, or else what it says in its place."""
+    return smi_table(text) or smi_trouble(text)
 
 
 def smi_complaint(text: str) -> str | None:

@@ -9,7 +9,7 @@ import msgspec
 
 from assistant.catalog.names import pci_id
 from assistant.model.machine import Gpu, Vendor
-from assistant.parsers.decode import Device, bus_address, gib
+from assistant.parsers.cards import Device, bus_address, gib
 
 _DEEPEST = 6  # both tools nest less; a hostile text could nest without end
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from assistant.catalog.names import pci_id, vendor_of, vendor_of_name, windows_release
 from assistant.model.machine import Gpu, Vendor
 from assistant.model.record import Record
-from assistant.parsers.decode import gib
+from assistant.parsers.cards import Device, Reading, gib
 
 
 class Adapter(Record, frozen=True):
@@ -88,15 +88,6 @@ def reg_query(text: str) -> dict[str, object]:
     return found
 
 
-class Dxdiag(Record, frozen=True):
-    """Values read from a report; a card that drives several screens is listed once."""
-
-    os_version: str | None = None
-    arch: str | None = None
-    memory_gb: float | None = None
-    adapters: tuple[Adapter, ...] = ()
-
-
 _SECTION = r"^-{4,60}[ \t]{0,40}\n[ \t]*([A-Z][\w /&]{2,40}?)[ \t]*\n-{4,60}[ \t]*$"
 _CARDS, _HEAD = ("Display Devices", "Render Devices"), "System Information"
 
@@ -116,7 +107,7 @@ _CARDS, _HEAD = ("Display Devices", "Render Devices"), "System Information"
 #           Device Key: Enum\PCI\VEN_10DE&DEV_1F11&SUBSYS_126A1462&REV_A1
 #     Dedicated Memory: 5980 MB
 #       Driver Version: 27.21.14.5541
-def dxdiag(text: str) -> Dxdiag | None:
+def dxdiag(text: str) -> Reading | None:
     """Read a report, whole or only its display part; None when the text is none."""
     parts = re.split(_SECTION, text, flags=re.MULTILINE)
     sections = dict(zip(parts[1::2], parts[2::2], strict=False))
@@ -126,19 +117,19 @@ def dxdiag(text: str) -> Dxdiag | None:
         return None
     head = _fields(sections.get(_HEAD, ""))
     cards = [card for name in (*_CARDS, _HEAD) for card in _cards(sections.get(name, ""))]
-    known = {(card.device.partition("&SUBSYS")[0], card.gpu.name): card for card in reversed(cards)}
+    by_card = {(card.device.partition("&SUBSYS")[0], card.gpu.name): card for card in reversed(cards)}
     # `Windows 11 Pro 64-bit (10.0, Build 22631) (…)` is `Windows 11 Pro (10.0.22631)`.
     system = re.match(
         r"(Windows [^(]{1,60}?)(?: 64-bit| 32-bit)? \((\d{1,2}\.\d), Build (\d{4,6})\)",
         head.get("Operating System", ""),
     )
-    found = Dxdiag(
-        os_version=f"{system[1]} ({system[2]}.{system[3]})" if system else None,
-        arch="x86_64" if re.search(r"\b(?:AMD|Intel)\b", head.get("Processor", "")) else None,
-        memory_gb=_gib(head.get("Memory", "")),
-        adapters=tuple(reversed(known.values())),
-    )
-    return found if found != Dxdiag() else None
+    facts = {
+        "os_version": f"{system[1]} ({system[2]}.{system[3]})" if system else None,
+        "arch": "x86_64" if re.search(r"\b(?:AMD|Intel)\b", head.get("Processor", "")) else None,
+        "memory_gb": _gib(head.get("Memory", "")),
+    }
+    devices = tuple(Device(gpu=card.gpu) for card in reversed(by_card.values()))
+    return Reading(facts={"os": "windows", **facts}, devices=devices) if devices or any(facts.values()) else None
 
 
 def _fields(section: str) -> dict[str, str]:

@@ -55,7 +55,7 @@ class Context(NamedTuple):
         """Return the requirement of a package that plans bring beside torch, where it has a wheel for this target."""
         row = self.catalog.basics.get((package, cuda))
         if row and self.target.tag in row.pythons.get(self.target.platform, ()):
-            return row.requirement or row.package
+            return str(row.requirement or row.package)
         return None
 
     def with_any_driver(self) -> Context:
@@ -146,7 +146,7 @@ def reject(backend: Backend, key: str, why: Text, would_help: Text = "", variant
 
 def reject_hidden(backend: Backend, vendor: Vendor, context: Context) -> Rejection | None:
     """Reject a backend where an environment variable, such as CUDA_VISIBLE_DEVICES=-1, hides all of its GPUs."""
-    for row in context.catalog.systems.hiding.rows:
+    for row in context.catalog.rows("systems.hiding"):
         value = context.machine.env.get(row.variable) if vendor.value in row.vendors else None
         if value is not None and value.split(",")[0].strip().lower() in _NO_DEVICE:
             setting = f"{row.variable}={value}"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from assistant.catalog import Catalog, Number, TorchWheel, has_code, number, python_range
-from assistant.catalog.rows import Family
+from assistant.catalog.tables import Row
 from assistant.i18n import Message, _
 from assistant.model.machine import Vendor
 from assistant.model.plan import Backend, Rejection
@@ -60,9 +60,12 @@ def _deciding(cards: Iterable[Card], catalog: Catalog) -> list[Card]:
     return [card for card in known if not () < _last_branch(card, catalog)[:1] < catalog.oldest_driver] or known
 
 
-def _family(name: str, catalog: Catalog) -> Family:
-    """Return the family that a card's name belongs to; the last one takes every name."""
-    return next(row for row in catalog.cuda.families.rows if re.search(row.words, name))
+def _family(name: str, catalog: Catalog) -> Row:
+    """Return the family of a card that no table lists, by its name, with the capability to assume of it.
+
+    The last one, without words, takes every name: any current build serves it.
+    """
+    return next(row for row in catalog.rows("cuda.families") if re.search(row.words, name))
 
 
 def _last_branch(card: Card, catalog: Catalog) -> Number:
@@ -320,7 +323,7 @@ def _reject_jetson(context: Context, wanted: list[Card]) -> Rejection | None:
     """Send a Jetson board that no upstream build serves to NVIDIA's own wheels."""
     if context.target.platform != "linux_aarch64":
         return None
-    for row in context.catalog.cuda.jetson.rows:
+    for row in context.catalog.rows("cuda.jetson"):
         card = next((card for card in wanted if _dotted(card.capability) in row.capabilities), None)
         if card:
             board = _(row.board)
@@ -350,7 +353,7 @@ def _reject_code(context: Context, wanted: list[Card]) -> Rejection:
 
 def _without_code(card: Card, too_old: Message, context: Context) -> tuple[str, Message]:
     """Return the key and the help for a card without code: newer than all that the catalogue knows, or too old."""
-    if card.capability[0] > max(max(row.sm) for row in context.catalog.cuda.code.rows) // 10:
+    if card.capability[0] > max(max(row.sm) for row in context.catalog.cuda_code) // 10:
         help_ = _("A newer torch than this catalogue knows may hold it: refresh the catalogue.")
         return "gpu-newer-than-catalogue", help_
     return "gpu-without-code", too_old

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from assistant.catalog import Catalog, GpuIdentity, Number, identified, number, vendor_of
-from assistant.catalog.rows import DriverState
+from assistant.catalog.tables import Row
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend
 
@@ -96,11 +96,14 @@ def called(card: Card) -> str:
 
 
 class Driver(NamedTuple):
-    """The NVIDIA driver: its version, the CUDA API it speaks, and the obstacle where it is known not to be ready."""
+    """The NVIDIA driver: its version, the CUDA API it speaks, and the obstacle where it is known not to be ready.
+
+    The obstacle's `text` says what it means, `help` what to do, `wsl_help` what to do in WSL where that differs.
+    """
 
     version: Number
     api: Number
-    obstacle: DriverState | None
+    obstacle: Row | None
     text: str = ""
 
 
@@ -114,7 +117,7 @@ def driver_of(machine: Machine, catalog: Catalog) -> Driver:
     known = version or (api and f"CUDA {api}") or ""
     state = machine.nvidia_driver_state or ("nouveau" if "nouveau" in cards else "")
     state = state or (text.partition("|===")[0] if "Driver Version" in text else text)
-    rows = (row for row in catalog.cuda.states.rows if re.search(row.words, state, re.IGNORECASE))
+    rows = (row for row in catalog.rows("cuda.states") if re.search(row.words, state, re.IGNORECASE))
     # A driver whose version is known is loaded, whatever else a text says is missing.
     obstacle = next((row for row in rows if not (known and row.key == "nvidia-missing")), None)
     return Driver(number(version), number(api), obstacle, known)

@@ -10,16 +10,14 @@ from packaging.utils import canonicalize_name
 
 from assistant.catalog import number, python_range
 from assistant.catalog.onnxruntimes import (
-    ProviderCatalog,
-    RuntimeBuild,
-    RuntimePlugin,
     has_wheel,
     is_build,
-    load_onnxruntimes,
     maker_of,
+    provider_catalogs,
     runtime_builds,
     runtime_plugins,
 )
+from assistant.catalog.tables import Row
 from assistant.i18n import Message, _
 from assistant.model.machine import Vendor
 from assistant.model.plan import Backend
@@ -61,9 +59,9 @@ def _ways(candidate: Candidate, context: Context, asked: Collection[str]) -> Ite
     if candidate.backend is Backend.CUDA:
         yield (context.published("onnxruntime-gpu", int(candidate.variant[2:4])),)
     elif candidate.backend is Backend.XPU:
-        plugin = runtime_plugins()["onnxruntime-ep-openvino"]
-        here = has_wheel(plugin, context.target.platform, context.target.python)
-        yield context.published(_PLAIN), plugin.package if here else None
+        plugin = "onnxruntime-ep-openvino"
+        here = has_wheel(runtime_plugins()[plugin], context.target.platform, context.target.python)
+        yield context.published(_PLAIN), plugin if here else None
         yield (context.published("onnxruntime-openvino"),)
     elif context.target.os == "windows" and candidate.backend in (Backend.ROCM, Backend.DIRECTML):
         yield from ((_build_here(name, context),) for name in _FOR_WINDOWS)
@@ -86,7 +84,7 @@ def about_onnxruntime(candidate: Candidate, context: Context, lines: Iterable[st
     found: list[Message] = []
     if candidate.backend is Backend.DIRECTML:
         found += _instead_of_torch_directml(candidate, context, held)
-    found += (_ended(row, context) for row in builds.values() if row.ended)
+    found += (_ended(name, row, context) for name, row in builds.items() if row.ended)
     found += _of_catalogs(context)
     text = _("A program registers {package} with ONNX Runtime (register_execution_provider_library) before it uses it.")
     plugged = [name for name in held if name not in builds]
@@ -96,10 +94,10 @@ def about_onnxruntime(candidate: Candidate, context: Context, lines: Iterable[st
     return found
 
 
-def _catalogs(context: Context) -> list[ProviderCatalog]:
+def _catalogs(context: Context) -> list[Row]:
     """Return the bindings that the user asks for and that find providers of the system."""
     asked = _asked(context)
-    return [row for row in load_onnxruntimes().catalogs.rows if row.requirement in asked] if asked else []
+    return [row for row in provider_catalogs() if row.requirement in asked] if asked else []
 
 
 def _of_catalogs(context: Context) -> Iterator[Message]:
@@ -110,13 +108,13 @@ def _of_catalogs(context: Context) -> Iterator[Message]:
             yield text.format(package=row.requirement, windows=row.windows_name)
 
 
-def _ended(row: RuntimeBuild, context: Context) -> Message:
+def _ended(package: str, row: Row, context: Context) -> Message:
     """Say that a build goes no further, and what takes its place: here, or under which condition."""
     if not row.successor:
-        return _("{package} ended with {version}.", package=row.package, version=row.ended)
+        return _("{package} ended with {version}.", package=package, version=row.ended)
     successor = requirement(row.successor).name
     next_build = runtime_builds().get(successor)
-    values = {"package": row.package, "version": row.ended, "successor": successor}
+    values = {"package": package, "version": row.ended, "successor": successor}
     wheels = context.catalog.basics.get((successor, None))
     if wheels and not context.published(successor) and (tags := wheels.pythons.get(context.target.platform)):
         text = _("{package} ended with {version}; {successor} takes its place, for Python {pythons}.")
@@ -153,13 +151,13 @@ def _further(context: Context, *, plain: bool) -> Iterator[Message]:
             text = _("torch computes on the CPU here; {package} can use the Snapdragon's NPU for ONNX models.")
         elif not about_runtime:
             continue
-        for row in runtime_plugins().values():
+        for package, row in runtime_plugins().items():
             here = has_wheel(row, context.target.platform, context.target.python) and plain >= row.plain
             if here and _drives(row, card, own or card.vendor.value):
-                yield text.format(package=row.package, name=card.name, option=f"--pin {row.package}")
+                yield text.format(package=package, name=card.name, option=f"--pin {package}")
                 return
 
 
-def _drives(row: RuntimePlugin, card: Card, maker: str) -> bool:
+def _drives(row: Row, card: Card, maker: str) -> bool:
     named = re.search(row.names, card.name.lower()) is not None
     return maker in row.makers and named and card.capability >= number(row.capability)

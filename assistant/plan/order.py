@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from assistant.catalog.identity import Rate, rate_of
+from assistant.catalog.rates import Rate, rate_of
 from assistant.i18n import Message, Text, _, sentences
 from assistant.model.machine import Vendor
 from assistant.model.plan import Backend, Rejection
@@ -43,7 +43,7 @@ def _without_slow(found: list[Candidate], context: Context) -> tuple[list[Candid
 
     It stays where it was asked for, or where nothing else is left.
     """
-    slow = {row.gfx: row.text for row in context.catalog.rocm.caveats.rows if row.slow}
+    slow = {row.gfx: row.text for row in context.catalog.rows("rocm.caveats") if row.slow}
     aside = [one for one in found if one.cards and all(card.gfx in slow for card in one.cards)]
     if aside in ([], found) or any(one.backend is context.asked for one in aside):
         return found, []

@@ -31,7 +31,7 @@ def xpu(context: Context) -> Offers:
         return Offers(rejected=(_reject_intel(cards[0]),))
     card = min(ready, key=lambda card: card.integrated)
     system = "wsl" if context.target.wsl else context.target.os
-    needs = next(row for row in context.catalog.systems.xpu.rows if row.system == system)
+    needs = next(row for row in context.catalog.rows("systems.xpu") if row.system == system)
     identity = card.identity
     since = identity and ((context.target.os == "linux" and identity.since_linux) or identity.since)
     least = max(number(needs.torch), number(since or "")[:2])
@@ -89,22 +89,22 @@ def _reject_intel(card: Card) -> Rejection:
 def directml(context: Context) -> Offers:
     """Return torch-directml where it can stand in: Windows or WSL, a DirectX 12 card, one frozen torch."""
     cards = [card for card in context.cards if _wants_directml(card, context)]
-    target, tables = context.target, context.catalog.directml
+    target, releases = context.target, context.catalog.rows("directml.releases")
     if not cards or not (target.platform == "windows_amd64" or (target.wsl and target.platform == "linux_x86_64")):
         return Offers()
-    first = min(tables.windows.rows, key=lambda row: row.build)
+    first = min(context.catalog.rows("directml.windows"), key=lambda row: row.build)
     if target.windows_build is not None and target.windows_build < first.build:
         why = _("DirectML needs {windows} (build {build}) or newer.", windows=first.name, build=first.build)
         return Offers(rejected=(reject(Backend.DIRECTML, "windows-too-old", why, _("Update Windows.")),))
     fitting = (
         row
-        for row in reversed(tables.releases.rows)
+        for row in reversed(releases)
         if target.tag in row.pythons
         if (torch := context.catalog.release(row.torch)) and context.pins.allow_release(torch)
     )
     release = next(fitting, None)
     if release is None or context.pins.local:
-        newest = tables.releases.rows[-1]
+        newest = releases[-1]
         pythons = python_range(newest.pythons)
         help_ = _("It exists for Python {pythons}, with torch {torch}.", pythons=pythons, torch=newest.torch)
         return Offers(rejected=(reject_system(Backend.DIRECTML, context, help_),))

@@ -8,7 +8,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from assistant.catalog import AMD_INDEX, AMD_NIGHTLY, Catalog, number
-from assistant.catalog.bundles import bundle_of, is_recipe, load_bundles
+from assistant.catalog.bundles import bundle_of, bundle_packages, is_recipe
 from assistant.catalog.companions import bounds_beside
 from assistant.catalog.rows import FAMILY
 from assistant.i18n import Message, _
@@ -115,7 +115,8 @@ def beside_mb(backend: Backend, variant: str, os: str, catalog: Catalog) -> int 
 
 
 def _listed_mb(variant: str, os: str, catalog: Catalog) -> int | None:
-    rows = catalog.torch.downloads.rows
+    """Return what a variant draws in beside or instead of PyPI's wheel, in MB; a row may name how it begins."""
+    rows = catalog.rows("torch.downloads")
     return next((row.mb for row in rows if variant.startswith(row.variant) and row.platform == os), None)
 
 
@@ -161,7 +162,7 @@ def _line(name: str, candidate: Candidate, context: Context) -> str:
     if name in FAMILY:
         version = built_companion(Requirement(name), candidate, context)
         return f"{name}=={version}" if version else ""
-    row = next((row for row in load_bundles().packages.rows if row.package == name), None)
+    row = next((row for row in bundle_packages() if row.package == name), None)
     if row is None:
         return name
     tag, pythons = context.target.tag, row.pythons.get(context.target.platform, row.pythons["any"])

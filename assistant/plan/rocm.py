@@ -41,7 +41,7 @@ def offers(context: Context) -> Offers:
 
 def _served_somewhere(card: Card, context: Context) -> bool:
     """Return whether some build for this operating system holds code for a card."""
-    on_linux = context.target.os == "linux" and any(card.gfx in row.gfx for row in context.catalog.rocm.code.rows)
+    on_linux = context.target.os == "linux" and any(card.gfx in row.gfx for row in context.catalog.rocm_code)
     return on_linux or _in_amd_index(card, context)
 
 
@@ -62,7 +62,7 @@ def _native(context: Context, cards: list[Card]) -> Candidate | None:
     """Find the newest Linux build with code for all cards, else for as many as possible."""
     wheels = _linux_builds(context)
     if context.target.wsl:
-        known = tuple(row.prefix for row in context.catalog.rocm.families.rows if row.wsl)
+        known = tuple(row.prefix for row in context.catalog.rows("rocm.families") if row.wsl)
         cards = [card for card in cards if (card.gfx or "").startswith(known)]
 
     def rating(wheel: TorchWheel) -> tuple[int, bool, tuple[int, ...]]:
@@ -86,7 +86,7 @@ def _native(context: Context, cards: list[Card]) -> Candidate | None:
 
 def _why_last(card: Card, wheel: TorchWheel, context: Context) -> Message:
     """Say why a card gets no newer build: a row says that its support ended, else what is known of the builds."""
-    ended = next((row.rocm for row in context.catalog.rocm.ends.rows if row.gfx == card.gfx), "")
+    ended = next((row.rocm for row in context.catalog.rows("rocm.ends") if row.gfx == card.gfx), "")
     if ended:
         text = _("ROCm has no kernels for {name} ({gfx}) since {rocm}; torch {version} is the last release with them.")
     else:
@@ -163,7 +163,7 @@ def _with_environment(candidate: Candidate, cards: list[Card], context: Context)
             _("{name}={value} is set here and would mislead this build; remove it.", name=OVERRIDE, value=already)
         )
     if candidate.integrated:
-        rows = context.catalog.rocm.caveats.rows
+        rows = context.catalog.rows("rocm.caveats")
         more += [_(row.text, name=card.name) for card in cards for row in rows if row.gfx == card.gfx]
     if len({card.integrated for card in cards}) > 1:
         more.append(
@@ -185,12 +185,12 @@ def _why_none(context: Context, cards: list[Card], wanted: list[Card]) -> Reject
     if alone := _only_nightly(card, context):
         help_ = _("Choose nightly builds to try it.", option="--nightly")
         return reject(Backend.ROCM, "nightly-only", alone, help_, AMD_NIGHTLY)
-    if os == "windows" and gfx and any(gfx in row.gfx for row in context.catalog.rocm.code.rows):
+    if os == "windows" and gfx and any(gfx in row.gfx for row in context.catalog.rocm_code):
         why = _("AMD publishes no Windows wheels for {name} ({gfx}).", name=name, gfx=gfx)
         return reject(Backend.ROCM, "gpu-without-code", why, _("Linux has ROCm wheels for it."))
     what = gfx or (card.identity.generation if card.identity else None) or name
     why = _("No ROCm build holds code for {name} ({gfx}).", name=name, gfx=what)
-    current = tuple(row.prefix for row in context.catalog.rocm.families.rows if row.current)
+    current = tuple(row.prefix for row in context.catalog.rows("rocm.families") if row.current)
     if gfx and gfx.startswith(current):
         help_ = _("A newer ROCm than this catalogue knows may hold it: refresh the catalogue.")
         return reject(Backend.ROCM, "gpu-newer-than-catalogue", why, help_)

@@ -190,7 +190,7 @@ def _glibc(machine: Machine, catalog: Catalog) -> Number:
         return number(named)[:2]
     release = (machine.os_version or "").lower()
     version = re.search(r"\d+(?:\.\d+)?", release)
-    for row in catalog.systems.glibc.rows:
+    for row in catalog.rows("systems.glibc"):
         if version and any(name in release for name in row.names):
             return number(row.versions.get(version[0]) or row.versions.get(version[0].partition(".")[0]))
     return ()

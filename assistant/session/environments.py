@@ -49,6 +49,7 @@ from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Plan
 from assistant.model.record import replace
 from assistant.model.report import Environment, Report
+from assistant.model.requirement import to_import
 from assistant.plan import make_plans
 from assistant.session.doctor import findings_of
 from assistant.session.state import State, Surveyed
@@ -231,7 +232,7 @@ def _verified_site(known: Known, site: Site | None, tools: Tools) -> Report | No
         return None
     device = (known.backend or Backend.CPU).value
     marker = read_marker(Path(known.path))
-    asked = marker.plan.to_import(marker.environment.packages) if marker else ()
+    asked = to_import(marker.plan, marker.environment.packages) if marker else ()
     recipe = marker.plan.recipe if marker else ""
     return verify(
         site.python,

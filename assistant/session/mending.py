@@ -10,7 +10,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from assistant.catalog import carried_by_torch_index, load_catalog
-from assistant.catalog.needs import sharing
+from assistant.catalog.companions import sharing
 from assistant.catalog.onnxruntimes import runtime_plugins
 from assistant.catalog.rows import FAMILY
 from assistant.host.lock import Lock

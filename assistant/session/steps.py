@@ -40,6 +40,7 @@ from assistant.model.machine import Detection
 from assistant.model.plan import Backend, Plan, Planning
 from assistant.model.record import Record, replace
 from assistant.model.report import Environment, Level, Report, check_title
+from assistant.model.requirement import to_import
 from assistant.model.shell import command_line
 from assistant.parsers.decode import tidied
 from assistant.plan import PlanInputs
@@ -173,7 +174,7 @@ def _run(
             tools.sink,
             tools.cancel,
             level=level,
-            packages=plan.to_import(made.packages) if plan else (),
+            packages=to_import(plan, made.packages) if plan else (),
             recipe=plan.recipe if plan else "",
             environment=plan.env if plan else {},
             traceless=traceless,

@@ -62,7 +62,7 @@ def renewed(sources: Sources, known: Catalog, today: str) -> Renewal:
     looks |= {url: _Look("pypi", url, web, budget) for url in indexes if url != own}
     first = looks[indexes[0]] if indexes else None
     if not sources.index_url:
-        amds = [row for row in known.rocm.amd_indexes.rows if row.key != "nightly"]
+        amds = [row for row in known.rows("rocm.amd_indexes") if row.key != "nightly"]
         looks |= {row.url: _Look(row.key, row.url, web, budget) for row in amds}
     asked = [look for url, look in looks.items() if sources.may_ask(url)]
     done = each_within(_Look.take, asked, LIST_SECONDS)
@@ -92,7 +92,7 @@ class _Look:
             self._wheels("torch/")
             return
         folders = [one.name for one in self._listed("", LIST_BYTES) if VARIANT.fullmatch(one.name)]
-        variants = may_bring_news(self._known.torch, folders)
+        variants = may_bring_news(self._known.releases, folders)
         self.unread = {url: error for url, error in self.unread.items() if not error.status}  # there are other lists
         for name in FAMILY:
             if not any(self._wheels(f"{variant}/{name}/") for variant in variants[:1]):

@@ -17,8 +17,7 @@ from pathlib import Path
 import msgspec
 
 from assistant.catalog.bundles import trial_of
-from assistant.catalog.companions import trial
-from assistant.catalog.needs import needs
+from assistant.catalog.companions import needs, trial
 from assistant.catalog.rows import Trial
 from assistant.host.lock import Lock
 from assistant.host.process import CancelToken, stream

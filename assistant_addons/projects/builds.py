@@ -21,8 +21,8 @@ from assistant.api.planning import (
     Target,
     TorchRelease,
     carried_by_torch_index,
+    every_companion,
     load_catalog,
-    load_companions,
     make_plans,
     name_of,
     number,
@@ -303,7 +303,7 @@ def _own_triton(plan: Plan) -> tuple[str, ...]:
     """
     if plan.backend not in (Backend.ROCM, Backend.XPU):
         return ()
-    names = [row.name for row in load_companions().companions.rows if "triton" in row.name]
+    names = [row.name for row in every_companion() if "triton" in row.name]
     names = [name for name in names if name != "triton" and carried_by_torch_index(name, plan.variant)]
     for release in (row.version for row in load_catalog().releases if number(row.version) <= number(plan.torch)):
         if found := [name for name in names if any(one.goes_with(release) for one in version_ranges(name))]:

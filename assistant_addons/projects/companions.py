@@ -20,8 +20,8 @@ from assistant.api.planning import (
     bounds_beside,
     carried_by_torch_index,
     companion,
+    every_companion,
     load_catalog,
-    load_companions,
     needed,
     needs,
     overlap,
@@ -85,7 +85,7 @@ def constraints_for(torch: str, variant: str, platform: str) -> tuple[str, ...]:
     """
     found = {
         row.name: bounds_beside(row.name, torch) & _by_cuda(row, torch, variant, platform)
-        for row in load_companions().companions.rows
+        for row in every_companion()
         if not row.only_source
     }
     return tuple(f"{name}{bounds}" for name, bounds in found.items() if str(bounds))

@@ -18,7 +18,7 @@ from assistant.api.planning import (
     Tools,
     carried_by_torch_index,
     companion,
-    load_companions,
+    every_companion,
     name_of,
     requested,
     required_by_torch,
@@ -171,7 +171,7 @@ def tied_by_tables(names: Iterable[str], versions: Mapping[str, str]) -> Fits:
 @cache
 def _brought_along() -> frozenset[str]:
     """Name the packages that plans add beside companions, so that they can give way where no source has them."""
-    ways = (way for row in load_companions().companions.rows for way in row.beside_cuda.values())
+    ways = (way for row in every_companion() for way in row.beside_cuda.values())
     return frozenset(canonicalize_name(Requirement(line).name) for way in ways for line in way.requires)
 
 

@@ -6,74 +6,54 @@ import json
 import subprocess
 import sys
 from datetime import date
-from importlib import import_module
 from importlib.resources import files
 
+import msgspec
 import pytest
+from tables import each
 
-from assistant.catalog import load_catalog, number
-from assistant.catalog.tables import Table, read_tables
-from assistant.model.record import Record
+from assistant.catalog import load_catalog, number, tables
+from assistant.catalog.bundles import Bundle
+from assistant.catalog.companions import Companion, WheelSource
+from assistant.catalog.identity import CardRow
+from assistant.catalog.launchers import Launcher
+from assistant.catalog.rows import AmdRelease, BuildCode, Driver, TorchRelease
+from assistant.catalog.tables import rows, shipped
+from assistant.model.errors import BadInput
 
 CATALOG = load_catalog()
 
 
-# What each data file is decoded into.
-TABLES = {
-    "bundles": "catalog.bundles:BundleTables",
-    "companions": "catalog.companions:CompanionTables",
-    "containers": "export.launch:ContainerTables",
-    "cuda": "catalog.rows:CudaTables",
-    "directml": "catalog.rows:DirectmlTables",
-    "generations": "catalog.identity:GenerationTables",
-    "gpus_amd": "catalog.identity:CardTables",
-    "gpus_intel": "catalog.identity:CardTables",
-    "gpus_nvidia": "catalog.identity:CardTables",
-    "indexes": "catalog.rows:IndexTables",
-    "launchers": "catalog.launchers:LauncherTables",
-    "names": "catalog.names:NameTables",
-    "needs": "catalog.needs:NeedTables",
-    "onnxruntimes": "catalog.onnxruntimes:OnnxRuntimeTables",
-    "places": "catalog.launchers:PlaceTables",
-    "rocm": "catalog.rows:RocmTables",
-    "systems": "catalog.rows:SystemTables",
-    "torch": "catalog.rows:TorchTables",
-}
-TELEMETRY = "telemetry"  # `host/telemetry.py` reads it without a record
+def test_every_table_is_read_as_a_whole():
+    """Each row has the keys of its table and no others, whether code reads it by field or looks it up."""
+    kinds = {
+        "bundles.bundles": Bundle,
+        "companions.companions": Companion,
+        "companions.wheel_sources": WheelSource,
+        "cuda.code": BuildCode,
+        "cuda.drivers": Driver,
+        "launchers.launchers": Launcher,
+        "names.idle_names": str,
+        "rocm.amd_releases": AmdRelease,
+        "rocm.code": BuildCode,
+        "torch.releases": TorchRelease,
+    }
+    for file in (files("assistant.catalog") / "data").iterdir():
+        for title in json.loads(file.read_bytes()):
+            name = f"{file.name.removesuffix('.json')}.{title}"
+            kind = CardRow if name.startswith("gpus_") else kinds.pop(name, None)
+            listed = shipped(name, kind).rows if kind else rows(name)
+            assert kind or not {*listed[0]} & {*dir(dict)}, f"{name}: a column that no attribute can name"
+    assert kinds == {}
 
 
-class Switch(Record, frozen=True):
-    """A variable that keeps a library from reporting."""
-
-    name: str
-    value: str
-    of: str
-
-
-class Switches(Record, frozen=True):
-    """The file of these variables."""
-
-    switches: Table[Switch]
-
-
-def kind(name: str) -> type[Record]:
-    """Return the record of a data file."""
-    if name == TELEMETRY:
-        return Switches
-    module, _colon, title = TABLES[name].partition(":")
-    return getattr(import_module(f"assistant.{module}"), title)
-
-
-def shipped():
-    """Name the data files that are shipped."""
-    return sorted(path.name.removesuffix(".json") for path in (files("assistant.catalog") / "data").iterdir())
-
-
-def test_every_data_file_has_a_kind_and_decodes():
-    """No file lies there unread, and each one follows its schema strictly."""
-    assert shipped() == sorted([*TABLES, TELEMETRY])
-    for name in shipped():
-        read_tables(name, kind(name))
+@each("slip", [{"code": "8.9", "wordz": "x"}, {"code": "8.9", "words": "x", "more": 1}, {"words": "x"}])
+def test_a_slip_of_the_pen_in_a_row_is_refused(slip, monkeypatch):
+    """A misspelt, a further or a forgotten key must not become a default that nobody meant."""
+    table = {"source": "s", "as_of": "2026-01-01", "defaults": {"words": ""}, "rows": [{"code": "8.6"}, slip]}
+    monkeypatch.setattr(tables, "_tables_of", lambda _file: {"slip": msgspec.json.encode(table)})
+    with pytest.raises(BadInput, match="other keys"):
+        rows(f"{'-'.join(slip)}.slip")
 
 
 def test_every_build_is_described():
@@ -89,7 +69,7 @@ def test_every_build_is_described():
 
 def test_releases_stand_in_order_and_are_no_newer_than_their_table():
     """A table that is dated before its newest release would give way to one that a user refreshed without it."""
-    table = CATALOG.torch.releases
+    table = CATALOG.table("torch.releases", TorchRelease)
     versions = [number(row.version) for row in table.rows]
     assert versions == sorted({*versions})
     assert max(row.date for row in table.rows) <= table.as_of
@@ -97,7 +77,7 @@ def test_releases_stand_in_order_and_are_no_newer_than_their_table():
 
 def test_companions_pair_with_known_releases():
     """DirectML and AMD's index build on releases that the catalogue knows, with their torchvision."""
-    for row in CATALOG.directml.releases.rows:
+    for row in CATALOG.rows("directml.releases"):
         assert row.torchvision in CATALOG.release(row.torch).torchvision
     for row in CATALOG.amd_releases:
         assert CATALOG.release(row.torch).torchvision
@@ -105,8 +85,8 @@ def test_companions_pair_with_known_releases():
 
 def test_overrides_pretend_a_target_that_exists():
     """An override leads to a target that some build holds."""
-    held = {gfx for row in CATALOG.rocm.code.rows for gfx in row.gfx}
-    assert {row.as_gfx for row in CATALOG.rocm.overrides.rows} <= held
+    held = {gfx for row in CATALOG.rocm_code for gfx in row.gfx}
+    assert {row.as_gfx for row in CATALOG.rows("rocm.overrides")} <= held
 
 
 def test_facts_that_many_answers_hang_on():
@@ -149,11 +129,11 @@ def test_every_row_has_a_source_and_a_day():
 
 
 @pytest.mark.process
-def test_loading_leaves_the_gpu_tables_alone():
-    """Planning reads its own tables, and no identity table."""
+def test_a_table_is_read_when_it_is_asked_for():
+    """Whoever asks for the releases of torch waits for no other file."""
     code = (
-        "import assistant.catalog as c; c.load_catalog(); from assistant.catalog.tables import shipped; "
-        "print(shipped.cache_info().currsize)"
+        "import assistant.catalog as c; c.load_catalog().releases; from assistant.catalog import tables; "
+        "print(tables._tables_of.cache_info().currsize)"
     )
     read = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert int(read) == len({"torch", "cuda", "rocm", "directml", "systems"})
+    assert int(read) == len({"torch"})

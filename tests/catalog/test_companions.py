@@ -12,25 +12,28 @@ from tables import each
 
 from assistant.catalog import load_catalog
 from assistant.catalog.companions import (
+    WheelSource,
     carried_by_torch_index,
+    clashes,
     companion,
+    every_companion,
     known_names,
-    load_companions,
+    needs,
+    sharing,
     takes_device_extra,
     trial,
     unpaired,
     version_ranges,
     wheel_sources,
 )
-from assistant.catalog.needs import NeedTables, clashes, needs, sharing
 from assistant.catalog.rows import Trial
-from assistant.catalog.tables import read_tables
+from assistant.catalog.tables import rows, shipped
 from assistant.model.plan import Backend
 
 CATALOG = load_catalog()
-TABLES = load_companions()
-NEEDS = {row.key for row in read_tables("needs", NeedTables).needs.rows}
-ROWS = TABLES.companions.rows
+NEEDS = {row.key for row in rows("needs.needs")}
+ROWS = every_companion()
+SOURCES = shipped("companions.wheel_sources", WheelSource).rows
 RELEASES = [row.version for row in CATALOG.releases]
 LINUX, WINDOWS = "linux_x86_64", "windows_amd64"
 
@@ -44,7 +47,7 @@ def test_names_are_unique_and_as_installers_write_them():
     assert len(names) == len(set(names))
     assert names == [canonicalize_name(name) for name in names]
     through = {name for row in ROWS for name in row.through}
-    assert {place.name for place in TABLES.wheel_sources.rows} | through <= {*names}
+    assert {place.name for place in SOURCES} | through <= {*names}
     assert known_names() >= {*names, "torch", "flash-attn-3"}
 
 
@@ -55,7 +58,7 @@ def test_platforms_needs_and_backends_are_those_of_the_project():
         assert {*row.platforms} <= platforms, row.name
         assert {*row.backends} <= {backend.value for backend in Backend}, row.name
         assert {need.key for need in row.needs} <= NEEDS, row.name
-    assert {platform for place in TABLES.wheel_sources.rows for platform in place.platforms} <= platforms
+    assert {platform for place in SOURCES for platform in place.platforms} <= platforms
 
 
 def test_calls_are_python():

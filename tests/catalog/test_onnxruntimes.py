@@ -10,32 +10,31 @@ from packaging.utils import canonicalize_name
 from tables import each
 
 from assistant.catalog import load_catalog
-from assistant.catalog.companions import companion
-from assistant.catalog.needs import sharing
+from assistant.catalog.companions import companion, sharing
 from assistant.catalog.onnxruntimes import (
     CLASH,
     has_wheel,
     is_build,
-    load_onnxruntimes,
     maker_of,
     runtime_builds,
     runtime_plugins,
 )
+from assistant.catalog.tables import rows
 
-TABLES = load_onnxruntimes()
+PARTS = ("builds", "plugins", "catalogs")
 
 
 def test_names_are_written_as_installers_write_them_and_successors_are_known():
     """What ended names the day, and leads to a row that has not ended."""
-    rows = (*TABLES.builds.rows, *TABLES.plugins.rows, *TABLES.catalogs.rows)
-    for row in rows:
+    listed = [row for part in PARTS for row in rows(f"onnxruntimes.{part}")]
+    for row in listed:
         name = Requirement(row.requirement).name
         assert name == canonicalize_name(name)
         assert SpecifierSet(row.python)
-    for row in TABLES.builds.rows:
+    for row in rows("onnxruntimes.builds"):
         assert bool(row.ended) == bool(row.ended_on) == bool(re.fullmatch(r"20\d\d-\d\d-\d\d", row.ended_on))
         if row.successor:
-            next_ = next(one for one in rows if one.requirement == row.successor)
+            next_ = next(one for one in listed if one.requirement == row.successor)
             assert not getattr(next_, "ended", "")
 
 

@@ -6,7 +6,8 @@ from catalogs import catalog_as_of, with_tables
 
 from assistant.catalog import Catalog
 from assistant.catalog.refresh import Seen, may_bring_news, refreshed
-from assistant.catalog.rows import TorchTables
+from assistant.catalog.rows import AmdRelease, TorchRelease
+from assistant.catalog.tables import Table
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.record import from_json, to_json
 from assistant.plan import make_plans
@@ -29,8 +30,9 @@ NEW = [
 def refresh(seen, known=KNOWN, today="2026-12-24", **bounds):
     """Refresh a catalogue, where PyPI tells the bounds of companions by their names and versions; tables go by JSON."""
     found = refreshed(known, seen, lambda name, version: bounds.get(name, {}).get(version, ""), today)
-    tables = {"torch": from_json(to_json(found.tables["torch"]), TorchTables, "")} if "torch" in found.tables else {}
-    return with_tables(known, **{**found.tables, **tables}), tuple(map(str, found.changes))
+    kinds = {"torch.releases": TorchRelease, "rocm.amd_releases": AmdRelease}
+    tables = {name: from_json(to_json(new), Table[kinds[name]], name) for name, new in found.tables.items()}
+    return with_tables(known, tables), tuple(map(str, found.changes))
 
 
 def choice(catalog: Catalog, **facts: object):
@@ -45,7 +47,7 @@ def test_a_new_release_is_read_off_the_file_names():
     assert new.variants == {"linux_x86_64": ("cu130", "cu134", "cpu"), "macos_arm64": ("pypi",)}
     assert new.pythons["linux_x86_64"] == ("312",)
     assert (new.glibc, new.macos.wheel, new.mb["linux_x86_64"]) == ({"linux": "2.28"}, "14.0", 540)
-    assert catalog.torch.releases.as_of == "2026-12-24"
+    assert catalog.as_of == "2026-12-24"
     assert changes[0] == "torch 2.16.0 is new: cpu, cu130, cu134, pypi."
     assert choice(catalog).torch == catalog.newest_torch == "2.16.0"
 
@@ -54,7 +56,7 @@ def test_rows_that_a_refresh_does_not_change_keep_their_day():
     """The new row alone is of today, and it keeps that day when a later refresh brings another one."""
     catalog, _changes = refresh(NEW)
     days = {row.version: row.as_of for row in catalog.releases}
-    assert {day for version, day in days.items() if version != "2.16.0"} == {KNOWN.torch.releases.as_of}
+    assert {day for version, day in days.items() if version != "2.16.0"} == {KNOWN.as_of}
     assert days["2.16.0"] == ""
     later = [Seen("pytorch", "torch-2.17.0+cpu-cp312-cp312-manylinux_2_28_x86_64.whl")]
     catalog, _changes = refresh(later, catalog, "2027-01-24")
@@ -98,6 +100,6 @@ def test_companions_go_with_the_torch_that_they_name_or_are_assumed_to_go_on():
 def test_only_variants_that_may_bring_news_are_asked_for():
     """Of the tables' recent ones and all newer ones the newest CUDA goes first, and the CPU's long page last."""
     known = ["cu132", "cu130", "cu126", "rocm7.14", "rocm7.2", "rocm7.1", "xpu", "cpu"]
-    assert may_bring_news(KNOWN.torch, []) == known
+    assert may_bring_news(KNOWN.releases, []) == known
     listed = ["cpu", "cu92", "cu118", "cu130", "cu140", "rocm6.4", "rocm10.0"]
-    assert may_bring_news(KNOWN.torch, listed) == ["cu140", "cu130", "rocm10.0", "cpu"]
+    assert may_bring_news(KNOWN.releases, listed) == ["cu140", "cu130", "rocm10.0", "cpu"]

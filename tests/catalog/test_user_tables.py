@@ -11,17 +11,17 @@ from tables import each
 
 from assistant.catalog import load_catalog
 from assistant.catalog.refresh import Seen, refreshed
-from assistant.catalog.rows import CudaTables, RocmTables, TorchTables
-from assistant.catalog.tables import read_tables, refreshed_file, user_tables, write_tables
+from assistant.catalog.rows import AmdRelease, TorchRelease
+from assistant.catalog.tables import refreshed_file, shipped, user_tables, write_tables
 from assistant.host import files
 from assistant.model.errors import WorkFailed
 from assistant.model.record import replace
 
-SHIPPED = read_tables("torch", TorchTables)
+TORCH, AMD = "torch.releases", "rocm.amd_releases"
+SHIPPED, ROCM = shipped(TORCH, TorchRelease), shipped(AMD, AmdRelease)
 SEEN = Seen("pytorch", "torch-9.1.0+cpu-cp312-cp312-manylinux_2_28_x86_64.whl")
-NEW = refreshed(load_catalog(), [SEEN], lambda _name, _version: "", "2030-01-01").tables["torch"]
-ROCM, CUDA = read_tables("rocm", RocmTables), read_tables("cuda", CudaTables)
-NEW_ROCM = replace(ROCM, code=replace(ROCM.code, as_of="2030-01-02", rows=ROCM.code.rows[:1]))
+NEW = refreshed(load_catalog(), [SEEN], lambda _name, _version: "", "2030-01-01").tables[TORCH]
+NEW_ROCM = replace(ROCM, as_of="2030-01-02", rows=ROCM.rows[:1])
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -36,51 +36,51 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     user_tables.cache_clear()
 
 
+def in_force():
+    """Give the tables that plans rest on."""
+    catalog = load_catalog()
+    return catalog.table(TORCH, TorchRelease), catalog.table(AMD, AmdRelease)
+
+
 def test_without_a_refresh_the_shipped_tables_are_in_force():
     """Nothing there is nothing to remark."""
-    assert load_catalog().torch == SHIPPED
+    assert in_force() == (SHIPPED, ROCM)
     assert not load_catalog().remark
 
 
 def test_refreshed_tables_go_first():
-    """What was written is what is read, by all who read it; the other files are the shipped ones."""
-    assert write_tables({"torch": NEW}) == refreshed_file()
-    assert read_tables("torch", TorchTables) == load_catalog().torch == NEW
-    assert load_catalog().cuda == CUDA
+    """What was written is what is read; the other tables are the shipped ones."""
+    assert write_tables({TORCH: NEW}) == refreshed_file()
+    assert in_force() == (NEW, ROCM)
     assert not load_catalog().remark
 
 
 def test_a_later_refresh_keeps_what_an_earlier_one_brought():
-    """Each data file that was refreshed lies in the one file, and no other."""
-    write_tables({"torch": NEW})
-    write_tables({"rocm": NEW_ROCM})
-    assert (load_catalog().torch, load_catalog().rocm) == (NEW, NEW_ROCM)
-    assert sorted(json.loads(refreshed_file().read_text())) == ["rocm", "torch"]
+    """Each table that was refreshed lies in the one file, and no other."""
+    write_tables({TORCH: NEW})
+    write_tables({AMD: NEW_ROCM})
+    assert in_force() == (NEW, NEW_ROCM)
+    assert sorted(json.loads(refreshed_file().read_text())) == [AMD, TORCH]
 
 
 def test_a_fault_in_one_table_spoils_them_all():
     """The file is used whole or not at all: no torch of one state is planned with a ROCm of another."""
-    spoilt = {"code": {"source": "x", "as_of": "2030-01-01", "rows": [{"variant": 3}]}}
-    write_tables({"torch": NEW, "rocm": spoilt})
-    assert (load_catalog().torch, load_catalog().rocm) == (SHIPPED, ROCM)
-    assert "variant" in str(load_catalog().remark)
+    spoilt = {"source": "x", "as_of": "2030-01-01", "rows": [{TORCH: 3}]}
+    write_tables({TORCH: NEW, AMD: spoilt})
+    assert in_force() == (SHIPPED, ROCM)
+    assert "torch" in str(load_catalog().remark)
 
 
 def test_a_newer_assistant_makes_old_refreshed_tables_void():
     """Tables older than the shipped ones are passed over without a word, even where they lack a release."""
-    aged = {
-        name: replace(getattr(NEW, name), as_of="2020-01-01") for name in ("releases", "basics", "downloads", "later")
-    }
-    aged["releases"] = replace(aged["releases"], rows=aged["releases"].rows[:3])
-    write_tables({"torch": replace(NEW, **aged), "rocm": NEW_ROCM})
-    assert (load_catalog().torch, load_catalog().rocm) == (SHIPPED, NEW_ROCM)
+    write_tables({TORCH: replace(NEW, as_of="2020-01-01", rows=NEW.rows[:3]), AMD: NEW_ROCM})
+    assert in_force() == (SHIPPED, NEW_ROCM)
     assert not load_catalog().remark
 
 
 def test_tables_refreshed_on_the_day_of_the_shipped_ones_count():
     """They began with the shipped tables, and hold more."""
-    day = SHIPPED.releases.as_of
-    write_tables({"torch": replace(NEW, releases=replace(NEW.releases, as_of=day))})
+    write_tables({TORCH: replace(NEW, as_of=SHIPPED.as_of)})
     assert load_catalog().newest_torch == "9.1.0"
 
 
@@ -91,24 +91,24 @@ def test_tables_refreshed_on_the_day_of_the_shipped_ones_count():
         (lambda text: text[:500], "truncated"),
         (lambda _text: "[]", "object"),
         (lambda _text: "[" * 100_000, "catalog.json"),
-        (lambda text: text.replace('"torch"', '"prices"'), "prices"),
+        (lambda text: text.replace('"torch.releases"', '"prices"'), "prices"),
         (lambda text: text.replace('"version"', '"release"', 1), "release"),
     ],
     ids=["empty", "cut off", "list", "deep", "unknown", "another version"],
 )
 def test_a_spoilt_file_is_passed_over_with_a_sentence(spoil: Callable[[str], str], culprit: str):
     """The sentence names the file, what is wrong, and the way out; plans rest on the shipped tables."""
-    write_tables({"torch": NEW})
+    write_tables({TORCH: NEW})
     refreshed_file().write_text(spoil(refreshed_file().read_text()))
     user_tables.cache_clear()
-    assert load_catalog().torch == SHIPPED
+    assert in_force() == (SHIPPED, ROCM)
     for word in (str(refreshed_file()), "catalog refresh", culprit):
         assert word in str(load_catalog().remark)
 
 
 def test_bytes_that_are_no_text_are_passed_over():
     """And so is a folder in the file's place."""
-    path = write_tables({"torch": NEW})
+    path = write_tables({TORCH: NEW})
     path.write_bytes(b"\xff\xfe\x00")
     user_tables.cache_clear()
     assert user_tables().remark
@@ -122,15 +122,15 @@ def test_a_place_that_cannot_be_written_is_named(home):
     """One sentence, and no tables."""
     (home / "pytorch-setup-assistant").write_text("a file in the way")
     with pytest.raises(WorkFailed, match="cannot be"):
-        write_tables({"torch": NEW})
+        write_tables({TORCH: NEW})
     (home / "pytorch-setup-assistant").unlink()
-    assert load_catalog().torch == SHIPPED
+    assert in_force() == (SHIPPED, ROCM)
 
 
 def test_a_refresh_that_breaks_off_leaves_the_tables_before(monkeypatch):
     """The file is replaced as a whole, or stays as it was."""
-    write_tables({"torch": NEW, "rocm": NEW_ROCM})
-    later = replace(NEW, releases=replace(NEW.releases, as_of="2031-01-01"))
+    write_tables({TORCH: NEW, AMD: NEW_ROCM})
+    later = replace(NEW, as_of="2031-01-01")
 
     def breaking(_descriptor: int) -> None:
         raise OSError(28, "No space left on device")
@@ -138,9 +138,9 @@ def test_a_refresh_that_breaks_off_leaves_the_tables_before(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(files, "_sync", breaking)
         with pytest.raises(WorkFailed, match="No space left"):
-            write_tables({"torch": later})
-    assert (load_catalog().torch, load_catalog().rocm) == (NEW, NEW_ROCM)
+            write_tables({TORCH: later})
+    assert in_force() == (NEW, NEW_ROCM)
     assert not load_catalog().remark
     assert [path.name for path in refreshed_file().parent.iterdir()] == [refreshed_file().name]
-    write_tables({"torch": later})
-    assert (load_catalog().torch, load_catalog().rocm) == (later, NEW_ROCM)
+    write_tables({TORCH: later})
+    assert in_force() == (later, NEW_ROCM)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from catalogs import catalog_as_of, with_tables
+from catalogs import catalog_as_of, with_rows
 from loopback import LoopbackIndex
 from tables import each
 from uv import find_uv_bin
@@ -81,12 +81,12 @@ def test_the_end_of_a_card_is_told_by_a_row_alone():
     assert mi50.torch == "2.9.1"
     assert "ROCm has no kernels for Card gfx906 (gfx906) since 6.4; torch 2.9.1 is the last" in said(mi50)
     assert "nightly index" in said(mi50)
-    rocm = CATALOG.rocm
-    rows = tuple(
-        replace(row, gfx=tuple({*row.gfx} - {"gfx908"})) if row.variant == "rocm7.2" else row for row in rocm.code.rows
+    rows = (
+        replace(row, gfx=tuple({*row.gfx} - {"gfx908"})) if row.variant == "rocm7.2" else row
+        for row in CATALOG.rocm_code
+        if row.variant != "rocm7.14"
     )
-    fewer = replace(rocm, code=replace(rocm.code, rows=tuple(row for row in rows if row.variant != "rocm7.14")))
-    catalog = with_tables(CATALOG, rocm=fewer)
+    catalog = with_rows(CATALOG, {"rocm.code": rows})
     mi100 = planned(card("gfx908"), os="linux", catalog=catalog).choice
     assert "No newer build is known to hold code for Card gfx908 (gfx908)" in said(mi100)
 

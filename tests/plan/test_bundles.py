@@ -9,7 +9,7 @@ from catalogs import catalog_as_of
 from packaging.requirements import Requirement
 from tables import each
 
-from assistant.catalog.bundles import bundle_of, bundle_within, bundles, load_bundles
+from assistant.catalog.bundles import bundle_of, bundle_packages, bundle_within, bundles
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Planning, Request
 from assistant.model.record import replace
@@ -40,7 +40,7 @@ def said(planning: Planning) -> str:
 def test_the_tables_name_each_package_once() -> None:
     """Every package of a bundle but torch's family has a row, and no row is for nothing."""
     asked = {name for bundle in bundles() for name in bundle.requirements}
-    rows = [row.package for row in load_bundles().packages.rows]
+    rows = [row.package for row in bundle_packages()]
     assert sorted(rows) == sorted(asked - {"torchvision", "torchaudio"})
     assert KEYS[0] == "minimal"
     assert all(bundle.mb for bundle in bundles()[1:])

@@ -12,6 +12,7 @@ from loopback import LoopbackIndex
 from torch_wheels import ARM, LINUX, WINDOWS, add_torch
 
 from assistant.catalog import Catalog
+from assistant.catalog.tables import Row
 from assistant.host.index_page import read_bounds, read_index_page
 from assistant.host.live import LiveHost
 from assistant.install import Sources
@@ -44,7 +45,7 @@ class World:
     def renew(self, index: str = "") -> Renewal:
         """Refresh the tables by the index that is named, for a user whose pip asks this PyPI, and go on with them."""
         renewal = renewed(Sources(LiveHost(), index_url=index or self.own.url), self.catalog, TODAY)
-        self.catalog = with_tables(self.catalog, **renewal.found.tables)
+        self.catalog = with_tables(self.catalog, renewal.found.tables)
         return renewal
 
 
@@ -201,16 +202,15 @@ def test_amds_own_indexes_are_asked(world, tmp_path, monkeypatch):
     """A new ROCm for a known torch is a release; a server that is down is named."""
     (tmp_path / "amd").mkdir()
     amd = LoopbackIndex(tmp_path / "amd")
-    tables = world.catalog.rocm
-    indexes = [replace(row, url=amd.url) for row in tables.amd_indexes.rows if row.key == "rocm10"]
-    world.catalog = with_tables(world.catalog, rocm=with_rows(tables, amd_indexes=indexes))
+    indexes = [Row({**row, "url": amd.url}) for row in world.catalog.rows("rocm.amd_indexes") if row.key == "rocm10"]
+    world.catalog = with_rows(world.catalog, {"rocm.amd_indexes": indexes})
     add_torch(amd, "2.15.0", "rocm10.2.0")
     add_torch(amd, "2.15.0", "rocm10.2.0", platform=WINDOWS)
     monkeypatch.setattr(Catalog, "index_url", lambda _self, _variant, _torch="": world.own.url)
     renewal = renewed(Sources(LiveHost()), world.catalog, TODAY)
-    new = renewal.found.tables["rocm"].amd_releases.rows[-1]
+    new = renewal.found.tables["rocm.amd_releases"].rows[-1]
     assert (new.torch, new.rocm, new.index, new.systems) == ("2.15.0", "10.2.0", "rocm10", ("linux", "windows"))
-    assert list(renewal.found.tables) == ["rocm"]
+    assert list(renewal.found.tables) == ["rocm.amd_releases"]
     assert {one.status for one in renewal.answers} == {"ok"}
     amd.trouble["torch"] = 503
     down = renewed(Sources(LiveHost()), world.catalog, TODAY)

@@ -13,8 +13,8 @@ from tables import each
 
 from assistant.catalog import load_catalog
 from assistant.catalog.bundles import bundle_of, bundles, trial_of
+from assistant.catalog.companions import in_words, needs
 from assistant.catalog.launchers import launchers
-from assistant.catalog.needs import in_words, needs
 from assistant.detect import detect
 from assistant.host.recording import ReplayHost
 from assistant.machines import load, shipped

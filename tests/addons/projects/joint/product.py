@@ -31,8 +31,7 @@ class Mirrored(Catalog):
     """The catalogue, torch's indexes at other addresses."""
 
     def __init__(self, indexes: Indexes) -> None:
-        own = catalog_as_of("2.15.0")
-        super().__init__(own.torch, own.cuda, own.rocm, own.directml, own.systems)
+        super().__init__(catalog_as_of("2.15.0").tables)
         self._indexes = indexes
 
     def index_url(self, variant: str, _torch: str = "") -> str | None:
