@@ -18,8 +18,9 @@ import assistant.start
 from assistant.cli.diagnose import share_page
 from assistant.detect.common import Notes
 from assistant.diagnose import read_log
-from assistant.export import Setup, texts
+from assistant.export import Setup
 from assistant.export.setup import clean
+from assistant.export.write import texts
 from assistant.host.base import Host
 from assistant.host.recording import RecordingHost, write_recording
 from assistant.i18n import _
@@ -226,7 +227,7 @@ EXEMPT = {
     "install/kernel.py:_write": "Jupyter obeys it: an interpreter and the plan's variables",
     "install/kernel.py:register_kernel": "a picture",
     "install/in_place.py:_keep": "private and obeyed: names and versions of packages",
-    "export/editors.py:write_first_notebook": "the user's own, beside the notebook: the name of a kernel",
+    "export/first_steps.py:write_first_notebook": "the user's own, beside the notebook: the name of a kernel",
     "install/kernel.py:put_kernel_back": "it puts back what had been there",
     "install/constraints.py:protect": "names and versions of packages",
     "install/resolution.py:_solved_with_family": "names and versions of packages",

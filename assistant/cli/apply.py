@@ -34,7 +34,7 @@ from assistant.detect import detect
 from assistant.export import FORMATS, Config, read_config
 from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
-from assistant.i18n import Message, _, as_typed, ngettext, say
+from assistant.i18n import Message, _, as_typed, ngettext, render, say
 from assistant.install import Consent, Sources, check_index_url, check_requirement, python_of
 from assistant.model.errors import BadInput
 from assistant.model.event import Event
@@ -232,7 +232,7 @@ def export(formats: tuple[str, ...], folder: str, *, force: bool, listing: bool,
 
 def _list(*, as_json: bool) -> None:
     """Print the formats."""
-    described = {name: kind.description for name, kind in FORMATS.items()}
+    described = {name: render(kind.description) for name, kind in FORMATS.items()}
     if as_json:
         echo_json(described)
     else:

@@ -176,6 +176,11 @@ class Config(Record, frozen=True, omit_defaults=False):
     locked: int = 0
     schema: Literal[1] = 1
 
+    def same_hardware(self, here: Machine) -> bool:
+        """Whether its lock fits a machine: the same system, processor and GPUs."""
+        then = self.machine
+        return (then.os, then.arch, _labels(then.gpus)) == (here.os, here.arch, _labels(here.gpus))
+
 
 def config_text(setup: Setup) -> str:
     """Write the setup as TOML, without the folders of wheels that only this machine has."""
@@ -255,7 +260,6 @@ def _without_none(value: object) -> object:
     return value
 
 
-DIFFERS = "≠"  # begins the line of each difference, for people and for VS Code's problem matcher
 _DIGITS = 16  # of a hash: enough to tell files apart, and to be read
 _KINDS = {
     "driver": _("driver"),
@@ -282,19 +286,14 @@ class Drift(Record, frozen=True, omit_defaults=False):
     @property
     def text(self) -> str:
         """The difference as one line, in the current language."""
-        return render(self.message)
-
-    @property
-    def message(self) -> Message:
-        """The difference as one line."""
         kind = _KINDS.get(self.kind, printable(self.kind))
         what = Message("{kind} {name}" if self.name else "{kind}").format(kind=kind, name=printable(self.name))
         was, now = map(printable, (self.was, self.now))
         if self.was is None:
-            return _("{what}: {now} is new", what=what, now=now)
+            return say("{what}: {now} is new", what=what, now=now)
         if self.now is None:
-            return _("{what}: {was} is gone", what=what, was=was)
-        return _("{what}: was {was}, is {now}", what=what, was=was, now=now)
+            return say("{what}: {was} is gone", what=what, was=was)
+        return say("{what}: was {was}, is {now}", what=what, was=was, now=now)
 
 
 def machine_drift(was: Machine, now: Machine) -> tuple[Drift, ...]:
@@ -325,9 +324,17 @@ def plan_drift(was: Plan, now: Plan) -> tuple[Drift, ...]:
     return (*changed, *_by_name("plan", was.env, now.env))
 
 
-def package_drift(was: Mapping[str, str], now: Mapping[str, str]) -> tuple[Drift, ...]:
-    """Compare versions by package name; pip is a tool that users update as they please, and no part of a setup."""
-    return tuple(drift for drift in _by_name("package", was, now) if drift.name != "pip")
+def package_drift(
+    was: Mapping[str, str], now: Mapping[str, str], hashes: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
+) -> tuple[Drift, ...]:
+    """Compare versions by package name, and the SHA-256 of packages' files, then and now, where both are known.
+
+    pip is left out: it is a tool that users update as they please, and no part of a setup.
+    """
+    files, other = hashes
+    both = {name: digest[:_DIGITS] for name, digest in files.items() if other.get(name)}
+    changed = _by_name("file", both, {name: other[name][:_DIGITS] for name in both})
+    return (*(drift for drift in _by_name("package", was, now) if drift.name != "pip"), *changed)
 
 
 def _by_name(kind: str, was: Mapping[str, str], now: Mapping[str, str]) -> tuple[Drift, ...]:
@@ -336,12 +343,6 @@ def _by_name(kind: str, was: Mapping[str, str], now: Mapping[str, str]) -> tuple
         for name in sorted({*was, *now})
         if was.get(name) != now.get(name)
     )
-
-
-def file_drift(was: Mapping[str, str], now: Mapping[str, str]) -> tuple[Drift, ...]:
-    """Compare the SHA-256 of packages' files where both are known."""
-    both = {name: digest[:_DIGITS] for name, digest in was.items() if now.get(name)}
-    return _by_name("file", both, {name: now[name][:_DIGITS] for name in both})
 
 
 def report_drift(was: Report, now: Report) -> tuple[Drift, ...]:
@@ -361,11 +362,6 @@ def report_drift(was: Report, now: Report) -> tuple[Drift, ...]:
         if check.status in RIGHT and check.key in ran and ran[check.key].status not in RIGHT
     ]
     return (*device, *other, *worse)
-
-
-def same_hardware(was: Machine, now: Machine) -> bool:
-    """Whether a lock of one machine fits the other: the same system, processor and GPUs."""
-    return (was.os, was.arch, _labels(was.gpus)) == (now.os, now.arch, _labels(now.gpus))
 
 
 def _gpu_drift(was: tuple[Gpu, ...], now: tuple[Gpu, ...]) -> Iterable[Drift]:
