@@ -36,7 +36,7 @@ from assistant.privacy.rules import RULES
 from assistant.session.causes import log_report
 from assistant.session.state import Detected, Diagnosed, Pasted, Phase, Planned, State, StepStatus
 from assistant.session.store import Store
-from assistant.verify.run import Child, Clock, Results
+from assistant.verify.runner import Child, Clock, Results
 from assistant.wizard.saved_page import page
 
 ROOT = Path(__file__).parents[1] / "assistant"
@@ -202,7 +202,7 @@ PRODUCERS: dict[str, Producer] = {
 LOCAL: dict[str, Producer] = {
     "export/write.py:write_all, requirements": _lock,
     "install/marker.py:write_marker": _marker,
-    "verify/run.py:_hear_stray": _stray,
+    "verify/runner.py:_hear_stray": _stray,
     "install/uv.py:call": _child,
 }
 NAMELESS = frozenset({"own user", "own host", "own variable", "own proxy"})  # that only a machine knows
@@ -311,7 +311,7 @@ def test_every_writer_of_a_file_is_known():
     outside = {  # what is handed out without a file of ours, or in lines
         "wizard/saved_page.py:file_of",
         "export/write.py:write_all, requirements",
-        "verify/run.py:_hear_stray",
+        "verify/runner.py:_hear_stray",
         "install/uv.py:call",
     }
     assert found == {*PRODUCERS, *LOCAL, *EXEMPT} - outside
@@ -325,7 +325,7 @@ def test_every_line_of_a_child_is_cleaned():
         if name_of(call) == "LogLine"
     }
     own = {"install/uv.py:log", "session/remediation.py:_changed", "session/steps.py:proved"}
-    children = {"install/uv.py:each", "session/remediation.py:tell", "verify/run.py:_hear_stray"}
+    children = {"install/uv.py:each", "session/remediation.py:tell", "verify/runner.py:_hear_stray"}
     assert loggers == own | children
     for place in children:
         file, function = place.split(":")

@@ -10,6 +10,7 @@ import click
 from packaging.requirements import Requirement
 from rich.text import Text
 
+from assistant import verify
 from assistant.catalog import load_catalog
 from assistant.catalog.bundles import installed_recipes
 from assistant.catalog.catalog import known_index
@@ -33,18 +34,15 @@ from assistant.cli.terminal import ask, echo, echo_json, json_option, yes_option
 from assistant.detect import detect
 from assistant.export import FORMATS, Config, read_config
 from assistant.host.live import LiveHost
-from assistant.host.process import CancelToken
 from assistant.i18n import Message, _, as_typed, ngettext, render, say
 from assistant.install import Consent, Sources, check_index_url, check_requirement, python_of
 from assistant.model.errors import BadInput
-from assistant.model.event import Event
 from assistant.model.plan import Plan, Request
-from assistant.model.report import Report
+from assistant.model.report import Environment, Report
 from assistant.model.shell import quoted
 from assistant.session.apply import changes, check_lock, course, drifts, environment_of, unknown_requirements
 from assistant.session.state import State, Task, known
 from assistant.session.store import Store, last_setup
-from assistant.verify import verify
 
 
 def agree_sources(plan: Plan, sources: Sources, packages: tuple[str, ...], *, asks: bool) -> None:
@@ -197,19 +195,8 @@ def check(
 
 
 def _verified(exported: Config, folder: Path) -> Report:
-    def unheard(_event: Event) -> None:
-        """Draw nothing: the answer is the difference."""
-
-    plan, device = exported.plan, exported.verification.device
-    return verify(
-        python_of(folder),
-        device,
-        unheard,
-        CancelToken(),
-        packages=plan.to_import(exported.environment.packages),
-        recipe=plan.recipe,
-        environment=plan.env,
-    )
+    made = Environment(path=str(folder), python=str(python_of(folder)), packages=exported.environment.packages)
+    return verify.run(made, exported.plan, device=exported.verification.device)
 
 
 @click.command()

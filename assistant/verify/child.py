@@ -76,13 +76,6 @@ def chain(error: BaseException | None) -> str:
     return "\n".join(parts)[:4000]
 
 
-def statm(field: int) -> int:
-    """Return the size of this process in bytes on Linux: of its address space (field 0) or in memory (field 1)."""
-    # /proc/self/statm reads like "112345 23456 4567 812 0 34567 0", in pages (proc_pid_statm(5)).
-    with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - quicker
-        return int(file.read().split()[field]) * int(os.sysconf("SC_PAGE_SIZE"))
-
-
 class Target:
     """The device under test: as it was asked for and, once the first checks have passed, as torch's own."""
 
@@ -105,12 +98,8 @@ class Target:
         """Copy a NumPy array to the device."""
         return self.torch.from_numpy(array).to(self.device, copy=True)
 
-    explain, refuse, statm, chain = (
-        staticmethod(explain),
-        Refused,
-        staticmethod(statm),
-        staticmethod(chain),
-    )  # for the files of the checks, which cannot import this one
+    # For the files of the checks, which cannot import this one.
+    explain, refuse, chain = staticmethod(explain), Refused, staticmethod(chain)
 
     @staticmethod
     def tell_facts(**facts: object) -> None:
@@ -234,16 +223,13 @@ def deviation(np: Module, got: Array, want: Array, tolerance: float) -> tuple[fl
 
 
 def resident() -> int:
-    """Return this process's bytes in memory; outside Linux, where psutil is missing, their peak."""
+    """Return this process's bytes in memory; outside Linux, where psutil is missing, their peak, 0 on Windows."""
     if os.path.exists("/proc/self/statm"):  # noqa: PTH110 - quicker
-        return statm(1)
+        # It reads like "112345 23456 4567 812 0 34567 0", in pages (proc_pid_statm(5)).
+        with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - quicker
+            return int(file.read().split()[1]) * int(os.sysconf("SC_PAGE_SIZE"))
     if importlib.util.find_spec("psutil"):
         return int(importlib.import_module("psutil").Process().memory_info().rss)
-    return most_resident()
-
-
-def most_resident() -> int:
-    """Return the peak of this process's bytes in memory; 0 on Windows, where Python does not know it."""
     if importlib.util.find_spec("resource") is None:
         return 0
     usage = importlib.import_module("resource")
