@@ -176,9 +176,15 @@ def _candidate(wheel: TorchWheel, cards: list[Card], context: Context) -> Candid
     reasons = tuple(_code_of(wheel, served))
     if context.driver.version:
         driver = context.driver.text
-        reasons = (*reasons, _("Driver {driver} meets the required {floor}.", driver=driver, floor=needed))
+        reasons = (
+            *reasons,
+            _("Driver {driver} meets the required {floor}.", "nvidia-driver-suffices", driver=driver, floor=needed),
+        )
     if context.catalog.build_of(wheel.version, "pypi", wheel.platform) == wheel.variant:
-        text = _("PyPI's own wheel of torch {version} is this very build: every mirror of PyPI has it, too.")
+        text = _(
+            "PyPI's own wheel of torch {version} is this very build: every mirror of PyPI has it, too.",
+            "pypi-has-this-build",
+        )
         reasons = (*reasons, text.format(version=wheel.version))
     return Candidate(
         Backend.CUDA,
@@ -195,14 +201,16 @@ def _candidate(wheel: TorchWheel, cards: list[Card], context: Context) -> Candid
 def _code_of(wheel: TorchWheel, served: list[Card]) -> Iterator[Message]:
     """Say which cards a build holds code for, and for which newer ones the driver makes it from PTX."""
     made = [card for card in served if not has_code(wheel.sm, None, card.capability, alone=False)]
-    held = _("{variant} of torch {version} holds code for {names} (compute capability {code}).")
+    held = _("{variant} of torch {version} holds code for {names} (compute capability {code}).", "cuda-build-has-code")
     if wheel.assumed:
         held = _(
             "{variant} of torch {version} is assumed to hold code for {names} (compute capability {code}), as the "
-            "build before it does."
+            "build before it does.",
+            "cuda-build-assumed-to-have-code",
         )
     compiled = _(
-        "{variant} of torch {version} holds PTX, which the driver compiles for {names} (compute capability {code})."
+        "{variant} of torch {version} holds PTX, which the driver compiles for {names} (compute capability {code}).",
+        "cuda-build-has-ptx",
     )
     for text, cards in ((held, [card for card in served if card not in made]), (compiled, made)):
         if cards:
@@ -219,20 +227,33 @@ def _warnings(
 ) -> Iterator[Message]:
     for card in cards:
         if not any(card.name == other.name for other in served):
-            yield _("This build has no code for {name}, which stays unused.", name=card.name)
+            yield _("This build has no code for {name}, which stays unused.", "card-unused", name=card.name)
         if not card.capability:
             family = _family(card.name, context.catalog)
-            by_name = _("{name} is in no table; its compute capability is assumed to be {code}, from its name.")
-            text = by_name if family.words else _("{name} is in no table; it is assumed to be a current card.")
+            by_name = _(
+                "{name} is in no table; its compute capability is assumed to be {code}, from its name.",
+                "compute-capability-assumed",
+            )
+            text = (
+                by_name
+                if family.words
+                else _("{name} is in no table; it is assumed to be a current card.", "card-assumed-current")
+            )
             yield text.format(name=card.name, code=family.capability)
     if not context.driver.text:
-        yield _("The driver version is not known; this build needs {floor} or newer.", floor=needed)
+        yield _(
+            "The driver version is not known; this build needs {floor} or newer.", "nvidia-driver-unknown", floor=needed
+        )
     version = context.driver.version
     for branch in {_last_branch(card, context.catalog) for card in served} - {()}:
         if version > branch and version[0] > branch[0]:
-            yield _("Driver branches after {branch} no longer list this card; keep {branch}.", branch=branch[0])
+            yield _(
+                "Driver branches after {branch} no longer list this card; keep {branch}.",
+                "nvidia-driver-branch-last",
+                branch=branch[0],
+            )
     if not wheel.confirmed:
-        yield _("This build has not been seen in any index; check before you rely on it.")
+        yield _("This build has not been seen in any index; check before you rely on it.", "build-not-seen")
 
 
 def _rivals(context: Context, chosen: TorchWheel, wanted: list[Card]) -> Iterator[Rejection]:

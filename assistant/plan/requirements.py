@@ -140,7 +140,8 @@ def bundle_requirements(candidate: Candidate, context: Context) -> BundleRequire
     pinned = {pin.name.lower() for pin in (*context.pins.family, *context.pins.others)}
     found = {name: _line(name, candidate, context) for name in bundle.requirements if name not in pinned}
     text = _(
-        "“{bundle}” comes without {packages}: no build is known for torch {torch} and Python {python} on this system."
+        "“{bundle}” comes without {packages}: no build is known for torch {torch} and Python {python} on this system.",
+        "bundle-incomplete",
     )
     lacking = ", ".join(name for name, line in found.items() if not line)
     values = {"bundle": bundle.name, "torch": candidate.version, "python": context.target.python}

@@ -72,13 +72,19 @@ def _native(context: Context, cards: list[Card]) -> Candidate | None:
     served = [card for card in cards if wheel and card.gfx in wheel.gfx]
     if wheel is None or not served:
         return None
-    text = _("{variant} of torch {version} holds code for {names} ({targets}).")
+    text = _("{variant} of torch {version} holds code for {names} ({targets}).", "rocm-build-has-code")
     if wheel.assumed:
         text = _(
-            "{variant} of torch {version} is assumed to hold code for {names} ({targets}), as the build before it does."
+            "{variant} of torch {version} is assumed to hold code for {names} ({targets}), as the build before it "
+            "does.",
+            "rocm-build-assumed-to-have-code",
         )
     reason = text.format(variant=wheel.variant, version=wheel.version, names=_names(served), targets=_codes(served))
-    unsure = [] if wheel.confirmed else [_("This build has not been seen in any index; check before you rely on it.")]
+    unsure = (
+        []
+        if wheel.confirmed
+        else [_("This build has not been seen in any index; check before you rely on it.", "build-not-seen")]
+    )
     newer = wheels[0]
     ended = [_why_last(card, wheel, context) for card in served if card.gfx not in newer.gfx]
     return _candidate(wheel, served, reason, warnings=(*unsure, *ended))
@@ -88,9 +94,15 @@ def _why_last(card: Card, wheel: TorchWheel, context: Context) -> Message:
     """Say why a card gets no newer build: a row says that its support ended, else what is known of the builds."""
     ended = next((row.rocm for row in context.catalog.rocm.ends.rows if row.gfx == card.gfx), "")
     if ended:
-        text = _("ROCm has no kernels for {name} ({gfx}) since {rocm}; torch {version} is the last release with them.")
+        text = _(
+            "ROCm has no kernels for {name} ({gfx}) since {rocm}; torch {version} is the last release with them.",
+            "rocm-support-ended",
+        )
     else:
-        text = _("No newer build is known to hold code for {name} ({gfx}) than that of torch {version}.")
+        text = _(
+            "No newer build is known to hold code for {name} ({gfx}) than that of torch {version}.",
+            "rocm-no-newer-build",
+        )
     said = text.format(name=card.name, gfx=card.gfx or "", version=wheel.version, rocm=ended)
     return sentences((said, _only_nightly(card, context)))
 
@@ -113,11 +125,15 @@ def _bridge(context: Context, cards: list[Card]) -> Candidate | None:
     if pretended or wheel is None:
         return None
     value = next(row.value for row in rows if row)
-    lacks = _("{variant} lacks {targets}; with {name}={value} these cards run the code of {twin}.")
+    lacks = _(
+        "{variant} lacks {targets}; with {name}={value} these cards run the code of {twin}.",
+        "rocm-code-of-sister-target",
+    )
     if wheel.assumed:
         lacks = _(
             "{variant} is assumed to lack {targets}, as the build before it does; with {name}={value} these cards run "
-            "the code of {twin}."
+            "the code of {twin}.",
+            "rocm-assumed-code-of-sister-target",
         )
     reason = lacks.format(
         variant=wheel.variant,
@@ -156,18 +172,37 @@ def _with_environment(candidate: Candidate, cards: list[Card], context: Context)
     env, more = dict(candidate.env), []
     if context.target.wsl:
         env["HSA_ENABLE_DXG_DETECTION"] = "1"
-        more.append(_("In WSL, ROCm goes over /dev/dxg: install AMD's WSL runtime (librocdxg) and a current driver."))
+        more.append(
+            _(
+                "In WSL, ROCm goes over /dev/dxg: install AMD's WSL runtime (librocdxg) and a current driver.",
+                "rocm-wsl-runtime",
+            )
+        )
     already = context.machine.env.get(OVERRIDE)
     if already and already != env.get(OVERRIDE):
         more.append(
-            _("{name}={value} is set here and would mislead this build; remove it.", name=OVERRIDE, value=already)
+            _(
+                "{name}={value} is set here and would mislead this build; remove it.",
+                "hsa-override-misleads",
+                name=OVERRIDE,
+                value=already,
+            )
         )
     if candidate.integrated:
         rows = context.catalog.rocm.caveats.rows
-        more += [_(row.text, name=card.name) for card in cards for row in rows if row.gfx == card.gfx]
+        more += [
+            _(row.text, f"rocm-caveat-{row.gfx}", name=card.name)
+            for card in cards
+            for row in rows
+            if row.gfx == card.gfx
+        ]
     if len({card.integrated for card in cards}) > 1:
         more.append(
-            _("Hide the integrated GPU with HIP_VISIBLE_DEVICES where a program picks it instead of the discrete card.")
+            _(
+                "Hide the integrated GPU with HIP_VISIBLE_DEVICES where a program picks it instead of the discrete "
+                "card.",
+                "hide-integrated-gpu",
+            )
         )
     return candidate._replace(env=env, warnings=(*candidate.warnings, *more))
 
@@ -227,6 +262,7 @@ def _only_nightly(card: Card, context: Context) -> Text:
         return ""
     return _(
         "AMD's nightly index alone holds newer builds for {name} ({gfx}); nobody tests them.",
+        "amd-nightly-index-alone",
         name=card.name,
         gfx=row.gfx,
     )
@@ -270,21 +306,37 @@ def _amd_installs(row: AmdRelease, context: Context) -> bool:
 
 def _reason_of_amd(variant: str, release: AmdRelease, served: list[Card]) -> Message:
     if variant == AMD_NIGHTLY:
-        text = _("You asked for a nightly build: AMD's nightly index holds torch with code for {names} ({targets}).")
+        text = _(
+            "You asked for a nightly build: AMD's nightly index holds torch with code for {names} ({targets}).",
+            "amd-nightly-index-has-code",
+        )
     else:
-        text = _("AMD's own index for ROCm {rocm} holds torch {version} with code for {names} ({targets}).")
+        text = _(
+            "AMD's own index for ROCm {rocm} holds torch {version} with code for {names} ({targets}).",
+            "amd-index-has-code",
+        )
     return text.format(rocm=release.rocm, version=release.torch, names=_names(served), targets=_codes(served))
 
 
 def _warnings_of_amd(variant: str, release: AmdRelease, served: list[Card], context: Context) -> Iterable[Message]:
     os, known = context.target.os, context.catalog.amd_targets
     if variant == AMD_NIGHTLY:
-        yield _("A nightly build is made each night and barely tested; use it only for what no release has.")
+        yield _(
+            "A nightly build is made each night and barely tested; use it only for what no release has.",
+            "nightly-barely-tested",
+        )
     for card in served:
         if os not in known[card.gfx or ""].tested:
-            yield _("AMD publishes builds for {name} ({gfx}) but does not test on it.", name=card.name, gfx=card.gfx)
+            yield _(
+                "AMD publishes builds for {name} ({gfx}) but does not test on it.",
+                "amd-does-not-test-card",
+                name=card.name,
+                gfx=card.gfx,
+            )
     if os == "windows" and release.adrenalin:
-        yield _("AMD advises Adrenalin {driver} or newer for these wheels.", driver=release.adrenalin)
+        yield _(
+            "AMD advises Adrenalin {driver} or newer for these wheels.", "adrenalin-advised", driver=release.adrenalin
+        )
 
 
 def with_device_code(line: str, targets: tuple[str, ...]) -> str:
