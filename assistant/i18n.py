@@ -69,8 +69,8 @@ Value = str | int | float | Message | tuple[str | Message, ...]
 
 def use_language(code: str | None = None, folder: Path = FOLDER) -> str:
     """Set the language by code, else by environment and system; return its code. `folder` holds the catalogues."""
-    wanted = code or wanted_language(os.environ, locale.setlocale(locale.LC_CTYPE))
-    _Current.code = "zh_CN" if wanted.lower().startswith(("zh", "chinese")) else "en"
+    chosen = code or preferred_language(os.environ, locale.setlocale(locale.LC_CTYPE))
+    _Current.code = "zh_CN" if chosen.lower().startswith(("zh", "chinese")) else "en"
     _Current.translations = _translations(_Current.code, folder)
     return _Current.code
 
@@ -89,7 +89,7 @@ def in_language(code: str, folder: Path = FOLDER) -> Iterator[None]:
         _INSTEAD.reset(token)
 
 
-def wanted_language(environ: Mapping[str, str], system: str) -> str:
+def preferred_language(environ: Mapping[str, str], system: str) -> str:
     """Return the language that the variables ask for: `LANGUAGE`, then `LC_ALL`, `LC_MESSAGES`, `LANG`.
 
     As in GNU gettext, C and POSIX switch translation off whatever `LANGUAGE` says:

@@ -126,23 +126,23 @@ _SAFE = re.compile(r"[\w.,:/+@=-]*", re.ASCII)  # what neither sh nor cmd reads 
 def launch_files(setup: Setup) -> dict[str, str]:
     """Write settings for each application that runs on this backend and system; raise `Unsuited` if none does."""
     system, backend = setup.machine.os or "linux", setup.plan.backend
-    known = [
+    rows = [
         (launcher, launcher.backends[backend])
         for launcher in launchers()
         if launcher.key != _KEEPER and backend in launcher.backends and system in launcher.lines
     ]
-    if not known:
+    if not rows:
         raise Unsuited(
             _("No known application runs on the backend {backend} on this system.", backend=backend.title),
             hint=_("Choose another format."),
         )
     files: dict[str, str] = {}
-    kept: dict[str, list[dict[str, object]]] = {}
-    for launcher, arguments in known:
+    stored: dict[str, list[dict[str, object]]] = {}
+    for launcher, arguments in rows:
         files |= _files(launcher, arguments, system, setup)
         if not launcher.files.get(system, "").endswith(".yaml"):
-            kept[launcher.name] = _options(arguments)
-    return files | {f"launch/{_KEEPER}/LaunchArgs.json": json_text({"//": MARKER, **kept}, indent=2) + "\n"}
+            stored[launcher.name] = _options(arguments)
+    return files | {f"launch/{_KEEPER}/LaunchArgs.json": json_text({"//": MARKER, **stored}, indent=2) + "\n"}
 
 
 def _files(launcher: Launcher, arguments: tuple[str, ...], system: str, setup: Setup) -> dict[str, str]:

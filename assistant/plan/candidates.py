@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeVar
 
 from assistant.catalog import Catalog, Number, TorchWheel, number
-from assistant.i18n import Message, Text, _
+from assistant.i18n import Message, Text, _, sentences
 from assistant.model.machine import Machine, Vendor
 from assistant.model.plan import Backend, Rejection
 from assistant.plan.gpus import Card, Driver
@@ -139,6 +139,13 @@ def passed_over(candidate: Candidate, context: Context) -> Message | None:
     else:
         return None
     return text.format(version=newest.version, backend=candidate.backend.title, python=context.target.python)
+
+
+def of_code(text: Message, wheel: TorchWheel) -> Message:
+    """Return what is said of the code in a build; of one that nobody has looked into, that it is assumed."""
+    if not wheel.assumed:
+        return text
+    return sentences((text, _("That is assumed from the build before it.")), text.key and f"{text.key}-assumed")
 
 
 class Offers(NamedTuple):

@@ -80,9 +80,9 @@ def _build_here(name: str, context: Context) -> str | None:
 
 def about_onnxruntime(candidate: Candidate, context: Context, lines: Iterable[str]) -> list[Message]:
     """Say what the ONNX Runtime of a plan (`lines` are its requirements) has to be known for: each in one sentence."""
-    known, plugins = runtime_builds(), runtime_plugins()
-    held = {name: line for line in lines if (name := name_of(line)) in known or name in plugins}
-    builds = {name: known[name] for name, line in held.items() if is_build(name, requirement(line).specifier)}
+    every, plugins = runtime_builds(), runtime_plugins()
+    held = {name: line for line in lines if (name := name_of(line)) in every or name in plugins}
+    builds = {name: every[name] for name, line in held.items() if is_build(name, requirement(line).specifier)}
     found: list[Message] = []
     if candidate.backend is Backend.DIRECTML:
         found += _instead_of_torch_directml(candidate, context, held)

@@ -101,11 +101,11 @@ def why_first(found: list[Candidate], context: Context) -> tuple[Message, ...]:
     """Say why the first card goes before each that another backend would use, and how to choose that one instead."""
     first, *others = _leaders(found).values()
     standings = _standings(found, context)
-    told, said = {_best(first)}, []
+    named, said = {_best(first)}, []
     for other in others:
         card = _best(other)
-        if card is not None and card not in told:
-            told.add(card)
+        if card is not None and card not in named:
+            named.add(card)
             instead = _(
                 "To use {second} instead, choose {backend}.",
                 second=called(card),
@@ -162,8 +162,8 @@ def _rate(card: Card) -> Rate | None:
 
 def _doubtful(candidate: Candidate, context: Context) -> bool:
     """Return whether the build runs a sister card's code, or is one that its maker does not test for the card."""
-    known, system = context.catalog.amd_targets, context.target.os
-    return rocm.OVERRIDE in candidate.env or any(system not in known[gfx].tested for gfx in candidate.targets)
+    rows, system = context.catalog.amd_targets, context.target.os
+    return rocm.OVERRIDE in candidate.env or any(system not in rows[gfx].tested for gfx in candidate.targets)
 
 
 def _why(first: Candidate, other: Candidate, standings: dict[Backend, _Standing]) -> Message:

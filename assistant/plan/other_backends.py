@@ -99,7 +99,7 @@ def _reject_intel(card: Card) -> Rejection:
 
 def directml(context: Context) -> Offers:
     """Return torch-directml where it can stand in: Windows or WSL, a DirectX 12 card, one frozen torch."""
-    cards = [card for card in context.cards if _wants_directml(card, context)]
+    cards = [card for card in context.cards if _can_use_directml(card, context)]
     target, tables = context.target, context.catalog.directml
     if not cards or not (target.platform == "windows_amd64" or (target.wsl and target.platform == "linux_x86_64")):
         return Offers()
@@ -152,7 +152,7 @@ def directml(context: Context) -> Offers:
     return Offers((candidate,))
 
 
-def _wants_directml(card: Card, context: Context) -> bool:
+def _can_use_directml(card: Card, context: Context) -> bool:
     """Return whether a card has DirectX 12 and no better use: NVIDIA and old Intel GPUs only where it was asked for."""
     if card.identity and card.identity.directx12 is False:
         return False
@@ -179,13 +179,13 @@ def mps(context: Context) -> Offers:
         wheel for wheel in context.wheels("pypi") if not target.macos or target.macos >= floor(wheel.release.macos.mps)
     )
     wheel = next(wheels, None)
-    wanted = newest.macos.mps.removesuffix(".0")
+    needed = newest.macos.mps.removesuffix(".0")
     if wheel is None:
         version = ".".join(map(str, target.macos)) or "?"
         why = _(
             "No release with a wheel for Python {python} has MPS on macOS {macos}.", python=target.python, macos=version
         )
-        help_ = _("Update macOS to {macos} or newer.", macos=wanted)
+        help_ = _("Update macOS to {macos} or newer.", macos=needed)
         return Offers(rejected=(reject(Backend.MPS, "macos-too-old", why, help_),))
     reason = _(
         "The macOS wheel of torch {version} contains MPS, which works from macOS {least} on.",
@@ -198,7 +198,7 @@ def mps(context: Context) -> Offers:
         text = _(
             "Newer macOS versions can use newer releases with MPS; the newest needs macOS {macos}.",
             "newer-macos-newer-torch",
-            macos=wanted,
+            macos=needed,
         )
         warnings = (text,)
     return Offers((Candidate(Backend.MPS, "pypi", wheel.version, (reason,), warnings, wheel=wheel),))

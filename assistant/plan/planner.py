@@ -334,12 +334,8 @@ def _name(requirement: str) -> str:
     return found[0].lower() if found else ""
 
 
-def explain(planning: Planning, machine: Machine) -> list[Message]:
-    """Return the lines of an explanation: which GPUs were seen, what was chosen and why, and why not the rest."""
-    return list(_lines(planning, machine))
-
-
-def _lines(planning: Planning, machine: Machine) -> Iterator[Message]:
+def explain(planning: Planning, machine: Machine) -> Iterator[Message]:
+    """Yield the lines of an explanation: which GPUs were seen, what was chosen and why, and why not the rest."""
     for card in cards_of(machine):
         code = card.gfx or ".".join(map(str, card.capability)) or _("unknown code target")
         yield _("Seen: {name} ({code}).", name=card.name, code=code)

@@ -56,8 +56,8 @@ def requirements(candidate: Candidate, context: Context, bundle: BundleRequireme
     if not context.pins.others:
         return tuple(lines)
     own = {canonicalize_name(pin.name) for pin in context.pins.others}
-    kept = [line for line in lines if name_of(line) not in own]
-    return tuple(dict.fromkeys((*kept, *map(str, context.pins.others))))
+    others = [line for line in lines if name_of(line) not in own]
+    return tuple(dict.fromkeys((*others, *map(str, context.pins.others))))
 
 
 def with_asked(plan: Plan, pins: Pins, request: Request) -> Plan:

@@ -16,7 +16,16 @@ from assistant.i18n import Message, Text, _, sentences
 from assistant.model.machine import Vendor
 from assistant.model.plan import Backend, Rejection
 from assistant.model.requirement import name_of
-from assistant.plan.candidates import Candidate, Context, Offers, reject, reject_hidden, reject_pins, reject_system
+from assistant.plan.candidates import (
+    Candidate,
+    Context,
+    Offers,
+    of_code,
+    reject,
+    reject_hidden,
+    reject_pins,
+    reject_system,
+)
 from assistant.plan.gpus import Card
 
 OVERRIDE = "HSA_OVERRIDE_GFX_VERSION"
@@ -32,11 +41,11 @@ def offers(context: Context) -> Offers:
     if hidden := reject_hidden(Backend.ROCM, Vendor.AMD, context):
         return Offers(rejected=(hidden,))
     served = [card for card in cards if _served_somewhere(card, context)]
-    wanted = [card for card in served if not card.integrated] or served
-    candidates = _candidates(context, wanted)
+    deciding = [card for card in served if not card.integrated] or served
+    candidates = _candidates(context, deciding)
     if candidates:
         return Offers(tuple(_with_environment(candidate, cards, context) for candidate in candidates))
-    return Offers(rejected=(_why_none(context, cards, wanted),))
+    return Offers(rejected=(_why_none(context, cards, deciding),))
 
 
 def _served_somewhere(card: Card, context: Context) -> bool:
@@ -62,8 +71,8 @@ def _native(context: Context, cards: list[Card]) -> Candidate | None:
     """Find the newest Linux build with code for all cards, else for as many as possible."""
     wheels = _linux_builds(context)
     if context.target.wsl:
-        known = tuple(row.prefix for row in context.catalog.rocm.families.rows if row.wsl)
-        cards = [card for card in cards if (card.gfx or "").startswith(known)]
+        prefixes = tuple(row.prefix for row in context.catalog.rocm.families.rows if row.wsl)
+        cards = [card for card in cards if (card.gfx or "").startswith(prefixes)]
 
     def rating(wheel: TorchWheel) -> tuple[int, bool, tuple[int, ...]]:
         return sum(card.gfx in wheel.gfx for card in cards), wheel.confirmed, wheel.number
@@ -73,13 +82,7 @@ def _native(context: Context, cards: list[Card]) -> Candidate | None:
     if wheel is None or not served:
         return None
     text = _("{variant} of torch {version} holds code for {names} ({targets}).", "rocm-build-has-code")
-    if wheel.assumed:
-        text = _(
-            "{variant} of torch {version} is assumed to hold code for {names} ({targets}), as the build before it "
-            "does.",
-            "rocm-build-assumed-to-have-code",
-        )
-    reason = text.format(variant=wheel.variant, version=wheel.version, names=_names(served), targets=_codes(served))
+    said = text.format(variant=wheel.variant, version=wheel.version, names=_names(served), targets=_codes(served))
     unsure = (
         []
         if wheel.confirmed
@@ -87,7 +90,7 @@ def _native(context: Context, cards: list[Card]) -> Candidate | None:
     )
     newer = wheels[0]
     ended = [_why_last(card, wheel, context) for card in served if card.gfx not in newer.gfx]
-    return _candidate(wheel, served, reason, warnings=(*unsure, *ended))
+    return _candidate(wheel, served, of_code(said, wheel), warnings=(*unsure, *ended))
 
 
 def _why_last(card: Card, wheel: TorchWheel, context: Context) -> Message:
@@ -129,12 +132,6 @@ def _bridge(context: Context, cards: list[Card]) -> Candidate | None:
         "{variant} lacks {targets}; with {name}={value} these cards run the code of {twin}.",
         "rocm-code-of-sister-target",
     )
-    if wheel.assumed:
-        lacks = _(
-            "{variant} is assumed to lack {targets}, as the build before it does; with {name}={value} these cards run "
-            "the code of {twin}.",
-            "rocm-assumed-code-of-sister-target",
-        )
     reason = lacks.format(
         variant=wheel.variant,
         targets=_codes(cards),
@@ -142,7 +139,7 @@ def _bridge(context: Context, cards: list[Card]) -> Candidate | None:
         value=value,
         twin=twin,
     )
-    return _candidate(wheel, cards, reason, env={OVERRIDE: value})
+    return _candidate(wheel, cards, of_code(reason, wheel), env={OVERRIDE: value})
 
 
 def _candidate(
@@ -207,12 +204,12 @@ def _with_environment(candidate: Candidate, cards: list[Card], context: Context)
     return candidate._replace(env=env, warnings=(*candidate.warnings, *more))
 
 
-def _why_none(context: Context, cards: list[Card], wanted: list[Card]) -> Rejection:
+def _why_none(context: Context, cards: list[Card], deciding: list[Card]) -> Rejection:
     """Reject ROCm for what the first card lacks: a known name, code in some build, or a condition of this machine."""
     card = next((card for card in cards if not card.integrated), cards[0])
     name, gfx, os = card.name, card.gfx, context.target.os
     if gfx and _served_somewhere(card, context):
-        return _why_not_here(card, context, wanted)
+        return _why_not_here(card, context, deciding)
     if card.identity is None and gfx is None:
         why = _("{name} could not be identified, so no ROCm build can be chosen for it.", name=name)
         help_ = _('Name its target: add "gfx" to the machine, as rocminfo prints it.')
@@ -234,11 +231,11 @@ def _why_none(context: Context, cards: list[Card], wanted: list[Card]) -> Reject
     return reject(Backend.ROCM, "gpu-without-code", why, in_windows)
 
 
-def _why_not_here(card: Card, context: Context, wanted: list[Card]) -> Rejection:
+def _why_not_here(card: Card, context: Context, deciding: list[Card]) -> Rejection:
     """Name the one condition that, lifted alone, opens a build for a card; else the Python and the system."""
     if context.target.platform not in _AMD_PLATFORMS:
         return reject(Backend.ROCM, "no-wheel-for-system", _("ROCm builds exist for x86_64 only."))
-    opened = context.lift(("wsl", "pins"), lambda freed: next(iter(_candidates(freed, wanted)), None))
+    opened = context.lift(("wsl", "pins"), lambda freed: next(iter(_candidates(freed, deciding)), None))
     if "wsl" in opened:
         why = _("AMD's WSL runtime does not know {name} ({gfx}).", name=card.name, gfx=card.gfx)
         help_ = _("Use ROCm in Windows itself or in Linux without WSL.")
@@ -319,14 +316,14 @@ def _reason_of_amd(variant: str, release: AmdRelease, served: list[Card]) -> Mes
 
 
 def _warnings_of_amd(variant: str, release: AmdRelease, served: list[Card], context: Context) -> Iterable[Message]:
-    os, known = context.target.os, context.catalog.amd_targets
+    os, rows = context.target.os, context.catalog.amd_targets
     if variant == AMD_NIGHTLY:
         yield _(
             "A nightly build is made each night and barely tested; use it only for what no release has.",
             "nightly-barely-tested",
         )
     for card in served:
-        if os not in known[card.gfx or ""].tested:
+        if os not in rows[card.gfx or ""].tested:
             yield _(
                 "AMD publishes builds for {name} ({gfx}) but does not test on it.",
                 "amd-does-not-test-card",

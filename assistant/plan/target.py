@@ -176,11 +176,11 @@ def _refuse_python(
             _("This Python is {name}, and PyTorch has wheels for CPython only.", name=implementation),
             _("Use CPython {python}.", python=USUAL_PYTHON),
         )
-    known = catalog.pythons(platform)
-    if tag in known:
+    tags = catalog.pythons(platform)
+    if tag in tags:
         return None
-    newest = max((other for other in known if not other.endswith("t")), key=lambda other: int(other[1:]))
-    nearest = USUAL_PYTHON if USUAL_PYTHON.replace(".", "") in known else f"{newest[0]}.{newest[1:]}"
+    newest = max((other for other in tags if not other.endswith("t")), key=lambda other: int(other[1:]))
+    nearest = USUAL_PYTHON if USUAL_PYTHON.replace(".", "") in tags else f"{newest[0]}.{newest[1:]}"
     return Refusal(
         "no-wheel-for-system",
         _("No PyTorch release has a wheel for Python {python} on {platform}.", python=python, platform=platform),

@@ -117,23 +117,23 @@ def check_solve(target: Target, square: tuple[int, ...], right: tuple[int, ...])
     np, sides = target.numpy, target.data(5, *right)
     matrices = target.data(4, *square) + 0.5 * square[-1] * np.eye(square[-1], dtype="float32")
 
-    def known(a: Array, b: Array) -> list[Array]:
+    def reference(a: Array, b: Array) -> list[Array]:
         return [np.linalg.solve(a, np.broadcast_to(b, (*square[:-2], *right[-2:])))]
 
-    return target.compare([matrices, sides], lambda a, b: [target.torch.linalg.solve(a, b)], known)
+    return target.compare([matrices, sides], lambda a, b: [target.torch.linalg.solve(a, b)], reference)
 
 
 def check_conv2d(target: Target) -> Result:
     """Convolve a small batch of images with padding, stride and bias."""
     np, convolve = target.numpy, target.torch.nn.functional.conv2d
 
-    def known(images: Array, kernels: Array, bias: Array) -> list[Array]:
+    def reference(images: Array, kernels: Array, bias: Array) -> list[Array]:
         padded = np.pad(images, ((0, 0), (0, 0), (1, 1), (1, 1)))
         windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))[:, :, ::2, ::2]
         return [np.einsum("nchwij,ocij->nohw", windows, kernels) + bias[:, None, None]]
 
     arrays = [target.data(6, 2, 3, 17, 19), target.data(7, 8, 3, 3, 3), target.data(8, 8)]
-    return target.compare(arrays, lambda a, b, c: [convolve(a, b, c, stride=2, padding=1)], known)
+    return target.compare(arrays, lambda a, b, c: [convolve(a, b, c, stride=2, padding=1)], reference)
 
 
 def check_training(target: Target) -> Result:
@@ -169,12 +169,12 @@ def check_reductions(target: Target) -> Result:
         rows = [there.mean(1), there.std(1), there.amax(1), there.argmax(1)]
         return [there.sum(), there.sum(0), *rows, target.torch.softmax(there, 1)]
 
-    def known(full: Array) -> list[Array]:
+    def reference(full: Array) -> list[Array]:
         powers = target.numpy.exp(full - full.max(axis=1, keepdims=True))
         rows = [full.mean(1), full.std(1, ddof=1), full.max(1), full.argmax(1)]
         return [full.sum(), full.sum(0), *rows, powers / powers.sum(1, keepdims=True)]
 
-    return target.compare([target.data(13, 37, 53)], reduced, known)
+    return target.compare([target.data(13, 37, 53)], reduced, reference)
 
 
 def check_onnxruntime(target: Target) -> Result:

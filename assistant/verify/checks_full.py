@@ -27,10 +27,10 @@ def check_svd(target: Target) -> Result:
         left, values, right = target.torch.linalg.svd(there, full_matrices=False)
         return [values, (left * values.unsqueeze(-2)) @ right, left.transpose(-1, -2) @ left]
 
-    def known(matrices: Array) -> list[Array]:
+    def reference(matrices: Array) -> list[Array]:
         return [np.linalg.svd(matrices, compute_uv=False), matrices, np.broadcast_to(np.eye(16), (3, 16, 16))]
 
-    return target.compare([target.data(20, 3, 24, 16)], parts, known)
+    return target.compare([target.data(20, 3, 24, 16)], parts, reference)
 
 
 def check_qr(target: Target) -> Result:
@@ -71,20 +71,20 @@ def check_conv1d(target: Target) -> Result:
     """Convolve sequences with dilation and in two groups, as vocoders do."""
     np, convolve = target.numpy, target.torch.nn.functional.conv1d
 
-    def known(signal: Array, kernels: Array) -> list[Array]:
+    def reference(signal: Array, kernels: Array) -> list[Array]:
         windows = np.lib.stride_tricks.sliding_window_view(signal, 5, axis=2)[..., ::2]
         pairs = [(windows[:, 2 * group : 2 * group + 2], kernels[3 * group : 3 * group + 3]) for group in (0, 1)]
         return [np.concatenate([np.einsum("nctk,ock->not", part, taps) for part, taps in pairs], axis=1)]
 
     arrays = [target.data(24, 2, 4, 40), target.data(25, 6, 2, 3)]
-    return target.compare(arrays, lambda a, b: [convolve(a, b, dilation=2, groups=2)], known)
+    return target.compare(arrays, lambda a, b: [convolve(a, b, dilation=2, groups=2)], reference)
 
 
 def check_conv_transposed(target: Target) -> Result:
     """Convolve transposed, in one and in two dimensions, with stride and padding."""
     np, call = target.numpy, target.torch.nn.functional
 
-    def known(signal: Array, line: Array, images: Array, square: Array) -> list[Array]:
+    def reference(signal: Array, line: Array, images: Array, square: Array) -> list[Array]:
         spread, plane = np.zeros((2, 5, 2 * 10 + 4)), np.zeros((2, 4, 2 * 6 + 3, 2 * 5 + 3))
         for tap in range(4):
             spread[:, :, tap : tap + 21 : 2] += np.einsum("nct,co->not", signal, line[:, :, tap])
@@ -98,20 +98,22 @@ def check_conv_transposed(target: Target) -> Result:
         return [call.conv_transpose1d(a, b, **options), call.conv_transpose2d(c, d, **options)]
 
     shapes = [(2, 3, 11), (3, 5, 4), (2, 3, 7, 6), (3, 4, 3, 3)]
-    return target.compare([target.data(26 + place, *shape) for place, shape in enumerate(shapes)], spread_out, known)
+    return target.compare(
+        [target.data(26 + place, *shape) for place, shape in enumerate(shapes)], spread_out, reference
+    )
 
 
 def check_attention(target: Target) -> Result:
     """Attend over a sequence, each place to those before it."""
     np, attend = target.numpy, target.torch.nn.functional.scaled_dot_product_attention
 
-    def known(query: Array, key: Array, value: Array) -> list[Array]:
+    def reference(query: Array, key: Array, value: Array) -> list[Array]:
         scores = np.where(np.tri(33, dtype=bool), query @ key.swapaxes(-1, -2) / 4.0, -np.inf)
         powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
         return [powers / powers.sum(axis=-1, keepdims=True) @ value]
 
     arrays = [target.data(30 + number, 2, 4, 33, 16) for number in range(3)]
-    return target.compare(arrays, lambda a, b, c: [attend(a, b, c, is_causal=True)], known)
+    return target.compare(arrays, lambda a, b, c: [attend(a, b, c, is_causal=True)], reference)
 
 
 def check_indexing(target: Target) -> Result:
@@ -167,8 +169,8 @@ def check_complex(target: Target) -> Result:
         made = [a * b, fft.fft(a), fft.ifft(fft.fft(a)), fft.rfft(a.real.contiguous())]
         return [part for number in made for part in (number.real, number.imag[..., 1:])]
 
-    known = [left * right, np.fft.fft(left), left, np.fft.rfft(parts[0])]
-    return target.measure(compute, [part for number in known for part in (number.real, number.imag[..., 1:])])
+    expected = [left * right, np.fft.fft(left), left, np.fft.rfft(parts[0])]
+    return target.measure(compute, [part for number in expected for part in (number.real, number.imag[..., 1:])])
 
 
 def check_integers(target: Target) -> Result:
@@ -176,7 +178,7 @@ def check_integers(target: Target) -> Result:
     np = target.numpy
     array = np.random.default_rng(39).integers(-(2**40), 2**40, 4096)
     there = target.put(array)
-    wanted = [array * 3 + 1, array // 7, array % 7, array & 0xFFFF, array >> 3, array.cumsum()]
+    expected = [array * 3 + 1, array // 7, array % 7, array & 0xFFFF, array >> 3, array.cumsum()]
 
     def compute() -> list[Tensor]:
         return [there * 3 + 1, there // 7, there % 7, there & 0xFFFF, there >> 3, there.cumsum(0)]
@@ -184,8 +186,8 @@ def check_integers(target: Target) -> Result:
     got = compute()
     for tensor in got:
         target.require(tensor)
-    differences = [tensor.cpu().numpy() - right for tensor, right in zip(got, wanted)]  # noqa: B905 - Python 3.8
-    return target.judge([differences], [np.zeros(4096)] * len(wanted), tolerance=0.0)
+    differences = [tensor.cpu().numpy() - right for tensor, right in zip(got, expected)]  # noqa: B905 - Python 3.8
+    return target.judge([differences], [np.zeros(4096)] * len(expected), tolerance=0.0)
 
 
 def precision(target: Target, name: str) -> Result:

@@ -27,7 +27,7 @@ import time
 import warnings
 from typing import Any, Callable, Dict, List, Sequence, Tuple  # noqa: UP035 - evaluated by Python 3.8
 
-Tensor = Any  # torch is known only once the target has imported it
+Tensor = Any  # torch is there once the target has imported it
 Array = Any
 Module = Any
 Result = Dict[str, Any]  # noqa: UP006 - evaluated by Python 3.8
@@ -182,15 +182,15 @@ class Target:
             result.update(status="slow", **explain("slower than the CPU", **found))
         return result
 
-    def taken(self) -> int:
+    def in_use(self) -> int:
         """Return the bytes that the process holds in the machine's memory and on the device."""
         there = self.device is not None and self.device.type != "cpu"
         return resident() + ((self.allocated() or 0) if there else 0)
 
     def held(self) -> int:
         """Return the bytes that torch holds on the device, or those of the process where torch does not count them."""
-        taken = self.allocated()
-        return resident() if taken is None else taken
+        allocated = self.allocated()
+        return resident() if allocated is None else allocated
 
     def allocated(self) -> int | None:
         """Return the bytes that torch holds on the device; None where it does not count them."""
@@ -239,11 +239,11 @@ def resident() -> int:
 
 def watch_memory(limit: int, running: list[str], target: Target) -> None:
     """End the process when one check takes more than `limit` bytes, here or on the device, before they run out."""
-    start, seen = target.taken(), ""
+    start, seen = target.in_use(), ""
     while running:
         if running[-1] != seen:
-            start, seen = target.taken(), running[-1]
-        if target.taken() - start > limit:
+            start, seen = target.in_use(), running[-1]
+        if target.in_use() - start > limit:
             tell_result(seen, {"status": "failed", **explain("too much", size=limit >> 20)})
             os._exit(MEMORY_EXIT)
         time.sleep(0.1)

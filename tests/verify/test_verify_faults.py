@@ -9,10 +9,12 @@ import venv
 import pytest
 from tables import each
 
+from assistant import verify
 from assistant.host.process import CancelToken
 from assistant.model.errors import BadInput, Cancelled, WorkFailed
 from assistant.model.event import FindingRaised, LogLine, Progress
-from assistant.model.report import QUICK, Status
+from assistant.model.plan import Backend, Plan
+from assistant.model.report import QUICK, Environment, Status
 from assistant.verify import run_checks
 
 SPEED = "speed.matmul.float32"
@@ -37,6 +39,20 @@ def test_a_sound_torch_passes(fake_python, device):
     assert not [event for event in events if isinstance(event, FindingRaised)]
     assert checks["matmul"].error < checks["matmul"].tolerance
     assert report.facts["torch"] == "2.9.9+fake"
+
+
+def test_an_environment_is_verified_by_its_plan(fake_python):
+    """Its device, its variables and what was asked for are the plan's; another device may be named."""
+    made = Environment(path="environment", python=str(fake_python), packages={"numpy": "1"})
+    variables = {"FAKE_TORCH_FAULT": "nan"}
+    plan = Plan(backend=Backend.CUDA, variant="cu126", torch="2.9.9", python="3.12", env=variables, asked=("numpy",))
+    report = verify.run(made, plan)
+    found = {check.key: check.status for check in report.checks}
+    assert report.device == "cuda"
+    assert found["matmul"] is Status.WRONG
+    assert found["package.numpy"] is Status.PASSED
+    assert verify.raised(report)[0].key == "verify.matmul"
+    assert verify.run(made, device="cpu").passed
 
 
 FAULTS = [
