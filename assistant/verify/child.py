@@ -35,7 +35,7 @@ Compute = Callable[[], List[Tensor]]  # noqa: UP006 - evaluated by Python 3.8
 Run = Callable[..., List[Any]]  # noqa: UP006 - likewise
 Checks = Dict[str, Tuple[Callable[["Target"], Result], Tuple[str, ...]]]  # noqa: UP006 - evaluated by Python 3.8
 
-FILES = ("checks.py", "checks_full.py", "workloads.py")
+FILES = ("checks.py", "workloads.py")
 IMPORTS = "imports.py"  # in their place, where distributions are to be imported
 # Chosen: enough runs for a median and its spread, and few enough for a quick verification to stay quick.
 REPEATS = 3
