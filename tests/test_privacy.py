@@ -202,7 +202,7 @@ PRODUCERS: dict[str, Producer] = {
 LOCAL: dict[str, Producer] = {
     "export/write.py:write_all, requirements": _lock,
     "install/marker.py:write_marker": _marker,
-    "verify/runner.py:_hear_stray": _stray,
+    "verify/runner.py:hear": _stray,
     "install/uv.py:call": _child,
 }
 NAMELESS = frozenset({"own user", "own host", "own variable", "own proxy"})  # that only a machine knows
@@ -311,7 +311,7 @@ def test_every_writer_of_a_file_is_known():
     outside = {  # what is handed out without a file of ours, or in lines
         "wizard/saved_page.py:file_of",
         "export/write.py:write_all, requirements",
-        "verify/runner.py:_hear_stray",
+        "verify/runner.py:hear",
         "install/uv.py:call",
     }
     assert found == {*PRODUCERS, *LOCAL, *EXEMPT} - outside
@@ -325,7 +325,7 @@ def test_every_line_of_a_child_is_cleaned():
         if name_of(call) == "LogLine"
     }
     own = {"install/uv.py:log", "session/remediation.py:_changed", "session/steps.py:proved"}
-    children = {"install/uv.py:each", "session/remediation.py:tell", "verify/runner.py:_hear_stray"}
+    children = {"install/uv.py:each", "session/remediation.py:tell", "verify/runner.py:hear"}
     assert loggers == own | children
     for place in children:
         file, function = place.split(":")

@@ -73,29 +73,27 @@ class Clock(CancelToken):
 
 
 class Results:
-    """The results of all checks, which several children may report at once."""
+    """The results of all checks, which several children may report at once; `done` has them by key."""
 
     def __init__(self, device: str, keys: Sequence[str], sink: Sink) -> None:
         self.facts: dict[str, str] = {}
+        self.done: dict[str, Check] = {}
         self._device, self._keys, self._sink = device, tuple(keys), sink
-        self._done: dict[str, Check] = {}
         self._telling = threading.Lock()
 
     def open_keys(self, among: Iterable[str]) -> list[str]:
         """Return the checks without a result among some, in order."""
-        return [key for key in among if key not in self._done]
+        return [key for key in among if key not in self.done]
 
-    def ready(self) -> list[str]:
-        """Return the checks that passed, on which others may rest."""
-        return [key for key, check in self._done.items() if check.status in RIGHT]
+    @property
+    def right(self) -> list[str]:
+        """The checks that passed, on which others may rest."""
+        return [key for key, check in self.done.items() if check.status in RIGHT]
 
-    def have_result(self, keys: set[str]) -> bool:
-        """Return whether all of some checks have a result."""
-        return self._done.keys() >= keys
-
-    def checks(self) -> tuple[Check, ...]:
-        """Return all results in the order of the checks."""
-        return tuple(self._done[key] for key in self._keys)
+    def report(self, seconds: float) -> Report:
+        """Return the report, with the results in the order of the checks."""
+        checks = tuple(self.done[key] for key in self._keys)
+        return Report(device=self._device, checks=checks, facts=self.facts, seconds=seconds)
 
     def skip(self, keys: Iterable[str], why: Text) -> None:
         """Skip the checks among some that have no result."""
@@ -104,15 +102,15 @@ class Results:
 
     def finish(self, check: Check) -> None:
         """Take a result, the first one of each check, and raise the finding that follows from it."""
-        if check.key not in self._keys or check.key in self._done:
+        if check.key not in self._keys or check.key in self.done:
             return
-        self._done[check.key] = check
+        self.done[check.key] = check
         if finding := finding_of(check, self._device):
             self.tell(FindingRaised(step=Step.VERIFY, finding=finding))
 
     def progress(self, text: Message) -> None:
         """Report how many checks have ended, with what is done now."""
-        done, total = len(self._done), len(self._keys)
+        done, total = len(self.done), len(self._keys)
         self.tell(Progress(step=Step.VERIFY, text=text, done=done, total=total, unit="checks", part=Part.CHECK))
 
     def tell(self, event: Event) -> None:
@@ -151,11 +149,14 @@ class Child:
         return self._results.open_keys(self.keys)
 
     def hear(self, text: str) -> None:
-        """Read one line of the child's output."""
+        """Read one line of the child's output; what a library wrote becomes a line of the log."""
         try:
             line = decoder(_Line).decode(text)
         except msgspec.DecodeError:
-            return self._hear_stray(text)
+            if text.strip():
+                self._stray.append(self._cleaned(text)[:LINE_LIMIT])
+                self._results.tell(LogLine(step=Step.VERIFY, text=self._stray[-1]))
+            return
         self._results.facts.update(line.facts)
         if line.start is not None:
             self.clock.restart()
@@ -167,7 +168,6 @@ class Child:
             self._results.finish(replace(line.check, detail=detail))
             if checked_package(line.check.key):
                 self.clock.set()
-        return None
 
     def end(self, code: int) -> None:
         """Set the status of the check during which the child died; those after it are left to another child."""
@@ -175,7 +175,7 @@ class Child:
         if not self._left and code:
             self._results.facts["ending"] = render(ending(code))
         elif self._left and (code != MEMORY_EXIT or self._left == left):
-            self._stop(Status.FAILED, ending(code), go_on=self._results.have_result(FIRST))
+            self._stop(Status.FAILED, ending(code), go_on=self._results.done.keys() >= FIRST)
 
     def stopped(self) -> bool:
         """Set the status of the check that reached its time limit; False if the user stopped.
@@ -186,7 +186,7 @@ class Child:
         if not self.clock.expired:
             return not self.open_keys()
         self._timeouts += 1
-        go_on = self._results.have_result(FIRST) and self._timeouts < MOST_TIMEOUTS
+        go_on = self._results.done.keys() >= FIRST and self._timeouts < MOST_TIMEOUTS
         text = _("It did not end within {seconds:g} seconds.", seconds=self.clock.limit)
         self._stop(Status.TIMEOUT, text, go_on=go_on)
         return True
@@ -198,12 +198,6 @@ class Child:
         if not go_on:
             self._results.skip(self.keys, _("The verification ended before this check."))
         self._left = len(self.open_keys())
-
-    def _hear_stray(self, text: str) -> None:
-        if text.strip():
-            line = self._cleaned(text)[:LINE_LIMIT]
-            self._stray.append(line)
-            self._results.tell(LogLine(step=Step.VERIFY, text=line))
 
 
 CHILD = Path(__file__).with_name("child.py")
@@ -305,14 +299,14 @@ def run_checks(  # noqa: PLR0913 - what runs it, on what, who hears it; the rest
 
     child = Child(results, keys, Clock(cancel, limit_per_check))
     while child.open_keys():
-        start(child, ready=results.ready(), memory=memory_limit)
-    if "import" in keys and "import" not in results.ready():
+        start(child, ready=results.right, memory=memory_limit)
+    if "import" in keys and "import" not in results.right:
         results.skip(asked, sentence("needs", {"need": "import"}))
     limit = IMPORT_LIMIT_FACTOR * limit_per_check
     alone = [Child(results, (key,), Clock(cancel, limit)) for key in results.open_keys(asked)]
     _side_by_side(alone, lambda child: start(child, packages={key: asked[key] for key in child.keys}))
     results.progress(_("Verification done"))
-    return Report(device=device, checks=results.checks(), facts=results.facts, seconds=time.monotonic() - started)
+    return results.report(time.monotonic() - started)
 
 
 def _trial_of_recipe(key: str) -> tuple[Trial | None, Text]:
