@@ -36,12 +36,14 @@ class Message:
     """A sentence to be rendered later: its English text, which is gettext's key, and the values of its placeholders.
 
     `many` is the plural, chosen by the value `count`. With an empty `id` the values are sentences to be joined. The
-    value `option` names what one adds at the command line to do what the sentence says; only there is it shown.
+    value `option` names what one adds at the command line to do what the sentence says; only there is it shown. `key`
+    names the sentence for programs, in any language and whatever becomes of its words; "" where none is given.
     """
 
     id: str
     params: dict[str, Value] = field(default_factory=dict)
     many: str = ""
+    key: str = ""
 
     def __hash__(self) -> int:
         return hash((self.id, repr(self.params)))
@@ -67,8 +69,8 @@ Value = str | int | float | Message | tuple[str | Message, ...]
 
 def use_language(code: str | None = None, folder: Path = FOLDER) -> str:
     """Set the language by code, else by environment and system; return its code. `folder` holds the catalogues."""
-    wanted = code or wanted_language(os.environ, locale.setlocale(locale.LC_CTYPE))
-    _Current.code = "zh_CN" if wanted.lower().startswith(("zh", "chinese")) else "en"
+    chosen = code or preferred_language(os.environ, locale.setlocale(locale.LC_CTYPE))
+    _Current.code = "zh_CN" if chosen.lower().startswith(("zh", "chinese")) else "en"
     _Current.translations = _translations(_Current.code, folder)
     return _Current.code
 
@@ -87,7 +89,7 @@ def in_language(code: str, folder: Path = FOLDER) -> Iterator[None]:
         _INSTEAD.reset(token)
 
 
-def wanted_language(environ: Mapping[str, str], system: str) -> str:
+def preferred_language(environ: Mapping[str, str], system: str) -> str:
     """Return the language that the variables ask for: `LANGUAGE`, then `LC_ALL`, `LC_MESSAGES`, `LANG`.
 
     As in GNU gettext, C and POSIX switch translation off whatever `LANGUAGE` says:
@@ -109,9 +111,9 @@ def language() -> str:
     return instead[0] if instead else _Current.code or use_language()
 
 
-def _(sentence: str, /, **params: object) -> Message:
-    """Make a message of a whole English sentence; `params` fill its placeholders."""
-    return Message(sentence).format(**params)
+def _(sentence: str, key: str = "", /, **params: object) -> Message:
+    """Make a message of a whole English sentence; `key` names it for programs, `params` fill its placeholders."""
+    return Message(sentence, key=key).format(**params)
 
 
 def ngettext(one: str, many: str, count: int, /, **params: object) -> Message:
@@ -138,10 +140,10 @@ def verbatim(text: object) -> Message:
     return Message("{text}").format(text=text)
 
 
-def sentences(parts: Iterable[Text]) -> Message:
-    """Join sentences into one message, without the empty ones."""
+def sentences(parts: Iterable[Text], key: str = "") -> Message:
+    """Join sentences into one message, without the empty ones; without a `key` it has that of the first."""
     named: dict[str, Value] = {f"part{number}": part for number, part in enumerate(part for part in parts if part)}
-    return Message("", named)
+    return Message("", named, key=key or getattr(named.get("part0"), "key", ""))
 
 
 def map_texts(value: Value, change: Callable[[str], str]) -> Any:  # noqa: ANN401 - of the kind that was given

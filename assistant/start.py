@@ -224,16 +224,16 @@ def _requirements(groups: list[str]) -> list[str]:
     return [requirement for group in groups for requirement in named[group]]
 
 
-def _remove_others(kept: Path) -> None:
+def _remove_others(finished: Path) -> None:
     """Remove environments of an earlier pyproject.toml and what a killed start left; other Pythons' ones stay."""
-    project = kept.name.split("-")[2]
+    project = finished.name.split("-")[2]
     for folder in HOME.glob("python*"):
         if folder.name.split("-")[2:3] != [project] or not _is_finished(folder):
             discard(folder / "stamp")
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _install(python: Path, wanted: list[str]) -> None:
+def _install(python: Path, requirements: list[str]) -> None:
     """Install with uv, which pip fetches where there is none; pip's settings hold for both."""
     pip = _pip(python)
     settings = _pip_settings(pip)
@@ -241,7 +241,7 @@ def _install(python: Path, wanted: list[str]) -> None:
     if not uv:
         raise _failure(have_installer=bool(pip))
     _say(say("Installing the assistant and what it needs; the log is {log}.", log=LOG))
-    command: list[str | Path] = [uv, "pip", "install", "--python", python, *uv_arguments(settings), *wanted]
+    command: list[str | Path] = [uv, "pip", "install", "--python", python, *uv_arguments(settings), *requirements]
     if not _logged(command, {**uv_environment(settings, os.environ), "UV_NO_PROGRESS": "1"}):
         raise _failure(have_installer=True)
 

@@ -26,12 +26,12 @@ from assistant.i18n import (
     _Current,
     lines,
     ngettext,
+    preferred_language,
     render,
     say,
     sentences,
     use_language,
     verbatim,
-    wanted_language,
 )
 from assistant.machines import load, shipped
 from assistant.model.finding import Finding
@@ -77,7 +77,7 @@ def assistant(tmp_path: Path) -> Assistant:
 )
 def test_the_environment_chooses_then_the_system(variables: dict[str, str], system: str, language: str) -> None:
     """The order is that of GNU gettext; Windows, which sets no variable, is asked last."""
-    assert wanted_language(variables, system).startswith(language)
+    assert preferred_language(variables, system).startswith(language)
 
 
 def test_a_language_can_be_named() -> None:

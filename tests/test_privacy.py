@@ -18,8 +18,9 @@ import assistant.start
 from assistant.cli.diagnose import share_page
 from assistant.detect.common import Notes
 from assistant.diagnose import read_log
-from assistant.export import Setup, texts
+from assistant.export import Setup
 from assistant.export.setup import clean
+from assistant.export.write import texts
 from assistant.host.base import Host
 from assistant.host.recording import RecordingHost, write_recording
 from assistant.i18n import _
@@ -35,7 +36,7 @@ from assistant.privacy.rules import RULES
 from assistant.session.causes import log_report
 from assistant.session.state import Detected, Diagnosed, Pasted, Phase, Planned, State, StepStatus
 from assistant.session.store import Store
-from assistant.verify.run import Child, Clock, Results
+from assistant.verify.runner import Child, Clock, Results
 from assistant.wizard.saved_page import page
 
 ROOT = Path(__file__).parents[1] / "assistant"
@@ -201,7 +202,7 @@ PRODUCERS: dict[str, Producer] = {
 LOCAL: dict[str, Producer] = {
     "export/write.py:write_all, requirements": _lock,
     "install/marker.py:write_marker": _marker,
-    "verify/run.py:_hear_stray": _stray,
+    "verify/runner.py:hear": _stray,
     "install/uv.py:call": _child,
 }
 NAMELESS = frozenset({"own user", "own host", "own variable", "own proxy"})  # that only a machine knows
@@ -226,7 +227,7 @@ EXEMPT = {
     "install/kernel.py:_write": "Jupyter obeys it: an interpreter and the plan's variables",
     "install/kernel.py:register_kernel": "a picture",
     "install/in_place.py:_keep": "private and obeyed: names and versions of packages",
-    "export/editors.py:write_first_notebook": "the user's own, beside the notebook: the name of a kernel",
+    "export/first_steps.py:write_first_notebook": "the user's own, beside the notebook: the name of a kernel",
     "install/kernel.py:put_kernel_back": "it puts back what had been there",
     "install/constraints.py:protect": "names and versions of packages",
     "install/resolution.py:_solved_with_family": "names and versions of packages",
@@ -310,7 +311,7 @@ def test_every_writer_of_a_file_is_known():
     outside = {  # what is handed out without a file of ours, or in lines
         "wizard/saved_page.py:file_of",
         "export/write.py:write_all, requirements",
-        "verify/run.py:_hear_stray",
+        "verify/runner.py:hear",
         "install/uv.py:call",
     }
     assert found == {*PRODUCERS, *LOCAL, *EXEMPT} - outside
@@ -324,7 +325,7 @@ def test_every_line_of_a_child_is_cleaned():
         if name_of(call) == "LogLine"
     }
     own = {"install/uv.py:log", "session/remediation.py:_changed", "session/steps.py:proved"}
-    children = {"install/uv.py:each", "session/remediation.py:tell", "verify/run.py:_hear_stray"}
+    children = {"install/uv.py:each", "session/remediation.py:tell", "verify/runner.py:hear"}
     assert loggers == own | children
     for place in children:
         file, function = place.split(":")

@@ -20,8 +20,9 @@ from tables import each
 from terminals import at_a_terminal
 
 from assistant.cli.console import Terminal
-from assistant.export import Config, Setup, read_config, texts
+from assistant.export import Config, Setup, read_config
 from assistant.export.config import config_text
+from assistant.export.write import texts
 from assistant.markup import plain
 from assistant.model.event import Step
 from assistant.model.finding import Finding, Severity

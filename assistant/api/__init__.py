@@ -55,7 +55,7 @@ from assistant.model.errors import (
     unreadable,
     unwritable,
 )
-from assistant.model.event import Event, PartDone, Progress, Step
+from assistant.model.event import PartDone, Progress, Step
 from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
 from assistant.model.machine import Machine, Vendor
 from assistant.model.plan import Backend, Plan, Planning, Rejection, Request

@@ -6,7 +6,6 @@ from assistant.catalog import Catalog, TorchWheel, load_catalog, number
 from assistant.detect import detect
 from assistant.diagnose import read_log
 from assistant.export import MARKER
-from assistant.host.base import Host
 from assistant.host.download import Fetch, Patience, download, file_name
 from assistant.host.live import LiveHost
 from assistant.host.network import local_path

@@ -106,6 +106,7 @@ def user_tables() -> Refreshed:
     except (OSError, BadInput) as error:
         remark = _(
             "The refreshed tables in {path} are not used, `assistant catalog refresh` makes new ones: {reason}",
+            "refreshed-tables-not-used",
             path=path,
             reason=error.message if isinstance(error, BadInput) else str(error),
         )

@@ -10,6 +10,7 @@ import click
 from packaging.requirements import Requirement
 from rich.text import Text
 
+from assistant import verify
 from assistant.catalog import load_catalog
 from assistant.catalog.bundles import installed_recipes
 from assistant.catalog.catalog import known_index
@@ -31,19 +32,15 @@ from assistant.cli.terminal import ask, echo, echo_json, json_option, yes_option
 from assistant.detect import detect
 from assistant.export import FORMATS, Config, read_config
 from assistant.host.live import LiveHost
-from assistant.host.process import CancelToken
-from assistant.i18n import Message, _, as_typed, ngettext, say
+from assistant.i18n import Message, _, as_typed, ngettext, render, say
 from assistant.install import Consent, Sources, check_index_url, check_requirement, python_of
 from assistant.model.errors import BadInput
-from assistant.model.event import Event
 from assistant.model.plan import Plan, Request
-from assistant.model.report import Report
-from assistant.model.requirement import to_import
+from assistant.model.report import Environment, Report
 from assistant.model.shell import quoted
 from assistant.session.apply import changes, check_lock, course, drifts, environment_of, unknown_requirements
 from assistant.session.state import State, Task, known
 from assistant.session.store import Store, last_setup
-from assistant.verify import verify
 
 
 def agree_sources(plan: Plan, sources: Sources, packages: tuple[str, ...], *, asks: bool) -> None:
@@ -196,19 +193,8 @@ def check(
 
 
 def _verified(exported: Config, folder: Path) -> Report:
-    def unheard(_event: Event) -> None:
-        """Draw nothing: the answer is the difference."""
-
-    plan, device = exported.plan, exported.verification.device
-    return verify(
-        python_of(folder),
-        device,
-        unheard,
-        CancelToken(),
-        packages=to_import(plan, exported.environment.packages),
-        recipe=plan.recipe,
-        environment=plan.env,
-    )
+    made = Environment(path=str(folder), python=str(python_of(folder)), packages=exported.environment.packages)
+    return verify.run(made, exported.plan, device=exported.verification.device)
 
 
 @click.command()
@@ -231,7 +217,7 @@ def export(formats: tuple[str, ...], folder: str, *, force: bool, listing: bool,
 
 def _list(*, as_json: bool) -> None:
     """Print the formats."""
-    described = {name: kind.description for name, kind in FORMATS.items()}
+    described = {name: render(kind.description) for name, kind in FORMATS.items()}
     if as_json:
         echo_json(described)
     else:

@@ -130,10 +130,8 @@ def draw_course(course: Course) -> None:
 
 def draw_drifts(found: Iterable[Drift]) -> None:
     """Print differences, one line each."""
-    from assistant.export import DIFFERS  # noqa: PLC0415 - who compares has it loaded
-
     for drift in found:
-        console.print(Text(f"  {DIFFERS} {drift.text}", style="yellow"))
+        console.print(Text(f"  ≠ {drift.text}", style="yellow"))
 
 
 def draw_report(report: Report) -> None:
@@ -287,12 +285,12 @@ def draw_exported(state: State) -> None:
 
 def draw_next(state: State, *, offline: bool) -> None:
     """Print what to type now: in this terminal, and for JupyterLab, which the assistant may have to fetch first."""
-    from assistant.export import uses  # noqa: PLC0415 - only an installation needs it
+    from assistant.export import terminal_line  # noqa: PLC0415 - only an installation needs it
 
     made, report, plan = state.environment, state.report, state.plan
     if not (made and plan and report and report.usable):
         return
-    lines = {say("In this terminal:"): uses(made, plan, shell_for()).terminal}
+    lines = {say("In this terminal:"): terminal_line(made, plan, shell_for())}
     if made.launcher_name and offline:
         lines[say("In JupyterLab, choose the kernel {kernel}.", kernel=f"“{made.launcher_name}”")] = ""
     elif made.launcher_name:

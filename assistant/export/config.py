@@ -49,25 +49,17 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 class _Fault(NamedTuple):
-    """A value that is refused: where it stands, what it is, why."""
+    """A value that is refused: where it is, what it is, why."""
 
     place: str
     value: str
     why: Text
 
 
-def check_values(file: str, plan: Plan, environment: Environment, device: str, hashes: dict[str, str]) -> None:
+def check_values(file: str, config: Config) -> None:
     """Raise `BadInput` naming `file` and the first value that is not of the plain form that this program writes."""
-    faults = chain(
-        _of_plan(plan),
-        _of_form(_DEVICE, "verification.device", device),
-        _of_environment(environment),
-        (
-            _Fault(f"hashes.{name}", digest, _("it is not the SHA-256 of a package that is listed"))
-            for name, digest in hashes.items()
-            if not _SHA256.fullmatch(digest) or name not in environment.packages
-        ),
-    )
+    plan = config.plan
+    faults = chain(_of_forms(config), _of_versions(config), _of_plan(plan), _of_lines(plan), _of_paths(config))
     if fault := next(faults, None):
         raise BadInput(
             _(
@@ -81,14 +73,49 @@ def check_values(file: str, plan: Plan, environment: Environment, device: str, h
         )
 
 
+def _of_forms(config: Config) -> Iterator[_Fault]:
+    """Check words: the device, the kernel, what a plan is called by, the names of what was asked for."""
+    plan, why = config.plan, _("it is not of the form that the assistant writes")
+    rows = (
+        ("plan.variant", _VARIANT, (plan.variant,)),
+        ("plan.python", _PYTHON, (plan.python,)),
+        ("plan.recipe", _PACKAGE, (plan.recipe or "none",)),
+        ("plan.asked", _PACKAGE, plan.asked),
+        ("plan.apart", _PACKAGE, plan.apart),
+        ("verification.device", _DEVICE, (config.verification.device,)),
+        ("environment.kernel", _KERNEL, (config.environment.kernel or "none",)),
+    )
+    for place, form, texts in rows:
+        for text in texts:
+            if not form.fullmatch(text) or ".." in text:
+                yield _Fault(place, text, why)
+    if name := config.environment.display_name:  # which the assistant leaves out: it names a card
+        yield _Fault("environment.display_name", name, why)
+
+
+def _of_versions(config: Config) -> Iterator[_Fault]:
+    packages = config.environment.packages
+    versions = {f"environment.packages.{name}": version for name, version in packages.items()}
+    for place, text in {"plan.torch": config.plan.torch, **versions}.items():
+        try:
+            Version(text)
+        except InvalidVersion:
+            yield _Fault(place, text, _("it is not a version"))
+    for name in packages:
+        if canonicalize_name(name) != name or not _PACKAGE.fullmatch(name):
+            yield _Fault("environment.packages", name, _("it is not the name of a package"))
+    for name, digest in config.hashes.items():
+        if not _SHA256.fullmatch(digest) or name not in packages:
+            yield _Fault(f"hashes.{name}", digest, _("it is not the SHA-256 of a package that is listed"))
+
+
 def _of_plan(plan: Plan) -> Iterator[_Fault]:
-    yield from _of_form(_VARIANT, "plan.variant", plan.variant)
-    yield from _of_form(_PYTHON, "plan.python", plan.python)
-    yield from _of_version("plan.torch", plan.torch)
-    yield from _of_sources(plan)
-    yield from _of_lines(plan)
-    if plan.recipe:
-        yield from _of_form(_PACKAGE, "plan.recipe", plan.recipe)
+    """Accept plain addresses of indexes and pages of wheels; whether they are trusted is asked before they are used."""
+    indexes = () if plan.index_url is None else (plan.index_url,)
+    for place, urls in (("index_url", indexes), ("indexes", plan.indexes), ("links", plan.links)):
+        for url in urls:
+            if why := foreign_index_fault(url):
+                yield _Fault(f"plan.{place}", url, why)
     for name, value in plan.env.items():
         if name not in VARIABLES and quiet().get(name) != value:
             yield _Fault(f"plan.env.{name}", value, _("no plan sets this variable"))
@@ -96,62 +123,25 @@ def _of_plan(plan: Plan) -> Iterator[_Fault]:
             yield _Fault(f"plan.env.{name}", value, _("such values can name files or commands"))
 
 
-def _of_sources(plan: Plan) -> Iterator[_Fault]:
-    """Accept plain addresses of indexes and pages of wheels; whether they are trusted is asked before they are used."""
-    indexes = () if plan.index_url is None else (plan.index_url,)
-    for place, urls in (("index_url", indexes), ("indexes", plan.indexes), ("links", plan.links)):
-        for url in urls:
-            if why := foreign_index_fault(url):
-                yield _Fault(f"plan.{place}", url, why)
-
-
 def _of_lines(plan: Plan) -> Iterator[_Fault]:
     bounds = {"constraints": plan.constraints, "overrides": plan.overrides}
     for place, lines in {"requirements": plan.requirements, **bounds}.items():
         for line in lines:
-            if why := _fault_of_requirement(line):
-                yield _Fault(f"plan.{place}", line, why)
-    for name in plan.asked:
-        yield from _of_form(_PACKAGE, "plan.asked", name)
-    for name in plan.apart:
-        yield from _of_form(_PACKAGE, "plan.apart", name)
+            need = plain_requirement(line)
+            if need is None or not line.isascii():
+                yield _Fault(f"plan.{place}", line, _("it is not a requirement"))
+            elif need.url:
+                yield _Fault(f"plan.{place}", line, _("it names an address of its own"))
 
 
-def _of_environment(environment: Environment) -> Iterator[_Fault]:
+def _of_paths(config: Config) -> Iterator[_Fault]:
     """Accept one folder's name, and an interpreter inside of it: nothing that could lead anywhere else."""
-    yield from _of_form(_KERNEL, "environment.kernel", environment.kernel or "none")
-    if environment.display_name:
-        text = _("it is not of the form that the assistant writes")  # which leaves it out: it names a card
-        yield _Fault("environment.display_name", environment.display_name, text)
-    folder = environment.path
+    folder, python = config.environment.path, config.environment.python
     if not _FOLDER.fullmatch(folder) or folder.strip(". ") != folder or _RESERVED.fullmatch(folder):
         yield _Fault("environment.path", folder, _("it is not the plain name of a folder"))
-    parts = environment.python.split("/")
+    parts = python.split("/")
     if len(parts) > 2 or not all(_FOLDER.fullmatch(part) and part.strip(".") for part in parts):  # noqa: PLR2004 - bin/python
-        yield _Fault("environment.python", environment.python, _("it leads out of the environment"))
-    for name, version in environment.packages.items():
-        yield from _of_version(f"environment.packages.{name}", version)
-        if canonicalize_name(name) != name or not _PACKAGE.fullmatch(name):
-            yield _Fault("environment.packages", name, _("it is not the name of a package"))
-
-
-def _of_form(form: re.Pattern[str], place: str, text: str) -> Iterator[_Fault]:
-    if not form.fullmatch(text) or ".." in text:
-        yield _Fault(place, text, _("it is not of the form that the assistant writes"))
-
-
-def _of_version(place: str, text: str) -> Iterator[_Fault]:
-    try:
-        Version(text)
-    except InvalidVersion:
-        yield _Fault(place, text, _("it is not a version"))
-
-
-def _fault_of_requirement(line: str) -> Text:
-    need = plain_requirement(line)
-    if need is None or not line.isascii():
-        return _("it is not a requirement")
-    return _("it names an address of its own") if need.url else ""
+        yield _Fault("environment.python", python, _("it leads out of the environment"))
 
 
 SCHEMA = 1
@@ -175,6 +165,11 @@ class Config(Record, frozen=True, omit_defaults=False):
     lock: str = ""
     locked: int = 0
     schema: Literal[1] = 1
+
+    def same_hardware(self, here: Machine) -> bool:
+        """Whether its lock fits a machine: the same system, processor and GPUs."""
+        then = self.machine
+        return (then.os, then.arch, _labels(then.gpus)) == (here.os, here.arch, _labels(here.gpus))
 
 
 def config_text(setup: Setup) -> str:
@@ -231,7 +226,7 @@ def read_config(text: str, file: str = NAME) -> Config:
             ),
             hint=_("Get the complete file, or export it again."),
         )
-    check_values(file, config.plan, config.environment, config.verification.device, config.hashes)
+    check_values(file, config)
     return config
 
 
@@ -255,7 +250,6 @@ def _without_none(value: object) -> object:
     return value
 
 
-DIFFERS = "≠"  # begins the line of each difference, for people and for VS Code's problem matcher
 _DIGITS = 16  # of a hash: enough to tell files apart, and to be read
 _KINDS = {
     "driver": _("driver"),
@@ -282,19 +276,14 @@ class Drift(Record, frozen=True, omit_defaults=False):
     @property
     def text(self) -> str:
         """The difference as one line, in the current language."""
-        return render(self.message)
-
-    @property
-    def message(self) -> Message:
-        """The difference as one line."""
         kind = _KINDS.get(self.kind, printable(self.kind))
         what = Message("{kind} {name}" if self.name else "{kind}").format(kind=kind, name=printable(self.name))
         was, now = map(printable, (self.was, self.now))
         if self.was is None:
-            return _("{what}: {now} is new", what=what, now=now)
+            return say("{what}: {now} is new", what=what, now=now)
         if self.now is None:
-            return _("{what}: {was} is gone", what=what, was=was)
-        return _("{what}: was {was}, is {now}", what=what, was=was, now=now)
+            return say("{what}: {was} is gone", what=what, was=was)
+        return say("{what}: was {was}, is {now}", what=what, was=was, now=now)
 
 
 def machine_drift(was: Machine, now: Machine) -> tuple[Drift, ...]:
@@ -325,9 +314,17 @@ def plan_drift(was: Plan, now: Plan) -> tuple[Drift, ...]:
     return (*changed, *_by_name("plan", was.env, now.env))
 
 
-def package_drift(was: Mapping[str, str], now: Mapping[str, str]) -> tuple[Drift, ...]:
-    """Compare versions by package name; pip is a tool that users update as they please, and no part of a setup."""
-    return tuple(drift for drift in _by_name("package", was, now) if drift.name != "pip")
+def package_drift(
+    was: Mapping[str, str], now: Mapping[str, str], hashes: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
+) -> tuple[Drift, ...]:
+    """Compare versions by package name, and the SHA-256 of packages' files, then and now, where both are known.
+
+    pip is left out: it is a tool that users update as they please, and no part of a setup.
+    """
+    files, other = hashes
+    both = {name: digest[:_DIGITS] for name, digest in files.items() if other.get(name)}
+    changed = _by_name("file", both, {name: other[name][:_DIGITS] for name in both})
+    return (*(drift for drift in _by_name("package", was, now) if drift.name != "pip"), *changed)
 
 
 def _by_name(kind: str, was: Mapping[str, str], now: Mapping[str, str]) -> tuple[Drift, ...]:
@@ -336,12 +333,6 @@ def _by_name(kind: str, was: Mapping[str, str], now: Mapping[str, str]) -> tuple
         for name in sorted({*was, *now})
         if was.get(name) != now.get(name)
     )
-
-
-def file_drift(was: Mapping[str, str], now: Mapping[str, str]) -> tuple[Drift, ...]:
-    """Compare the SHA-256 of packages' files where both are known."""
-    both = {name: digest[:_DIGITS] for name, digest in was.items() if now.get(name)}
-    return _by_name("file", both, {name: now[name][:_DIGITS] for name in both})
 
 
 def report_drift(was: Report, now: Report) -> tuple[Drift, ...]:
@@ -361,11 +352,6 @@ def report_drift(was: Report, now: Report) -> tuple[Drift, ...]:
         if check.status in RIGHT and check.key in ran and ran[check.key].status not in RIGHT
     ]
     return (*device, *other, *worse)
-
-
-def same_hardware(was: Machine, now: Machine) -> bool:
-    """Whether a lock of one machine fits the other: the same system, processor and GPUs."""
-    return (was.os, was.arch, _labels(was.gpus)) == (now.os, now.arch, _labels(now.gpus))
 
 
 def _gpu_drift(was: tuple[Gpu, ...], now: tuple[Gpu, ...]) -> Iterable[Drift]:

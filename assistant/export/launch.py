@@ -1,44 +1,29 @@
-"""How programs start with the setup's variables: shells, containers, image applications, a job on GitHub."""
+"""How programs start with the setup's variables: shells, containers, image applications."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable
 
 from assistant.catalog import carried_by_torch_index
 from assistant.catalog.launchers import Launcher, launchers, written
 from assistant.catalog.tables import Row, rows
-from assistant.export.packages import asked
-from assistant.export.setup import MARKER, Setup, Unsuited, filled, json_text, variables
+from assistant.export.packages import asked, requirements_text
+from assistant.export.setup import MARKER, Setup, Unsuited, filled, json_text, runtime_text, variables
 from assistant.i18n import _
 from assistant.model.plan import Backend
 from assistant.model.shell import Shell, setting
 
-# Windows refuses every script of PowerShell, one that was made here too, unless that is changed; here until the window
-# is closed: https://learn.microsoft.com/powershell/module/microsoft.powershell.core/about/about_execution_policies
-ALLOW_SCRIPTS = "Set-ExecutionPolicy -Scope Process RemoteSigned -Force"
 _PLAIN = re.compile(r"[\w.,:/+@%=-]*", re.ASCII)
 
 
-def dotenv_text(setup: Setup) -> str:
-    """Write `.env`."""
-    return _lines(setup, lambda name, value: f"{name}={_quoted(value)}")
-
-
-def powershell_text(setup: Setup) -> str:
-    """Write a script to be dotted into PowerShell."""
-    return _lines(setup, lambda name, value: setting(name, value, Shell.POWERSHELL))
-
-
-def fish_text(setup: Setup) -> str:
-    """Write a script to be sourced by fish."""
-    escaped = str.maketrans({"\\": "\\\\", "'": "\\'"})
-    return _lines(setup, lambda name, value: f"set -gx {name} '{value.translate(escaped)}'")
-
-
-def _lines(setup: Setup, line: Callable[[str, str], str]) -> str:
-    return "\n".join([f"# {MARKER}", *(line(name, value) for name, value in variables(setup).items()), ""])
+def variable_files(setup: Setup) -> dict[str, str]:
+    """Write the variables as `.env`, and as a script to be dotted into PowerShell."""
+    values = variables(setup).items()
+    return {
+        ".env": "\n".join([f"# {MARKER}", *(f"{name}={_quoted(value)}" for name, value in values), ""]),
+        "env.ps1": "\n".join([f"# {MARKER}", *(setting(*item, Shell.POWERSHELL) for item in values), ""]),
+    }
 
 
 def _quoted(line: str) -> str:
@@ -51,34 +36,38 @@ def _quoted(line: str) -> str:
     return f'"{escaped}"'
 
 
-def dockerfile_text(setup: Setup) -> str:
-    """Write a `Dockerfile` that installs `requirements.txt`; the container prints which device `device.py` finds."""
-    row = _container_of(setup)
-    return filled(
-        "Dockerfile",
-        {"docker": _docker_quoted},
-        image=row.image.format(python=setup.plan.python),
-        apt=row.apt,
-        env={**row.env, **variables(setup)},
-        run=shlex.join(row.run),
-        tag=f"torch-{setup.plan.variant}".replace("/", "-").lower(),
-    )
+def container_files(setup: Setup) -> dict[str, str]:
+    """Write a `Dockerfile` with what it copies, and `devcontainer.json`, which opens it in VS Code or Codespaces.
 
-
-def devcontainer_text(setup: Setup) -> str:
-    """Write `devcontainer.json`: the same Dockerfile, opened in VS Code or Codespaces with the same device."""
+    The container installs `requirements.txt` and prints which device `device.py` finds.
+    """
     row = _container_of(setup)
+    environment = {**row.env, **variables(setup)}
     settings = {
         "name": f"PyTorch {setup.plan.torch} ({setup.plan.variant})",
         "build": {"dockerfile": "../Dockerfile", "context": ".."},
         "runArgs": list(row.run),
-        "containerEnv": {**row.env, **variables(setup)},
+        "containerEnv": environment,
         "remoteUser": "root",
         "customizations": {"vscode": {"extensions": ["ms-python.python", "ms-toolsai.jupyter"]}},
     }
     if setup.plan.backend is Backend.CUDA:
         settings["hostRequirements"] = {"gpu": "optional"}
-    return filled("devcontainer.json", settings=settings)
+    dockerfile = filled(
+        "Dockerfile",
+        {"docker": _docker_quoted},
+        image=row.image.format(python=setup.plan.python),
+        apt=row.apt,
+        env=environment,
+        run=shlex.join(row.run),
+        tag=f"torch-{setup.plan.variant}".replace("/", "-").lower(),
+    )
+    return {
+        "Dockerfile": dockerfile,
+        ".devcontainer/devcontainer.json": f"// {MARKER}\n{json_text(settings, indent=2)}\n",
+        "requirements.txt": requirements_text(setup),
+        "device.py": runtime_text("device.py"),
+    }
 
 
 def _container_of(setup: Setup) -> Row:
@@ -116,23 +105,23 @@ _SAFE = re.compile(r"[\w.,:/+@=-]*", re.ASCII)  # what neither sh nor cmd reads 
 def launch_files(setup: Setup) -> dict[str, str]:
     """Write settings for each application that runs on this backend and system; raise `Unsuited` if none does."""
     system, backend = setup.machine.os or "linux", setup.plan.backend
-    known = [
+    rows = [
         (launcher, launcher.backends[backend])
         for launcher in launchers()
         if launcher.key != _KEEPER and backend in launcher.backends and system in launcher.lines
     ]
-    if not known:
+    if not rows:
         raise Unsuited(
             _("No known application runs on the backend {backend} on this system.", backend=backend.title),
             hint=_("Choose another format."),
         )
     files: dict[str, str] = {}
-    kept: dict[str, list[dict[str, object]]] = {}
-    for launcher, arguments in known:
+    stored: dict[str, list[dict[str, object]]] = {}
+    for launcher, arguments in rows:
         files |= _files(launcher, arguments, system, setup)
         if not launcher.files.get(system, "").endswith(".yaml"):
-            kept[launcher.name] = _options(arguments)
-    return files | {f"launch/{_KEEPER}/LaunchArgs.json": json_text({"//": MARKER, **kept}, indent=2) + "\n"}
+            stored[launcher.name] = _options(arguments)
+    return files | {f"launch/{_KEEPER}/LaunchArgs.json": json_text({"//": MARKER, **stored}, indent=2) + "\n"}
 
 
 def _files(launcher: Launcher, arguments: tuple[str, ...], system: str, setup: Setup) -> dict[str, str]:
@@ -173,30 +162,3 @@ def _torch_command(setup: Setup) -> str:
     index = ["--extra-index-url", setup.plan.index_url] if setup.plan.index_url else []
     words = ["pip", "install", *(family or [f"torch=={setup.plan.torch}"]), *index]
     return " ".join(words) if all(_SAFE.fullmatch(word) for word in words) else ""
-
-
-# By system, and whether the processor is an ARM one: https://github.com/actions/runner-images#available-images
-_RUNNERS = {
-    ("linux", False): "ubuntu-24.04",
-    ("linux", True): "ubuntu-24.04-arm",
-    ("windows", False): "windows-2025",
-    ("windows", True): "windows-11-arm",
-    ("macos", False): "macos-15-intel",
-    ("macos", True): "macos-15",
-}
-_LABELS = {"linux": "linux", "windows": "windows", "macos": "macOS"}  # that a self-hosted runner gives itself
-
-
-def workflow_text(setup: Setup) -> str:
-    """Write the job: on GitHub's own machine for a CPU or MPS, on one of yours with the right GPU for anything else."""
-    system = setup.machine.os or "linux"
-    arch = (setup.machine.arch or ("arm64" if system == "macos" else "x86_64")).lower()
-    arm = arch in {"aarch64", "arm64"}
-    alone = setup.plan.backend in {Backend.CPU, Backend.MPS}
-    return filled(
-        "workflow.yml",
-        runner=_RUNNERS[system, arm] if alone else ["self-hosted", _LABELS[system], "ARM64" if arm else "X64"],
-        python=setup.plan.python,
-        variables=variables(setup),
-        device=setup.report.device,
-    )

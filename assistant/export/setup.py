@@ -9,6 +9,7 @@ from pathlib import Path
 
 import tomli_w
 
+import assistant.runtime
 from assistant import __version__
 from assistant.host.telemetry import quiet
 from assistant.i18n import say
@@ -21,8 +22,8 @@ from assistant.model.report import Environment, Report
 from assistant.model.visible import spelled
 from assistant.privacy import NOBODY, Known, redact
 
-# The first line of every file that we write holds this; a file without it is somebody else's.
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# The first line of every file that we write holds this; a file without it is somebody else's.
 MARKER = "Written by torch-setup-assistant"
 
 
@@ -80,6 +81,12 @@ def variables(setup: Setup) -> dict[str, str]:
 
 
 FOLDER = Path(__file__).with_name("templates")
+
+
+def runtime_text(name: str) -> str:
+    """Return a file of `assistant/runtime/` (`device.py`, `fallback.py`) under our marker."""
+    text = (Path(assistant.runtime.__path__[0]) / name).read_text(encoding="utf-8")
+    return f"# {MARKER}\n{text}"
 
 
 def filled(template: str, filters: Mapping[str, Callable[..., str]] | None = None, **content: object) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from operator import methodcaller
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from assistant.export.formats import FORMATS, PURPOSES
 from assistant.export.setup import MARKER, Setup, Unsuited, clean
@@ -33,41 +33,48 @@ def export(
     and `WorkFailed` if files of somebody else are in the way (unless `overwrite` agrees) or the folder cannot be
     written.
     """
-    written = texts(clean(setup, known), [_named(name) for name in formats], purpose)
-    return write_all(folder, written, overwrite)
+    return write_all(folder, texts(clean(setup, known), formats, purpose), overwrite)
 
 
 def texts(setup: Setup, formats: Sequence[str] = (), purpose: str = "") -> dict[str, str]:
     """Return the texts of the chosen formats, else of a purpose's that suit, by path, with the files that they need.
 
-    No text holds a hidden character, whatever the machine or the plan hold. Raises `Unsuited` for a chosen format that
-    this setup cannot have.
+    No text holds a hidden character, whatever the machine or the plan hold. Raises `Unsuited` for a chosen format or
+    file that this setup cannot have, and `BadInput` for an unknown one.
     """
     written: dict[str, str] = {}
-    chosen = formats or PURPOSES[purpose].formats
-    wanted = [needed for name in chosen for needed in (name, *FORMATS[name].needs)]
-    for name in dict.fromkeys(wanted or FORMATS):
+    chosen = dict(map(_named, formats)) or dict.fromkeys(PURPOSES[purpose].formats, "")
+    for name, file in chosen.items():
         try:
-            written |= {path: visible(text) for path, text in FORMATS[name].files(setup).items()}
+            files = FORMATS[name].files(setup)
         except Unsuited:
             if formats:
                 raise
+            continue
+        if file and file not in files:
+            raise Unsuited(
+                _("This setup has no {file}.", file=file),
+                hint=_("Install with `assistant install` or `assistant apply`, then export."),
+            )
+        written |= {path: visible(text) for path, text in files.items()}
     return written
 
 
-def _named(name: str) -> str:
-    """Return the path of the format meant by a path, a file's name or its stem: `dockerfile`, `report`, `env`."""
-    wanted = name.lower()
-    spelled = {path: (path.lower(), path.lower().strip("."), Path(path.lower()).name) for path in FORMATS}
-    exact = [path for path, names in spelled.items() if wanted in names]
-    loose = [path for path, names in spelled.items() if wanted in {names[2].partition(".")[0], *Path(names[1]).parts}]
-    found = exact[:1] or (loose if len(loose) == 1 else [])
-    if not found:
-        raise BadInput(
-            _("There is no format called {format}.", format=printable(name)),
-            hint=_("Choose from: {formats}.", formats=", ".join(FORMATS)),
-        )
-    return found[0]
+def _named(name: str) -> tuple[str, str]:
+    """Return the format meant by a path, a file's name or its stem (`dockerfile`, `report`, `env`), and its file.
+
+    The file is "" for a name of the whole format.
+    """
+    spelling = name.lower().strip(".")
+    for key, kind in FORMATS.items():
+        for file in (key, *kind.names):
+            path = PurePosixPath(file.lower().strip("."))
+            if spelling in {str(path), path.name, path.stem}:
+                return key, "" if file == key else file
+    raise BadInput(
+        _("There is no format called {format}.", format=printable(name)),
+        hint=_("Choose from: {formats}.", formats=", ".join(FORMATS)),
+    )
 
 
 def write_all(

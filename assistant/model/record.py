@@ -74,7 +74,7 @@ def with_words(value: object) -> object:
     Beside each stand its `key` and `params`, which do not depend on the language.
     """
     if isinstance(value, Message):
-        return {"key": value.id, "params": with_words(value.params), "text": render(value)}
+        return {"key": value.key or value.id, "params": with_words(value.params), "text": render(value)}
     if isinstance(value, str):
         return _HALF.sub("\ufffd", value)  # of the name of a file that is no UTF-8: JSON cannot hold it
     if isinstance(value, dict):
@@ -87,7 +87,7 @@ def with_words(value: object) -> object:
     messages = [item for item in fields.values() if isinstance(item, Message)]
     plain = {name: render(item) if isinstance(item, Message) else with_words(item) for name, item in fields.items()}
     params = {name: with_words(param) for message in reversed(messages) for name, param in message.params.items()}
-    return {"key": messages[0].id, **plain, "params": params} if messages else plain
+    return {"key": messages[0].key or messages[0].id, **plain, "params": params} if messages else plain
 
 
 def _fields(value: msgspec.Struct) -> dict[str, object]:

@@ -144,7 +144,7 @@ _WORDS = {
     Status.WRONG: _("wrong"),
     Status.UNSUPPORTED: _("unsupported"),
     Status.FAILED: _("failed"),
-    Status.TIMEOUT: _("took too long"),
+    Status.TIMEOUT: _("not finished"),
     Status.SKIPPED: _("skipped"),
     Status.SLOW: _("slow"),
 }

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeVar
 
 from assistant.catalog import Catalog, Number, TorchWheel, number
-from assistant.i18n import Message, Text, _
+from assistant.i18n import Message, Text, _, sentences
 from assistant.model.machine import Machine, Vendor
 from assistant.model.plan import Backend, Rejection
 from assistant.plan.gpus import Card, Driver
@@ -120,16 +120,32 @@ def passed_over(candidate: Candidate, context: Context) -> Message | None:
     ]
     here = [wheel for wheel in builds if context.target.tag in (None, *wheel.pythons)]
     if not builds:
-        text = _("torch {version} is newer, but no {backend} build of it is known for this system.")
+        text = _(
+            "torch {version} is newer, but no {backend} build of it is known for this system.",
+            "newer-torch-not-for-system",
+        )
     elif not here:
-        text = _("torch {version} is newer, but has no {backend} build for Python {python}.")
+        text = _(
+            "torch {version} is newer, but has no {backend} build for Python {python}.", "newer-torch-not-for-python"
+        )
     elif not any(context.installs(wheel) for wheel in here):
-        text = _("torch {version} is newer, but its {backend} build needs a newer system.")
+        text = _(
+            "torch {version} is newer, but its {backend} build needs a newer system.", "newer-torch-needs-newer-system"
+        )
     elif not any(wheel.confirmed for wheel in here):
-        text = _("torch {version} is newer, but no index has been seen to hold its {backend} build.")
+        text = _(
+            "torch {version} is newer, but no index has been seen to hold its {backend} build.", "newer-torch-not-seen"
+        )
     else:
         return None
     return text.format(version=newest.version, backend=candidate.backend.title, python=context.target.python)
+
+
+def of_code(text: Message, wheel: TorchWheel) -> Message:
+    """Return what is said of the code in a build; of one that nobody has looked into, that it is assumed."""
+    if not wheel.assumed:
+        return text
+    return sentences((text, _("That is assumed from the build before it.")), text.key and f"{text.key}-assumed")
 
 
 class Offers(NamedTuple):

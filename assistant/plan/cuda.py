@@ -10,7 +10,16 @@ from assistant.catalog.tables import Row
 from assistant.i18n import Message, _
 from assistant.model.machine import Vendor
 from assistant.model.plan import Backend, Rejection
-from assistant.plan.candidates import Candidate, Context, Offers, reject, reject_hidden, reject_pins, reject_system
+from assistant.plan.candidates import (
+    Candidate,
+    Context,
+    Offers,
+    of_code,
+    reject,
+    reject_hidden,
+    reject_pins,
+    reject_system,
+)
 from assistant.plan.gpus import Card
 from assistant.plan.target import USUAL_PYTHON
 
@@ -23,18 +32,18 @@ def offers(context: Context) -> Offers:
     stop = reject_hidden(Backend.CUDA, Vendor.NVIDIA, context) or _reject_driver_state(context)
     if stop:
         return Offers(rejected=(stop,))
-    wanted = _deciding(cards, context.catalog)
+    deciding = _deciding(cards, context.catalog)
     fitting = _fitting(context)
-    chosen = _best(fitting, wanted, context)
+    chosen = _best(fitting, deciding, context)
     if chosen is None:
-        return Offers(rejected=_why_none(context, wanted))
+        return Offers(rejected=_why_none(context, deciding))
     choices = [chosen]
-    newest = max(wanted, key=lambda card: card.capability)
+    newest = max(deciding, key=lambda card: card.capability)
     alone = _best(fitting, [newest], context)
     if alone is not None and alone.number > chosen.number:  # covering every card holds torch back
         choices.append(alone)
     return Offers(
-        tuple(_candidate(wheel, cards, context) for wheel in choices), tuple(_rivals(context, chosen, wanted))
+        tuple(_candidate(wheel, cards, context) for wheel in choices), tuple(_rivals(context, chosen, deciding))
     )
 
 
@@ -53,11 +62,11 @@ def _deciding(cards: Iterable[Card], catalog: Catalog) -> list[Card]:
 
     A card is retired when its last driver runs none of the newest release's builds, as for Kepler and older.
     """
-    known = [
+    rated = [
         card if card.capability else card._replace(capability=number(_family(card.name, catalog).capability))
         for card in cards
     ]
-    return [card for card in known if not () < _last_branch(card, catalog)[:1] < catalog.oldest_driver] or known
+    return [card for card in rated if not () < _last_branch(card, catalog)[:1] < catalog.oldest_driver] or rated
 
 
 def _family(name: str, catalog: Catalog) -> Row:
@@ -179,9 +188,15 @@ def _candidate(wheel: TorchWheel, cards: list[Card], context: Context) -> Candid
     reasons = tuple(_code_of(wheel, served))
     if context.driver.version:
         driver = context.driver.text
-        reasons = (*reasons, _("Driver {driver} meets the required {floor}.", driver=driver, floor=needed))
+        reasons = (
+            *reasons,
+            _("Driver {driver} meets the required {floor}.", "nvidia-driver-suffices", driver=driver, floor=needed),
+        )
     if context.catalog.build_of(wheel.version, "pypi", wheel.platform) == wheel.variant:
-        text = _("PyPI's own wheel of torch {version} is this very build: every mirror of PyPI has it, too.")
+        text = _(
+            "PyPI's own wheel of torch {version} is this very build: every mirror of PyPI has it, too.",
+            "pypi-has-this-build",
+        )
         reasons = (*reasons, text.format(version=wheel.version))
     return Candidate(
         Backend.CUDA,
@@ -198,23 +213,20 @@ def _candidate(wheel: TorchWheel, cards: list[Card], context: Context) -> Candid
 def _code_of(wheel: TorchWheel, served: list[Card]) -> Iterator[Message]:
     """Say which cards a build holds code for, and for which newer ones the driver makes it from PTX."""
     made = [card for card in served if not has_code(wheel.sm, None, card.capability, alone=False)]
-    held = _("{variant} of torch {version} holds code for {names} (compute capability {code}).")
-    if wheel.assumed:
-        held = _(
-            "{variant} of torch {version} is assumed to hold code for {names} (compute capability {code}), as the "
-            "build before it does."
-        )
+    held = _("{variant} of torch {version} holds code for {names} (compute capability {code}).", "cuda-build-has-code")
     compiled = _(
-        "{variant} of torch {version} holds PTX, which the driver compiles for {names} (compute capability {code})."
+        "{variant} of torch {version} holds PTX, which the driver compiles for {names} (compute capability {code}).",
+        "cuda-build-has-ptx",
     )
     for text, cards in ((held, [card for card in served if card not in made]), (compiled, made)):
         if cards:
-            yield text.format(
+            said = text.format(
                 variant=wheel.variant,
                 version=wheel.version,
                 names=", ".join(dict.fromkeys(card.name for card in cards)),
                 code=", ".join(dict.fromkeys(_dotted(card.capability) for card in cards)),
             )
+            yield said if cards is made else of_code(said, wheel)
 
 
 def _warnings(
@@ -222,45 +234,54 @@ def _warnings(
 ) -> Iterator[Message]:
     for card in cards:
         if not any(card.name == other.name for other in served):
-            yield _("This build has no code for {name}, which stays unused.", name=card.name)
+            yield _("This build has no code for {name}, which stays unused.", "card-unused", name=card.name)
         if not card.capability:
             family = _family(card.name, context.catalog)
-            by_name = _("{name} is in no table; its compute capability is assumed to be {code}, from its name.")
-            text = by_name if family.words else _("{name} is in no table; it is assumed to be a current card.")
+            by_name = _(
+                "{name} is in no table; its compute capability is assumed to be {code}, from its name.",
+                "compute-capability-assumed",
+            )
+            text = (
+                by_name
+                if family.words
+                else _("{name} is in no table; it is assumed to be a current card.", "card-assumed-current")
+            )
             yield text.format(name=card.name, code=family.capability)
     if not context.driver.text:
-        yield _("The driver version is not known; this build needs {floor} or newer.", floor=needed)
+        yield _(
+            "The driver version is not known; this build needs {floor} or newer.", "nvidia-driver-unknown", floor=needed
+        )
     version = context.driver.version
     for branch in {_last_branch(card, context.catalog) for card in served} - {()}:
         if version > branch and version[0] > branch[0]:
-            yield _("Driver branches after {branch} no longer list this card; keep {branch}.", branch=branch[0])
+            yield _(
+                "Driver branches after {branch} no longer list this card; keep {branch}.",
+                "nvidia-driver-branch-last",
+                branch=branch[0],
+            )
     if not wheel.confirmed:
-        yield _("This build has not been seen in any index; check before you rely on it.")
+        yield _("This build has not been seen in any index; check before you rely on it.", "build-not-seen")
 
 
-def _rivals(context: Context, chosen: TorchWheel, wanted: list[Card]) -> Iterator[Rejection]:
+def _rivals(context: Context, chosen: TorchWheel, deciding: list[Card]) -> Iterator[Rejection]:
     """Name the newer torch that another driver or card would open."""
     free = context.with_any_driver()
-    better = _best(_fitting(free), wanted, free)
+    better = _best(_fitting(free), deciding, free)
     if better is not None and better.number > chosen.number:
         yield _reject_driver(better, context)
     current = number(_family("", context.catalog).capability)
-    newest = _best(_fitting(free), [wanted[0]._replace(capability=current)], free)
+    newest = _best(_fitting(free), [deciding[0]._replace(capability=current)], free)
     if newest is not None and (better is None or newest.number > better.number):
-        oldest = min(wanted, key=lambda card: card.capability)
-        assumed = _(
-            "torch {version} ({variant}) is assumed to hold no code for {name} (compute capability {code}), as the "
-            "build before it holds none."
-        )
-        text = _("torch {version} ({variant}) holds no code for {name} (compute capability {code}).")
-        why = (assumed if newest.assumed else text).format(
+        oldest = min(deciding, key=lambda card: card.capability)
+        why = _(
+            "torch {version} ({variant}) holds no code for {name} (compute capability {code}).",
             version=newest.version,
             variant=newest.variant,
             name=oldest.name,
             code=_dotted(oldest.capability),
         )
         key, help_ = _without_code(oldest, _("This needs a newer GPU."), context)
-        yield reject(Backend.CUDA, key, why, help_, newest.variant)
+        yield reject(Backend.CUDA, key, of_code(why, newest), help_, newest.variant)
 
 
 def _reject_driver(wheel: TorchWheel, context: Context) -> Rejection:
@@ -288,14 +309,14 @@ def _reject_driver(wheel: TorchWheel, context: Context) -> Rejection:
     return reject(Backend.CUDA, "nvidia-driver-too-old", why, help_, variant)
 
 
-def _why_none(context: Context, wanted: list[Card]) -> tuple[Rejection, ...]:
+def _why_none(context: Context, deciding: list[Card]) -> tuple[Rejection, ...]:
     """Name each condition that, lifted alone, opens a build: driver, pins, system and Python; else the cards' age."""
-    board = _reject_jetson(context, wanted)
+    board = _reject_jetson(context, deciding)
     if board:
         return (board,)
 
     def best(freed: Context) -> TorchWheel | None:
-        return _best(_fitting(freed), wanted, freed)
+        return _best(_fitting(freed), deciding, freed)
 
     opened = context.lift(("driver", "pins", "system"), best)
     found = []
@@ -316,15 +337,15 @@ def _why_none(context: Context, wanted: list[Card]) -> tuple[Rejection, ...]:
         return tuple(found)
     everything = context.with_any_driver()._replace(pins=context.pins.unpinned(), target=context.target.anywhere())
     last = best(everything)
-    return (_reject_code(context, wanted) if last is None else _reject_driver(last, context),)
+    return (_reject_code(context, deciding) if last is None else _reject_driver(last, context),)
 
 
-def _reject_jetson(context: Context, wanted: list[Card]) -> Rejection | None:
+def _reject_jetson(context: Context, deciding: list[Card]) -> Rejection | None:
     """Send a Jetson board that no upstream build serves to NVIDIA's own wheels."""
     if context.target.platform != "linux_aarch64":
         return None
     for row in context.catalog.rows("cuda.jetson"):
-        card = next((card for card in wanted if _dotted(card.capability) in row.capabilities), None)
+        card = next((card for card in deciding if _dotted(card.capability) in row.capabilities), None)
         if card:
             board = _(row.board)
             why = _(
@@ -337,9 +358,9 @@ def _reject_jetson(context: Context, wanted: list[Card]) -> Rejection | None:
     return None
 
 
-def _reject_code(context: Context, wanted: list[Card]) -> Rejection:
+def _reject_code(context: Context, deciding: list[Card]) -> Rejection:
     """Reject CUDA for cards that no build of the platform holds code for, whatever is lifted."""
-    newest = max(wanted, key=lambda card: card.capability)
+    newest = max(deciding, key=lambda card: card.capability)
     why = _(
         "No CUDA build for this platform holds code for {name} (compute capability {code}).",
         name=newest.name,

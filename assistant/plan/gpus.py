@@ -41,8 +41,8 @@ def _card(gpu: Gpu) -> Card:
     identity = identified(gpu) if needs.get(vendor, True) else None
     if vendor is Vendor.UNKNOWN and identity:
         vendor = identity.vendor
-    known = gpu.compute_capability or (identity and identity.compute_capability)
-    capability = known or (identity and next(reversed(identity.candidates), None)) or ""
+    stated = gpu.compute_capability or (identity and identity.compute_capability)
+    capability = stated or (identity and next(reversed(identity.candidates), None)) or ""
     digits = number(capability)  # of "8.6", and of "sm_86" or "86" too
     integrated = bool(identity and identity.integrated) if gpu.integrated is None else gpu.integrated
     return Card(
@@ -59,8 +59,8 @@ def _card(gpu: Gpu) -> Card:
 def _target(gpu: Gpu, identity: GpuIdentity | None) -> str:
     """Return an AMD card's target; a name may hold it, as "AMD Radeon 8060S (gfx1151)" does; "" for unknown."""
     named = re.search(r"\bgfx\d{3,4}[a-c]?\b", gpu.name or "")
-    told = gpu.gfx or (identity.gfx if identity else None) or (named[0] if named else "")
-    return told.lower().partition(":")[0]
+    target = gpu.gfx or (identity.gfx if identity else None) or (named[0] if named else "")
+    return target.lower().partition(":")[0]
 
 
 _MAKERS = {
@@ -114,13 +114,13 @@ def driver_of(machine: Machine, catalog: Catalog) -> Driver:
     version = _nvidia_number(machine.nvidia_driver or "") or _after("Driver Version|KMD Version", text)
     version = version or _after("NVIDIA-SMI", text) or _first_version(cards) or _first_version(text)
     api = machine.cuda_driver_api or _after(r"CUDA(?: UMD)? Version", text)
-    known = version or (api and f"CUDA {api}") or ""
+    name = version or (api and f"CUDA {api}") or ""
     state = machine.nvidia_driver_state or ("nouveau" if "nouveau" in cards else "")
     state = state or (text.partition("|===")[0] if "Driver Version" in text else text)
     rows = (row for row in catalog.rows("cuda.states") if re.search(row.words, state, re.IGNORECASE))
     # A driver whose version is known is loaded, whatever else a text says is missing.
-    obstacle = next((row for row in rows if not (known and row.key == "nvidia-missing")), None)
-    return Driver(number(version), number(api), obstacle, known)
+    obstacle = next((row for row in rows if not (name and row.key == "nvidia-missing")), None)
+    return Driver(number(version), number(api), obstacle, name)
 
 
 def _nvidia_number(text: str) -> str:

@@ -78,15 +78,18 @@ def _build_here(name: str, context: Context) -> str | None:
 
 def about_onnxruntime(candidate: Candidate, context: Context, lines: Iterable[str]) -> list[Message]:
     """Say what the ONNX Runtime of a plan (`lines` are its requirements) has to be known for: each in one sentence."""
-    known, plugins = runtime_builds(), runtime_plugins()
-    held = {name: line for line in lines if (name := name_of(line)) in known or name in plugins}
-    builds = {name: known[name] for name, line in held.items() if is_build(name, requirement(line).specifier)}
+    every, plugins = runtime_builds(), runtime_plugins()
+    held = {name: line for line in lines if (name := name_of(line)) in every or name in plugins}
+    builds = {name: every[name] for name, line in held.items() if is_build(name, requirement(line).specifier)}
     found: list[Message] = []
     if candidate.backend is Backend.DIRECTML:
         found += _instead_of_torch_directml(candidate, context, held)
     found += (_ended(name, row, context) for name, row in builds.items() if row.ended)
     found += _of_catalogs(context)
-    text = _("A program registers {package} with ONNX Runtime (register_execution_provider_library) before it uses it.")
+    text = _(
+        "A program registers {package} with ONNX Runtime (register_execution_provider_library) before it uses it.",
+        "onnxruntime-plugin-registers",
+    )
     plugged = [name for name in held if name not in builds]
     found += (text.format(package=name) for name in plugged)
     if not plugged:
@@ -104,25 +107,34 @@ def _of_catalogs(context: Context) -> Iterator[Message]:
     build = context.target.windows_build
     for row in _catalogs(context):
         if build is not None and build < row.windows_build:
-            text = _("{package} finds providers only on {windows} or newer; until then DirectML and the CPU compute.")
+            text = _(
+                "{package} finds providers only on {windows} or newer; until then DirectML and the CPU compute.",
+                "onnxruntime-catalog-needs-windows",
+            )
             yield text.format(package=row.requirement, windows=row.windows_name)
 
 
 def _ended(package: str, row: Row, context: Context) -> Message:
     """Say that a build goes no further, and what takes its place: here, or under which condition."""
     if not row.successor:
-        return _("{package} ended with {version}.", package=package, version=row.ended)
+        return _("{package} ended with {version}.", "onnxruntime-build-ended", package=package, version=row.ended)
     successor = requirement(row.successor).name
     next_build = runtime_builds().get(successor)
     values = {"package": package, "version": row.ended, "successor": successor}
     wheels = context.catalog.basics.get((successor, None))
     if wheels and not context.published(successor) and (tags := wheels.pythons.get(context.target.platform)):
-        text = _("{package} ended with {version}; {successor} takes its place, for Python {pythons}.")
+        text = _(
+            "{package} ended with {version}; {successor} takes its place, for Python {pythons}.",
+            "onnxruntime-build-ended-for-python",
+        )
         return text.format(pythons=python_range(tags), **values)
     if next_build and not _build_here(successor, context) and next_build.windows_name:
-        text = _("{package} ended with {version}; {successor} takes its place, on {windows} or newer.")
+        text = _(
+            "{package} ended with {version}; {successor} takes its place, on {windows} or newer.",
+            "onnxruntime-build-ended-on-windows",
+        )
         return text.format(windows=next_build.windows_name, **values)
-    return _("{package} ended with {version}; {successor} takes its place.", **values)
+    return _("{package} ended with {version}; {successor} takes its place.", "onnxruntime-build-succeeded", **values)
 
 
 def _instead_of_torch_directml(candidate: Candidate, context: Context, held: Collection[str]) -> Iterator[Message]:
@@ -130,14 +142,17 @@ def _instead_of_torch_directml(candidate: Candidate, context: Context, held: Col
     card = candidate.cards[0]
     better = next((one for one in _CURRENT[card.vendor](context).candidates if card in one.cards), None)
     if better:
-        text = _("Instead of torch-directml, {name} can use {backend} with torch {torch}.")
+        text = _("Instead of torch-directml, {name} can use {backend} with torch {torch}.", "current-torch-for-card")
         backend = better.backend
         yield text.format(
             name=card.name, backend=backend.title, torch=better.version, option=f"--backend {backend.value}"
         )
     elif _FOR_WINDOWS[0] in held:
         yield _(
-            "For ONNX models, {package} is current and computes on {name}.", package=_FOR_WINDOWS[0], name=card.name
+            "For ONNX models, {package} is current and computes on {name}.",
+            "onnxruntime-for-card",
+            package=_FOR_WINDOWS[0],
+            name=card.name,
         )
 
 
@@ -146,9 +161,12 @@ def _further(context: Context, *, plain: bool) -> Iterator[Message]:
     about_runtime = bool(_catalogs(context)) or not runtime_builds().keys().isdisjoint(_asked(context))
     for card in context.cards:
         own = maker_of(card.name)
-        text = _("For ONNX models, the plug-in {package} computes on {name}, too.")
+        text = _("For ONNX models, the plug-in {package} computes on {name}, too.", "onnxruntime-plugin-for-card")
         if own:
-            text = _("torch computes on the CPU here; {package} can use the Snapdragon's NPU for ONNX models.")
+            text = _(
+                "torch computes on the CPU here; {package} can use the Snapdragon's NPU for ONNX models.",
+                "onnxruntime-plugin-for-npu",
+            )
         elif not about_runtime:
             continue
         for package, row in runtime_plugins().items():

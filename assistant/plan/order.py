@@ -101,11 +101,11 @@ def why_first(found: list[Candidate], context: Context) -> tuple[Message, ...]:
     """Say why the first card goes before each that another backend would use, and how to choose that one instead."""
     first, *others = _leaders(found).values()
     standings = _standings(found, context)
-    told, said = {_best(first)}, []
+    named, said = {_best(first)}, []
     for other in others:
         card = _best(other)
-        if card is not None and card not in told:
-            told.add(card)
+        if card is not None and card not in named:
+            named.add(card)
             instead = _(
                 "To use {second} instead, choose {backend}.",
                 second=called(card),
@@ -162,8 +162,8 @@ def _rate(card: Card) -> Rate | None:
 
 def _doubtful(candidate: Candidate, context: Context) -> bool:
     """Return whether the build runs a sister card's code, or is one that its maker does not test for the card."""
-    known, system = context.catalog.amd_targets, context.target.os
-    return rocm.OVERRIDE in candidate.env or any(system not in known[gfx].tested for gfx in candidate.targets)
+    rows, system = context.catalog.amd_targets, context.target.os
+    return rocm.OVERRIDE in candidate.env or any(system not in rows[gfx].tested for gfx in candidate.targets)
 
 
 def _why(first: Candidate, other: Candidate, standings: dict[Backend, _Standing]) -> Message:
@@ -173,23 +173,26 @@ def _why(first: Candidate, other: Candidate, standings: dict[Backend, _Standing]
     names = {"first": called(card) if card else first.backend.title, "second": called(rival) if rival else ""}
     rate, against = card and _rate(card), rival and _rate(rival)
     if ours.rank != theirs.rank:
-        text = _("{first} goes before {second}, for which only the old torch of DirectML is released.")
+        text = _(
+            "{first} goes before {second}, for which only the old torch of DirectML is released.",
+            "first-has-current-torch",
+        )
     elif ours.step != theirs.step and (rate is None or against is None):
-        text = _("{first} goes before {second}, whose speed is not in the tables.")
+        text = _("{first} goes before {second}, whose speed is not in the tables.", "first-has-known-speed")
     elif ours.step != theirs.step and rate and against and rate.half > against.half:
-        text = _("{first} goes before {second}: {ours} TFLOPS in half precision against {theirs}.")
+        text = _("{first} goes before {second}: {ours} TFLOPS in half precision against {theirs}.", "first-is-faster")
         text = text.format(ours=_figure(rate), theirs=_figure(against))
     elif ours.step != theirs.step:
-        text = _("{first} goes before {second}, which shares memory and power with the processor.")
+        text = _("{first} goes before {second}, which shares memory and power with the processor.", "first-is-discrete")
     elif ours.doubtful != theirs.doubtful:
-        text = _("{first} goes before {second}, whose build is less tested.")
+        text = _("{first} goes before {second}, whose build is less tested.", "first-is-better-tested")
     elif ours.room != theirs.room and card and rival:
-        text = _("{first} goes before {second}: {ours} GB of memory against {theirs}.")
+        text = _("{first} goes before {second}: {ours} GB of memory against {theirs}.", "first-has-more-memory")
         text = text.format(ours=f"{card.memory:g}", theirs=f"{rival.memory:g}")
     elif ours.integrated != theirs.integrated:
-        text = _("{first} goes before {second}, which shares memory and power with the processor.")
+        text = _("{first} goes before {second}, which shares memory and power with the processor.", "first-is-discrete")
     else:
-        text = _("{first} goes before {second}: more software is written for {backend}.")
+        text = _("{first} goes before {second}: more software is written for {backend}.", "first-has-more-software")
     said = text.format(**names, backend=first.backend.title)
     if not (rate and against) or ours[:2] != theirs[:2]:
         return said

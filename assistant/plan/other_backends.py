@@ -45,15 +45,26 @@ def xpu(context: Context) -> Offers:
         return Offers(rejected=(reject_system(Backend.XPU, context, help_),))
     reason = _(
         "{name} is on the list of GPUs that the XPU build of torch {version} drives.",
+        "xpu-drives-card",
         name=card.name,
         version=wheel.version,
     )
     warnings = []
     if identity and identity.xpu == "undocumented":
-        warnings.append(_("Intel does not list {name}; its architecture is listed.", name=card.name))
+        warnings.append(
+            _("Intel does not list {name}; its architecture is listed.", "xpu-card-not-listed", name=card.name)
+        )
     if context.target.windows_build and context.target.windows_build < needs.documented_build:
-        warnings.append(_("Intel documents {windows} for current XPU builds.", windows=needs.documented_name))
-    warnings.append(_("It needs Intel's newest graphics driver; nothing of oneAPI has to be installed."))
+        warnings.append(
+            _(
+                "Intel documents {windows} for current XPU builds.",
+                "xpu-windows-not-documented",
+                windows=needs.documented_name,
+            )
+        )
+    warnings.append(
+        _("It needs Intel's newest graphics driver; nothing of oneAPI has to be installed.", "intel-driver-newest")
+    )
     candidate = Candidate(
         Backend.XPU,
         "xpu",
@@ -88,7 +99,7 @@ def _reject_intel(card: Card) -> Rejection:
 
 def directml(context: Context) -> Offers:
     """Return torch-directml where it can stand in: Windows or WSL, a DirectX 12 card, one frozen torch."""
-    cards = [card for card in context.cards if _wants_directml(card, context)]
+    cards = [card for card in context.cards if _can_use_directml(card, context)]
     target, releases = context.target, context.catalog.rows("directml.releases")
     if not cards or not (target.platform == "windows_amd64" or (target.wsl and target.platform == "linux_x86_64")):
         return Offers()
@@ -110,12 +121,23 @@ def directml(context: Context) -> Offers:
         return Offers(rejected=(reject_system(Backend.DIRECTML, context, help_),))
     card = min(cards, key=lambda card: card.integrated)
     reason = _(
-        "{name} supports DirectX 12, which torch-directml {version} uses.", name=card.name, version=release.version
+        "{name} supports DirectX 12, which torch-directml {version} uses.",
+        "directml-drives-card",
+        name=card.name,
+        version=release.version,
     )
-    text = _("torch-directml is the last resort: it is no longer developed and stays at torch {torch}.")
+    text = _(
+        "torch-directml is the last resort: it is no longer developed and stays at torch {torch}.",
+        "directml-last-resort",
+    )
     warnings = [text.format(torch=release.torch)]
     if target.wsl:
-        warnings.append(_("In WSL, /usr/lib/wsl/lib must be on the loader's path; native Linux has no DirectML."))
+        warnings.append(
+            _(
+                "In WSL, /usr/lib/wsl/lib must be on the loader's path; native Linux has no DirectML.",
+                "directml-wsl-loader-path",
+            )
+        )
     candidate = Candidate(
         Backend.DIRECTML,
         "directml",
@@ -130,7 +152,7 @@ def directml(context: Context) -> Offers:
     return Offers((candidate,))
 
 
-def _wants_directml(card: Card, context: Context) -> bool:
+def _can_use_directml(card: Card, context: Context) -> bool:
     """Return whether a card has DirectX 12 and no better use: NVIDIA and old Intel GPUs only where it was asked for."""
     if card.identity and card.identity.directx12 is False:
         return False
@@ -157,22 +179,27 @@ def mps(context: Context) -> Offers:
         wheel for wheel in context.wheels("pypi") if not target.macos or target.macos >= floor(wheel.release.macos.mps)
     )
     wheel = next(wheels, None)
-    wanted = newest.macos.mps.removesuffix(".0")
+    needed = newest.macos.mps.removesuffix(".0")
     if wheel is None:
         version = ".".join(map(str, target.macos)) or "?"
         why = _(
             "No release with a wheel for Python {python} has MPS on macOS {macos}.", python=target.python, macos=version
         )
-        help_ = _("Update macOS to {macos} or newer.", macos=wanted)
+        help_ = _("Update macOS to {macos} or newer.", macos=needed)
         return Offers(rejected=(reject(Backend.MPS, "macos-too-old", why, help_),))
     reason = _(
         "The macOS wheel of torch {version} contains MPS, which works from macOS {least} on.",
+        "mps-in-wheel",
         version=wheel.version,
         least=wheel.release.macos.mps,
     )
     warnings: tuple[Message, ...] = ()
     if wheel.release is not newest and target.macos and target.macos < floor(newest.macos.mps):
-        text = _("Newer macOS versions can use newer releases with MPS; the newest needs macOS {macos}.", macos=wanted)
+        text = _(
+            "Newer macOS versions can use newer releases with MPS; the newest needs macOS {macos}.",
+            "newer-macos-newer-torch",
+            macos=needed,
+        )
         warnings = (text,)
     return Offers((Candidate(Backend.MPS, "pypi", wheel.version, (reason,), warnings, wheel=wheel),))
 
@@ -182,7 +209,11 @@ def cpu(context: Context) -> Offers:
     family = "pypi" if context.target.os == "macos" else "cpu"
     wheel = next(iter(context.wheels(family)), None)
     if wheel:
-        reason = _("The CPU build of torch {version} runs on any processor of this kind.", version=wheel.version)
+        reason = _(
+            "The CPU build of torch {version} runs on any processor of this kind.",
+            "cpu-build-runs",
+            version=wheel.version,
+        )
         return Offers((Candidate(Backend.CPU, wheel.variant, wheel.version, (reason,), rank=2, wheel=wheel),))
     wheels = context._replace(target=context.target._replace(tag=None)).wheels(family)
     pythons = python_range(tag for wheel in wheels for tag in wheel.pythons)

@@ -182,12 +182,15 @@ def _plan_of(candidate: Candidate, context: Context, rejected: Collection[Reject
 def _why_no_gpu(context: Context, rejected: Iterable[Rejection]) -> Iterator[Message]:
     """Explain beside a CPU plan why it is not for the GPU."""
     for rejection in rejected:
-        yield sentences((rejection.why, rejection.would_help))
+        yield sentences((rejection.why, rejection.would_help), rejection.key)
     if not context.cards and context.driver.text and not context.driver.obstacle:
         if context.machine.container:
-            yield _("The NVIDIA driver is available but no GPU is: start the container with --gpus all.")
+            yield _(
+                "The NVIDIA driver is available but no GPU is: start the container with --gpus all.",
+                "container-without-gpu",
+            )
         else:
-            yield _("The NVIDIA driver is installed, but no GPU was found.")
+            yield _("The NVIDIA driver is installed, but no GPU was found.", "nvidia-driver-without-gpu")
 
 
 def _allowed(python: str, pythons: str) -> bool:
@@ -248,9 +251,15 @@ def with_python_reason(planning: Planning, own: str, request: Request) -> Planni
 
     def with_reason(plan: Plan) -> Plan:
         if outside:
-            text = _("What you ask for needs Python {pythons}, so the plan takes Python {python} instead of {own}.")
+            text = _(
+                "What you ask for needs Python {pythons}, so the plan takes Python {python} instead of {own}.",
+                "other-python-allowed",
+            )
         else:
-            text = _("What you ask for cannot all be installed for Python {own}; for Python {python} it can.")
+            text = _(
+                "What you ask for cannot all be installed for Python {own}; for Python {python} it can.",
+                "other-python-installs",
+            )
         reason = text.format(pythons=request.pythons, python=plan.python, own=own)
         return replace(plan, reasons=(reason, *plan.reasons))
 
@@ -283,10 +292,20 @@ def with_nightly(planning: Planning, request: Request, catalog: Catalog) -> Plan
     family = tuple(
         _name(line) for line in plan.requirements if carried_by_torch_index(_name(line)) and _name(line) != "torch"
     )
-    reason = _("You asked for a nightly build: it continues from torch {version}.", version=plan.torch)
-    warnings = [_("A nightly build is made each night and barely tested; use it only for what no release has.")]
+    reason = _(
+        "You asked for a nightly build: it continues from torch {version}.", "nightly-asked-for", version=plan.torch
+    )
+    warnings = [
+        _(
+            "A nightly build is made each night and barely tested; use it only for what no release has.",
+            "nightly-barely-tested",
+        )
+    ]
     if family:  # each of them is built for the torch of its own night
-        text = _("Without {packages}: their nightly builds fit only the torch of the same night.")
+        text = _(
+            "Without {packages}: their nightly builds fit only the torch of the same night.",
+            "nightly-without-companions",
+        )
         warnings.append(text.format(packages=", ".join(family)))
     nightly = replace(
         plan,
@@ -315,12 +334,8 @@ def _name(requirement: str) -> str:
     return found[0].lower() if found else ""
 
 
-def explain(planning: Planning, machine: Machine) -> list[Message]:
-    """Return the lines of an explanation: which GPUs were seen, what was chosen and why, and why not the rest."""
-    return list(_lines(planning, machine))
-
-
-def _lines(planning: Planning, machine: Machine) -> Iterator[Message]:
+def explain(planning: Planning, machine: Machine) -> Iterator[Message]:
+    """Yield the lines of an explanation: which GPUs were seen, what was chosen and why, and why not the rest."""
     for card in cards_of(machine):
         code = card.gfx or ".".join(map(str, card.capability)) or _("unknown code target")
         yield _("Seen: {name} ({code}).", name=card.name, code=code)

@@ -56,8 +56,8 @@ def requirements(candidate: Candidate, context: Context, bundle: BundleRequireme
     if not context.pins.others:
         return tuple(lines)
     own = {canonicalize_name(pin.name) for pin in context.pins.others}
-    kept = [line for line in lines if name_of(line) not in own]
-    return tuple(dict.fromkeys((*kept, *map(str, context.pins.others))))
+    others = [line for line in lines if name_of(line) not in own]
+    return tuple(dict.fromkeys((*others, *map(str, context.pins.others))))
 
 
 def with_asked(plan: Plan, pins: Pins, request: Request) -> Plan:
@@ -141,7 +141,8 @@ def bundle_requirements(candidate: Candidate, context: Context) -> BundleRequire
     pinned = {pin.name.lower() for pin in (*context.pins.family, *context.pins.others)}
     found = {name: _line(name, candidate, context) for name in bundle.requirements if name not in pinned}
     text = _(
-        "“{bundle}” comes without {packages}: no build is known for torch {torch} and Python {python} on this system."
+        "“{bundle}” comes without {packages}: no build is known for torch {torch} and Python {python} on this system.",
+        "bundle-incomplete",
     )
     lacking = ", ".join(name for name, line in found.items() if not line)
     values = {"bundle": bundle.name, "torch": candidate.version, "python": context.target.python}

@@ -16,7 +16,16 @@ from assistant.i18n import Message, Text, _, sentences
 from assistant.model.machine import Vendor
 from assistant.model.plan import Backend, Rejection
 from assistant.model.requirement import name_of
-from assistant.plan.candidates import Candidate, Context, Offers, reject, reject_hidden, reject_pins, reject_system
+from assistant.plan.candidates import (
+    Candidate,
+    Context,
+    Offers,
+    of_code,
+    reject,
+    reject_hidden,
+    reject_pins,
+    reject_system,
+)
 from assistant.plan.gpus import Card
 
 OVERRIDE = "HSA_OVERRIDE_GFX_VERSION"
@@ -32,11 +41,11 @@ def offers(context: Context) -> Offers:
     if hidden := reject_hidden(Backend.ROCM, Vendor.AMD, context):
         return Offers(rejected=(hidden,))
     served = [card for card in cards if _served_somewhere(card, context)]
-    wanted = [card for card in served if not card.integrated] or served
-    candidates = _candidates(context, wanted)
+    deciding = [card for card in served if not card.integrated] or served
+    candidates = _candidates(context, deciding)
     if candidates:
         return Offers(tuple(_with_environment(candidate, cards, context) for candidate in candidates))
-    return Offers(rejected=(_why_none(context, cards, wanted),))
+    return Offers(rejected=(_why_none(context, cards, deciding),))
 
 
 def _served_somewhere(card: Card, context: Context) -> bool:
@@ -62,8 +71,8 @@ def _native(context: Context, cards: list[Card]) -> Candidate | None:
     """Find the newest Linux build with code for all cards, else for as many as possible."""
     wheels = _linux_builds(context)
     if context.target.wsl:
-        known = tuple(row.prefix for row in context.catalog.rows("rocm.families") if row.wsl)
-        cards = [card for card in cards if (card.gfx or "").startswith(known)]
+        prefixes = tuple(row.prefix for row in context.catalog.rows("rocm.families") if row.wsl)
+        cards = [card for card in cards if (card.gfx or "").startswith(prefixes)]
 
     def rating(wheel: TorchWheel) -> tuple[int, bool, tuple[int, ...]]:
         return sum(card.gfx in wheel.gfx for card in cards), wheel.confirmed, wheel.number
@@ -72,25 +81,31 @@ def _native(context: Context, cards: list[Card]) -> Candidate | None:
     served = [card for card in cards if wheel and card.gfx in wheel.gfx]
     if wheel is None or not served:
         return None
-    text = _("{variant} of torch {version} holds code for {names} ({targets}).")
-    if wheel.assumed:
-        text = _(
-            "{variant} of torch {version} is assumed to hold code for {names} ({targets}), as the build before it does."
-        )
-    reason = text.format(variant=wheel.variant, version=wheel.version, names=_names(served), targets=_codes(served))
-    unsure = [] if wheel.confirmed else [_("This build has not been seen in any index; check before you rely on it.")]
+    text = _("{variant} of torch {version} holds code for {names} ({targets}).", "rocm-build-has-code")
+    said = text.format(variant=wheel.variant, version=wheel.version, names=_names(served), targets=_codes(served))
+    unsure = (
+        []
+        if wheel.confirmed
+        else [_("This build has not been seen in any index; check before you rely on it.", "build-not-seen")]
+    )
     newer = wheels[0]
     ended = [_why_last(card, wheel, context) for card in served if card.gfx not in newer.gfx]
-    return _candidate(wheel, served, reason, warnings=(*unsure, *ended))
+    return _candidate(wheel, served, of_code(said, wheel), warnings=(*unsure, *ended))
 
 
 def _why_last(card: Card, wheel: TorchWheel, context: Context) -> Message:
     """Say why a card gets no newer build: a row says that its support ended, else what is known of the builds."""
     ended = next((row.rocm for row in context.catalog.rows("rocm.ends") if row.gfx == card.gfx), "")
     if ended:
-        text = _("ROCm has no kernels for {name} ({gfx}) since {rocm}; torch {version} is the last release with them.")
+        text = _(
+            "ROCm has no kernels for {name} ({gfx}) since {rocm}; torch {version} is the last release with them.",
+            "rocm-support-ended",
+        )
     else:
-        text = _("No newer build is known to hold code for {name} ({gfx}) than that of torch {version}.")
+        text = _(
+            "No newer build is known to hold code for {name} ({gfx}) than that of torch {version}.",
+            "rocm-no-newer-build",
+        )
     said = text.format(name=card.name, gfx=card.gfx or "", version=wheel.version, rocm=ended)
     return sentences((said, _only_nightly(card, context)))
 
@@ -113,12 +128,10 @@ def _bridge(context: Context, cards: list[Card]) -> Candidate | None:
     if pretended or wheel is None:
         return None
     value = next(row.value for row in rows if row)
-    lacks = _("{variant} lacks {targets}; with {name}={value} these cards run the code of {twin}.")
-    if wheel.assumed:
-        lacks = _(
-            "{variant} is assumed to lack {targets}, as the build before it does; with {name}={value} these cards run "
-            "the code of {twin}."
-        )
+    lacks = _(
+        "{variant} lacks {targets}; with {name}={value} these cards run the code of {twin}.",
+        "rocm-code-of-sister-target",
+    )
     reason = lacks.format(
         variant=wheel.variant,
         targets=_codes(cards),
@@ -126,7 +139,7 @@ def _bridge(context: Context, cards: list[Card]) -> Candidate | None:
         value=value,
         twin=twin,
     )
-    return _candidate(wheel, cards, reason, env={OVERRIDE: value})
+    return _candidate(wheel, cards, of_code(reason, wheel), env={OVERRIDE: value})
 
 
 def _candidate(
@@ -156,28 +169,47 @@ def _with_environment(candidate: Candidate, cards: list[Card], context: Context)
     env, more = dict(candidate.env), []
     if context.target.wsl:
         env["HSA_ENABLE_DXG_DETECTION"] = "1"
-        more.append(_("In WSL, ROCm goes over /dev/dxg: install AMD's WSL runtime (librocdxg) and a current driver."))
+        more.append(
+            _(
+                "In WSL, ROCm goes over /dev/dxg: install AMD's WSL runtime (librocdxg) and a current driver.",
+                "rocm-wsl-runtime",
+            )
+        )
     already = context.machine.env.get(OVERRIDE)
     if already and already != env.get(OVERRIDE):
         more.append(
-            _("{name}={value} is set here and would mislead this build; remove it.", name=OVERRIDE, value=already)
+            _(
+                "{name}={value} is set here and would mislead this build; remove it.",
+                "hsa-override-misleads",
+                name=OVERRIDE,
+                value=already,
+            )
         )
     if candidate.integrated:
         rows = context.catalog.rows("rocm.caveats")
-        more += [_(row.text, name=card.name) for card in cards for row in rows if row.gfx == card.gfx]
+        more += [
+            _(row.text, f"rocm-caveat-{row.gfx}", name=card.name)
+            for card in cards
+            for row in rows
+            if row.gfx == card.gfx
+        ]
     if len({card.integrated for card in cards}) > 1:
         more.append(
-            _("Hide the integrated GPU with HIP_VISIBLE_DEVICES where a program picks it instead of the discrete card.")
+            _(
+                "Hide the integrated GPU with HIP_VISIBLE_DEVICES where a program picks it instead of the discrete "
+                "card.",
+                "hide-integrated-gpu",
+            )
         )
     return candidate._replace(env=env, warnings=(*candidate.warnings, *more))
 
 
-def _why_none(context: Context, cards: list[Card], wanted: list[Card]) -> Rejection:
+def _why_none(context: Context, cards: list[Card], deciding: list[Card]) -> Rejection:
     """Reject ROCm for what the first card lacks: a known name, code in some build, or a condition of this machine."""
     card = next((card for card in cards if not card.integrated), cards[0])
     name, gfx, os = card.name, card.gfx, context.target.os
     if gfx and _served_somewhere(card, context):
-        return _why_not_here(card, context, wanted)
+        return _why_not_here(card, context, deciding)
     if card.identity is None and gfx is None:
         why = _("{name} could not be identified, so no ROCm build can be chosen for it.", name=name)
         help_ = _('Name its target: add "gfx" to the machine, as rocminfo prints it.')
@@ -199,11 +231,11 @@ def _why_none(context: Context, cards: list[Card], wanted: list[Card]) -> Reject
     return reject(Backend.ROCM, "gpu-without-code", why, in_windows)
 
 
-def _why_not_here(card: Card, context: Context, wanted: list[Card]) -> Rejection:
+def _why_not_here(card: Card, context: Context, deciding: list[Card]) -> Rejection:
     """Name the one condition that, lifted alone, opens a build for a card; else the Python and the system."""
     if context.target.platform not in _AMD_PLATFORMS:
         return reject(Backend.ROCM, "no-wheel-for-system", _("ROCm builds exist for x86_64 only."))
-    opened = context.lift(("wsl", "pins"), lambda freed: next(iter(_candidates(freed, wanted)), None))
+    opened = context.lift(("wsl", "pins"), lambda freed: next(iter(_candidates(freed, deciding)), None))
     if "wsl" in opened:
         why = _("AMD's WSL runtime does not know {name} ({gfx}).", name=card.name, gfx=card.gfx)
         help_ = _("Use ROCm in Windows itself or in Linux without WSL.")
@@ -227,6 +259,7 @@ def _only_nightly(card: Card, context: Context) -> Text:
         return ""
     return _(
         "AMD's nightly index alone holds newer builds for {name} ({gfx}); nobody tests them.",
+        "amd-nightly-index-alone",
         name=card.name,
         gfx=row.gfx,
     )
@@ -270,21 +303,37 @@ def _amd_installs(row: AmdRelease, context: Context) -> bool:
 
 def _reason_of_amd(variant: str, release: AmdRelease, served: list[Card]) -> Message:
     if variant == AMD_NIGHTLY:
-        text = _("You asked for a nightly build: AMD's nightly index holds torch with code for {names} ({targets}).")
+        text = _(
+            "You asked for a nightly build: AMD's nightly index holds torch with code for {names} ({targets}).",
+            "amd-nightly-index-has-code",
+        )
     else:
-        text = _("AMD's own index for ROCm {rocm} holds torch {version} with code for {names} ({targets}).")
+        text = _(
+            "AMD's own index for ROCm {rocm} holds torch {version} with code for {names} ({targets}).",
+            "amd-index-has-code",
+        )
     return text.format(rocm=release.rocm, version=release.torch, names=_names(served), targets=_codes(served))
 
 
 def _warnings_of_amd(variant: str, release: AmdRelease, served: list[Card], context: Context) -> Iterable[Message]:
-    os, known = context.target.os, context.catalog.amd_targets
+    os, rows = context.target.os, context.catalog.amd_targets
     if variant == AMD_NIGHTLY:
-        yield _("A nightly build is made each night and barely tested; use it only for what no release has.")
+        yield _(
+            "A nightly build is made each night and barely tested; use it only for what no release has.",
+            "nightly-barely-tested",
+        )
     for card in served:
-        if os not in known[card.gfx or ""].tested:
-            yield _("AMD publishes builds for {name} ({gfx}) but does not test on it.", name=card.name, gfx=card.gfx)
+        if os not in rows[card.gfx or ""].tested:
+            yield _(
+                "AMD publishes builds for {name} ({gfx}) but does not test on it.",
+                "amd-does-not-test-card",
+                name=card.name,
+                gfx=card.gfx,
+            )
     if os == "windows" and release.adrenalin:
-        yield _("AMD advises Adrenalin {driver} or newer for these wheels.", driver=release.adrenalin)
+        yield _(
+            "AMD advises Adrenalin {driver} or newer for these wheels.", "adrenalin-advised", driver=release.adrenalin
+        )
 
 
 def with_device_code(line: str, targets: tuple[str, ...]) -> str:

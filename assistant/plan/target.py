@@ -96,11 +96,13 @@ def target_of(machine: Machine, request: Request, catalog: Catalog) -> Target | 
     os = machine.os
     if os is None:
         os = "macos" if any(gpu.vendor is Vendor.APPLE for gpu in machine.gpus) else "linux"
-        warnings.append(_("The operating system is not given; {os} was assumed.", os=os))
+        warnings.append(_("The operating system is not given; {os} was assumed.", "system-assumed", os=os))
     arch = _arch(machine, os, warnings)
     version = request.python or machine.python
     if not version:
-        warnings.append(_("The Python version is not given; {python} was assumed.", python=USUAL_PYTHON))
+        warnings.append(
+            _("The Python version is not given; {python} was assumed.", "python-assumed", python=USUAL_PYTHON)
+        )
     python, tag = python_tag(version or USUAL_PYTHON)
     platform = _NAMES.get((os, arch), "")
     own = request.python in (None, machine.python)
@@ -126,12 +128,16 @@ def target_of(machine: Machine, request: Request, catalog: Catalog) -> Target | 
 def _arch(machine: Machine, os: str, warnings: list[Message]) -> str:
     if machine.rosetta:
         warnings.append(
-            _("This Python is an Intel build that runs under Rosetta; a native arm64 Python gets newer torch and MPS.")
+            _(
+                "This Python is an Intel build that runs under Rosetta; a native arm64 Python gets newer torch and "
+                "MPS.",
+                "python-under-rosetta",
+            )
         )
         return "x86_64"
     if machine.arch is None:
         assumed = "aarch64" if os == "macos" else "x86_64"
-        warnings.append(_("The processor is not given; {arch} was assumed.", arch=assumed))
+        warnings.append(_("The processor is not given; {arch} was assumed.", "processor-assumed", arch=assumed))
         return assumed
     return _ARCHS.get(machine.arch.lower(), machine.arch)
 
@@ -170,11 +176,11 @@ def _refuse_python(
             _("This Python is {name}, and PyTorch has wheels for CPython only.", name=implementation),
             _("Use CPython {python}.", python=USUAL_PYTHON),
         )
-    known = catalog.pythons(platform)
-    if tag in known:
+    tags = catalog.pythons(platform)
+    if tag in tags:
         return None
-    newest = max((other for other in known if not other.endswith("t")), key=lambda other: int(other[1:]))
-    nearest = USUAL_PYTHON if USUAL_PYTHON.replace(".", "") in known else f"{newest[0]}.{newest[1:]}"
+    newest = max((other for other in tags if not other.endswith("t")), key=lambda other: int(other[1:]))
+    nearest = USUAL_PYTHON if USUAL_PYTHON.replace(".", "") in tags else f"{newest[0]}.{newest[1:]}"
     return Refusal(
         "no-wheel-for-system",
         _("No PyTorch release has a wheel for Python {python} on {platform}.", python=python, platform=platform),

@@ -14,12 +14,10 @@ from assistant.catalog.companions import takes_device_extra
 from assistant.export import (
     Config,
     Drift,
-    file_drift,
     machine_drift,
     package_drift,
     plan_drift,
     report_drift,
-    same_hardware,
 )
 from assistant.host.base import Host
 from assistant.i18n import _
@@ -53,7 +51,7 @@ def course(config: Config, here: Machine, catalog: Catalog, *, anew: bool = Fals
     pinned = Request(python=plan.python, pins=(f"torch=={plan.torch}",))
     offered = _plans(here, catalog, pinned)
     fits = plan.variant.startswith(NIGHTLY) or any(_alike(plan, other) for other in offered)
-    if fits and not anew and same_hardware(config.machine, here):
+    if fits and not anew and config.same_hardware(here):
         return Course(request=pinned, plan=_with_extras(config), differs=differs)
     then = _plans(config.machine, catalog, pinned)
     deliberate = bool(then) and not _alike(plan, then[0]) and any(plan.backend is other.backend for other in offered)
@@ -89,7 +87,7 @@ def _name_with_extras(need: Requirement) -> str:
 def check_lock(config: Config, resolution: Resolution) -> None:
     """Raise `WorkFailed` where the packages that can be had are not those of the configuration, file by file."""
     digests = {package.name: package.sha256 for package in resolution.packages}
-    found = (*package_drift(config.environment.packages, resolution.versions), *file_drift(config.hashes, digests))
+    found = package_drift(config.environment.packages, resolution.versions, (config.hashes, digests))
     if found:
         raise WorkFailed(
             _(

@@ -11,7 +11,6 @@ from hashlib import sha256
 from pathlib import Path
 
 from assistant.diagnose import Log, read_log
-from assistant.export import stated_env_text
 from assistant.host.base import Host
 from assistant.host.files import discard, private_folder, read_plain, write_whole
 from assistant.host.folders import user_state
@@ -22,7 +21,7 @@ from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import Progress, Step
 from assistant.model.finding import Diagnosis, Finding
 from assistant.model.machine import Machine
-from assistant.model.record import replace
+from assistant.model.record import replace, to_json
 from assistant.parsers.decode import text_pieces
 from assistant.privacy import redact
 from assistant.session.diagnosis import (
@@ -94,14 +93,14 @@ TO_WRITE = "<!-- Please write this part yourself. -->"
 def log_report(log: Log, machine: Machine, found: Iterable[Diagnosis]) -> str:
     """Return a log's report without private things, in English, as most places that help ask for it."""
     known = known_here()
-    here: Machine = redact(replace(machine, evidence=()), known=known)
+    here: Machine = redact(replace(machine, nvidia_smi_output=None, evidence=()), known=known)
     last = without_secrets(log, len(log.lines) - REPORTED, len(log.lines))
     text = "\n".join(line for _number, line in last).strip("\n").replace("```", "'''")
     parts = {
         "What happened": TO_WRITE,
         "Likely causes": _causes(redact(tuple(found), known=known)),
         "Log": _fenced(redact(text, known=known)),
-        "Versions": _fenced(stated_env_text(here)),
+        "Machine": _fenced(to_json(here, indent=1).replace("```", "'''"), "json"),
     }
     return "\n".join(f"### {title}\n\n{part}\n" for title, part in parts.items())
 
@@ -115,8 +114,8 @@ def _causes(found: tuple[Diagnosis, ...]) -> str:
         return "\n".join(("What torch-setup-assistant takes for the cause:", "", *told))
 
 
-def _fenced(text: str) -> str:
-    return f"```text\n{text}\n```"
+def _fenced(text: str, kind: str = "text") -> str:
+    return f"```{kind}\n{text}\n```"
 
 
 def causes_found(state: State, tools: Tools) -> Diagnosed:

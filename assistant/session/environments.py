@@ -9,6 +9,7 @@ from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
+from assistant import verify
 from assistant.catalog import load_catalog
 from assistant.detect import detect
 from assistant.host.base import Host
@@ -49,12 +50,10 @@ from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Plan
 from assistant.model.record import replace
 from assistant.model.report import Environment, Report
-from assistant.model.requirement import to_import
 from assistant.plan import make_plans
 from assistant.session.doctor import findings_of
 from assistant.session.state import State, Surveyed
 from assistant.session.survey import Known, Survey
-from assistant.verify import raised, verify
 
 _OF_THE_SHELL = {FOREIGN_PIP, "pythonpath-leak"}  # these are about the shell that asks, not about the environment
 
@@ -175,7 +174,7 @@ def looked(state: State, tools: Tools) -> Surveyed:
     tools.sink(Progress(step=Step.VERIFY, text=_("Reading what {path} holds", path=state.environments.picked)))
     known, site = looked_into(state.environments.picked, tools.host, machine, before.of(state.environments.picked))
     if report := _verified_site(known, site, tools):
-        wrong = tuple(finding for finding in raised(report) if finding.wrong)
+        wrong = tuple(finding for finding in verify.raised(report) if finding.wrong)
         known = replace(known, findings=(*known.findings, *wrong), device=report.device if report.usable else "")
     return Surveyed(survey=before.with_known(replace(known, size=size_of(Path(known.path)))))
 
@@ -232,18 +231,9 @@ def _verified_site(known: Known, site: Site | None, tools: Tools) -> Report | No
         return None
     device = (known.backend or Backend.CPU).value
     marker = read_marker(Path(known.path))
-    asked = to_import(marker.plan, marker.environment.packages) if marker else ()
-    recipe = marker.plan.recipe if marker else ""
-    return verify(
-        site.python,
-        device,
-        tools.sink,
-        tools.cancel,
-        packages=asked,
-        recipe=recipe,
-        environment=marker.plan.env if marker else {},
-        traceless=True,
-    )
+    made = Environment(path=known.path, python=site.python, packages=marker.environment.packages if marker else {})
+    plan = marker.plan if marker else None
+    return verify.run(made, plan, device=device, sink=tools.sink, cancel=tools.cancel, traceless=True)
 
 
 def kernel_of(known: Known) -> tuple[Environment, Plan]:

@@ -41,7 +41,7 @@ from assistant.plan import make_plans
 from assistant.session.environments import judged_after, looked_into, machine_here
 from assistant.session.state import State, Surveyed, known
 from assistant.session.survey import Known, Repair, Survey
-from assistant.verify import verify
+from assistant.verify import run_checks
 
 
 def mendable(environment: Known) -> bool:
@@ -250,7 +250,7 @@ def _imported(difference: Difference, site: Site, lock: Lock, tools: Tools) -> R
         if not isinstance(event, FindingRaised):  # a change that is refused leaves nothing to be told of
             tools.sink(event)
 
-    return verify(
+    return run_checks(
         site.python,
         Backend.CPU.value,
         told,

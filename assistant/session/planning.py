@@ -116,6 +116,7 @@ def _searched(planning: Planning, case: PlanInputs, tools: Tools) -> Planning:
 
 def unchecked(planning: Planning, reason: Text) -> Planning:
     """Keep the plans as they are, and say that nobody could tell whether all that is asked for goes with them."""
-    warning = _("It could not be checked whether all packages go together: {reason}", reason=reason)
+    text = _("It could not be checked whether all packages go together: {reason}", "packages-not-checked")
+    warning = text.format(reason=reason)
     plans = tuple(replace(plan, warnings=(*plan.warnings, warning)) for plan in planning.plans)
     return replace(planning, plans=plans, choice=plans[0] if plans else None)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from assistant import verify
 from assistant.catalog import load_catalog
 from assistant.detect import detect
 from assistant.export import Setup, export
@@ -16,8 +17,6 @@ from assistant.host.base import Host
 from assistant.host.folders import is_own_environment
 from assistant.host.live import known_here
 from assistant.host.lock import Lock
-from assistant.host.parallel import Ahead
-from assistant.host.process import CancelToken
 from assistant.host.recording import ReplayHost
 from assistant.host.uv import find_uv
 from assistant.i18n import Message, Text, _, first_line, map_texts, sentences
@@ -37,10 +36,9 @@ from assistant.model.errors import BadInput, Cancelled, WorkFailed
 from assistant.model.event import FindingRaised, LogLine, Part, Progress, Step
 from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Detection
-from assistant.model.plan import Backend, Plan, Planning
+from assistant.model.plan import Backend, Planning
 from assistant.model.record import Record, replace
-from assistant.model.report import Environment, Level, Report, check_title
-from assistant.model.requirement import to_import
+from assistant.model.report import Environment, Report, check_title
 from assistant.model.shell import command_line
 from assistant.parsers.decode import tidied
 from assistant.plan import PlanInputs
@@ -62,7 +60,6 @@ from assistant.session.state import (
     Verified,
     known,
 )
-from assistant.verify import compile_ahead, lacking_in_system, raised, verify
 
 TITLES: Mapping[Part, Message] = {
     Part.RESOLVE: _("Resolve the packages"),
@@ -102,7 +99,8 @@ def proved(prepared: Prepared, made: Environment, lock: Lock, tools: Tools, *, k
     Raises `WorkFailed` where it fails and nobody wants to keep it.
     """
     plan = prepared.plan
-    report = _run(made, plan.backend.value, "quick", plan, tools, lock=lock, traceless=made.path == prepared.target)
+    in_place = made.path == prepared.target
+    report = verify.run(made, plan, sink=tools.sink, cancel=tools.cancel, traceless=in_place, lock=lock)
     report = _as_placed(report, made.path, prepared.target)
     for check in report.wrong:
         line = Message("{check}: {detail}").format(check=check_title(check.key), detail=check.detail)
@@ -125,7 +123,7 @@ def _refused(report: Report, names: tuple[Message, ...]) -> WorkFailed:
             ),
             hint=_("Choose another plan, or keep the installation anyway.", option="--keep"),
         )
-    wanted = dict.fromkeys(text for check in report.wrong for text in lacking_in_system(check, report.device))
+    wanted = dict.fromkeys(text for check in report.wrong for text in verify.lacking_in_system(check, report.device))
     return WorkFailed(
         _(
             "{packages} cannot be used, so the installation was rolled back: {reasons}",
@@ -142,48 +140,13 @@ def _refused(report: Report, names: tuple[Message, ...]) -> WorkFailed:
 
 
 def _as_placed(report: Report, built: str, target: str) -> Report:
-    """Let a report name the place that an environment goes to, not the folder in which it was built and _report."""
+    """Let a report name the place that an environment goes to, not the folder in which it was built and verified."""
 
     def placed(text: str) -> str:
         return text.replace(built, target)
 
     checks = tuple(replace(check, detail=map_texts(check.detail, placed)) for check in report.checks)
     return replace(report, checks=checks, facts={key: placed(text) for key, text in report.facts.items()})
-
-
-def _run(
-    made: Environment,
-    device: str,
-    level: Level,
-    plan: Plan | None,
-    tools: Tools,
-    *,
-    lock: Lock | None = None,
-    traceless: bool = False,
-) -> Report:
-    """Run the checks in another process, and meanwhile compile on another core what will be needed soon.
-
-    The processes hold `lock`, where they work in an installation.
-    """
-    over = CancelToken()
-    ahead = None if traceless else Ahead(lambda: compile_ahead(made.python, over, lock))
-    try:
-        return verify(
-            made.python,
-            device,
-            tools.sink,
-            tools.cancel,
-            level=level,
-            packages=to_import(plan, made.packages) if plan else (),
-            recipe=plan.recipe if plan else "",
-            environment=plan.env if plan else {},
-            traceless=traceless,
-            lock=lock,
-        )
-    finally:
-        over.set()
-        if ahead:
-            ahead.result()  # nothing may write there any more when all is rolled back
 
 
 DISPROVED = {"vc-runtime-missing"}  # by torch that was imported
@@ -232,11 +195,17 @@ def verified(state: State, tools: Tools) -> Verified:
     proof = state.installed.proof if state.installed else None
     if proof and state.choices.level == "quick" and not state.choices.device:
         report = proof  # what its installation has just found is not done twice
-        for finding in raised(proof):
+        for finding in verify.raised(proof):
             tools.sink(FindingRaised(step=Step.VERIFY, finding=finding))
     else:
-        device = state.choices.device or known(state.plan).backend.value
-        report = _run(known(state.environment), device, state.choices.level, state.plan, tools)
+        report = verify.run(
+            known(state.environment),
+            state.plan,
+            device=state.choices.device,
+            level=state.choices.level,
+            sink=tools.sink,
+            cancel=tools.cancel,
+        )
     _judge(known(state.environment), state, tools)
     return Verified(report=report, detected=_still_true(state, tools, report))
 

@@ -2,4 +2,5 @@
 
 from __future__ import annotations
 
-from assistant.verify.run import compile_ahead, lacking_in_system, raised, verify
+from assistant.verify.results import lacking_in_system, raised
+from assistant.verify.runner import run, run_checks

@@ -27,7 +27,7 @@ import time
 import warnings
 from typing import Any, Callable, Dict, List, Sequence, Tuple  # noqa: UP035 - evaluated by Python 3.8
 
-Tensor = Any  # torch is known only once the target has imported it
+Tensor = Any  # torch is there once the target has imported it
 Array = Any
 Module = Any
 Result = Dict[str, Any]  # noqa: UP006 - evaluated by Python 3.8
@@ -35,7 +35,7 @@ Compute = Callable[[], List[Tensor]]  # noqa: UP006 - evaluated by Python 3.8
 Run = Callable[..., List[Any]]  # noqa: UP006 - likewise
 Checks = Dict[str, Tuple[Callable[["Target"], Result], Tuple[str, ...]]]  # noqa: UP006 - evaluated by Python 3.8
 
-FILES = ("checks.py", "checks_full.py", "workloads.py")
+FILES = ("checks.py", "workloads.py")
 IMPORTS = "imports.py"  # in their place, where distributions are to be imported
 # Chosen: enough runs for a median and its spread, and few enough for a quick verification to stay quick.
 REPEATS = 3
@@ -76,13 +76,6 @@ def chain(error: BaseException | None) -> str:
     return "\n".join(parts)[:4000]
 
 
-def statm(field: int) -> int:
-    """Return the size of this process in bytes on Linux: of its address space (field 0) or in memory (field 1)."""
-    # /proc/self/statm reads like "112345 23456 4567 812 0 34567 0", in pages (proc_pid_statm(5)).
-    with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - quicker
-        return int(file.read().split()[field]) * int(os.sysconf("SC_PAGE_SIZE"))
-
-
 class Target:
     """The device under test: as it was asked for and, once the first checks have passed, as torch's own."""
 
@@ -105,12 +98,8 @@ class Target:
         """Copy a NumPy array to the device."""
         return self.torch.from_numpy(array).to(self.device, copy=True)
 
-    explain, refuse, statm, chain = (
-        staticmethod(explain),
-        Refused,
-        staticmethod(statm),
-        staticmethod(chain),
-    )  # for the files of the checks, which cannot import this one
+    # For the files of the checks, which cannot import this one.
+    explain, refuse, chain = staticmethod(explain), Refused, staticmethod(chain)
 
     @staticmethod
     def tell_facts(**facts: object) -> None:
@@ -193,15 +182,15 @@ class Target:
             result.update(status="slow", **explain("slower than the CPU", **found))
         return result
 
-    def taken(self) -> int:
+    def in_use(self) -> int:
         """Return the bytes that the process holds in the machine's memory and on the device."""
         there = self.device is not None and self.device.type != "cpu"
         return resident() + ((self.allocated() or 0) if there else 0)
 
     def held(self) -> int:
         """Return the bytes that torch holds on the device, or those of the process where torch does not count them."""
-        taken = self.allocated()
-        return resident() if taken is None else taken
+        allocated = self.allocated()
+        return resident() if allocated is None else allocated
 
     def allocated(self) -> int | None:
         """Return the bytes that torch holds on the device; None where it does not count them."""
@@ -234,16 +223,13 @@ def deviation(np: Module, got: Array, want: Array, tolerance: float) -> tuple[fl
 
 
 def resident() -> int:
-    """Return this process's bytes in memory; outside Linux, where psutil is missing, their peak."""
+    """Return this process's bytes in memory; outside Linux, where psutil is missing, their peak, 0 on Windows."""
     if os.path.exists("/proc/self/statm"):  # noqa: PTH110 - quicker
-        return statm(1)
+        # It reads like "112345 23456 4567 812 0 34567 0", in pages (proc_pid_statm(5)).
+        with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - quicker
+            return int(file.read().split()[1]) * int(os.sysconf("SC_PAGE_SIZE"))
     if importlib.util.find_spec("psutil"):
         return int(importlib.import_module("psutil").Process().memory_info().rss)
-    return most_resident()
-
-
-def most_resident() -> int:
-    """Return the peak of this process's bytes in memory; 0 on Windows, where Python does not know it."""
     if importlib.util.find_spec("resource") is None:
         return 0
     usage = importlib.import_module("resource")
@@ -253,11 +239,11 @@ def most_resident() -> int:
 
 def watch_memory(limit: int, running: list[str], target: Target) -> None:
     """End the process when one check takes more than `limit` bytes, here or on the device, before they run out."""
-    start, seen = target.taken(), ""
+    start, seen = target.in_use(), ""
     while running:
         if running[-1] != seen:
-            start, seen = target.taken(), running[-1]
-        if target.taken() - start > limit:
+            start, seen = target.in_use(), running[-1]
+        if target.in_use() - start > limit:
             tell_result(seen, {"status": "failed", **explain("too much", size=limit >> 20)})
             os._exit(MEMORY_EXIT)
         time.sleep(0.1)

@@ -1,4 +1,4 @@
-"""Small models made on the spot, one for each kind of work that people bring; `child.py` loads them as checks.
+"""Small models, one for each kind of work that people bring; `child.py` loads them as checks.
 
 Each is compared with itself in float64 on the CPU and then timed; nothing is downloaded.
 """
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from assistant.verify.child import Checks, Compute, Result, Target, Tensor
 
-Model = Any  # torch is known only once the target has imported it
+Model = Any  # torch is there once the target has imported it
 TOLERANCE = 5e-3  # of float32 through a whole model; chosen
 VOCABULARY, WIDTH, HEADS, LAYERS, PROMPT, TOKENS = 256, 128, 4, 3, 16, 32
 MELS, FRAMES_PER_LETTER, SECONDS_PER_FRAME = 80, 4, 256 / 22050

@@ -6,7 +6,7 @@ import sys
 from typing import Literal, get_args
 
 from assistant.i18n import render
-from assistant.verify.run import verify
+from assistant.verify import run_checks
 from assistant.views import speed_lines
 
 Level = Literal["quick", "full"]
@@ -17,7 +17,7 @@ def main() -> None:
     """Print seconds and measured speeds; fail when a check does not pass or a limit is missed."""
     failed = False
     for level in get_args(Level):
-        report = verify(sys.argv[1], "cpu", lambda _: None, level=level)
+        report = run_checks(sys.argv[1], "cpu", lambda _: None, level=level)
         print(f"{level}: {report.seconds:.1f} s (limit {LIMITS[level]:.0f} s), passed: {report.passed}")
         failed |= not report.passed or report.seconds > LIMITS[level]
     for line in speed_lines(report):

@@ -9,12 +9,10 @@ from assistant.catalog import load_catalog
 from assistant.detect import detect
 from assistant.export.config import (
     Config,
-    file_drift,
     machine_drift,
     package_drift,
     plan_drift,
     report_drift,
-    same_hardware,
 )
 from assistant.host.recording import ReplayHost
 from assistant.install import Package, Resolution
@@ -71,9 +69,8 @@ def test_packages_gone_changed_and_added_are_named():
 
 def test_files_are_compared_where_both_hashes_are_known():
     """The same version with another file is another package."""
-    assert texts(file_drift({"a": "1", "b": "2", "c": "3"}, {"a": "1", "b": "9"})) == [
-        "file of the package b: was 2, is 9"
-    ]
+    hashes = {"a": "1", "b": "2", "c": "3"}, {"a": "1", "b": "9"}
+    assert texts(package_drift({}, {}, hashes)) == ["file of the package b: was 2, is 9"]
 
 
 def test_a_check_that_was_right_and_is_not_is_named():
@@ -156,8 +153,9 @@ def test_a_machine_that_is_unknown_is_no_error():
 def test_hardware_is_the_same_by_system_processor_and_gpus():
     """The order of GPUs says nothing."""
     two = change(MACHINE, gpus=(GPU, change(GPU, name="B")))
-    assert same_hardware(two, change(two, gpus=two.gpus[::-1]))
-    assert not same_hardware(two, MACHINE)
+    exported = change(config("linux-ubuntu2404-rtx4090"), machine=two)
+    assert exported.same_hardware(change(two, gpus=two.gpus[::-1]))
+    assert not exported.same_hardware(MACHINE)
 
 
 def test_another_file_of_the_same_version_is_refused():

@@ -31,7 +31,9 @@ def test_every_format_is_written_with_our_marker_in_front(tmp_path):
     texts = run(folder, lock=LOCK)
     several = {name for name in texts if name.startswith("launch/")}
     assert len(several) > 1
-    assert set(texts) - several == {*FORMATS} - {"launch"}
+    names = {name for key, kind in FORMATS.items() for name in (key, *kind.names)}
+    assert set(texts) - several == names - {"launch"}
+    assert len(FORMATS) <= 9
     assert set(texts) == {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     assert all(MARKER in text[:400] for text in texts.values())
 
@@ -43,7 +45,12 @@ def test_the_same_setup_gives_the_same_bytes_over_our_own_files(tmp_path):
 
 def test_only_the_formats_asked_for_are_written(tmp_path):
     """A choice of formats leaves the others out."""
-    assert list(run(tmp_path, formats=(".env",))) == [".env"]
+    assert list(run(tmp_path, formats=(".env",))) == [".env", "env.ps1"]
+    assert list(run(tmp_path, formats=("Requirements", "report"))) == [
+        "requirements.txt",
+        "constraints.txt",
+        "report.md",
+    ]
 
 
 def test_an_unknown_format_is_refused_with_the_known_ones(tmp_path):
@@ -111,10 +118,10 @@ def test_nothing_is_written_through_a_link(tmp_path):
     """A link in a file's place is somebody else's; a folder that links out of the chosen one is refused."""
     (tmp_path / "outside").mkdir()
     (tmp_path / "in").mkdir()
-    (tmp_path / "in" / ".vscode").symlink_to(tmp_path / "outside")
+    (tmp_path / "in" / ".devcontainer").symlink_to(tmp_path / "outside")
     with pytest.raises(WorkFailed, match="leads out of the folder"):
         run(tmp_path / "in", overwrite=lambda _foreign: True)
-    (tmp_path / "in" / ".vscode").unlink()
+    (tmp_path / "in" / ".devcontainer").unlink()
     (tmp_path / "outside" / "env").write_text("mine", "utf-8")
     (tmp_path / "in" / ".env").symlink_to(tmp_path / "outside" / "env")
     with pytest.raises(WorkFailed, match=r"\.env exists"):
@@ -195,7 +202,7 @@ def test_a_hostile_name_adds_no_column_and_no_markup(tmp_path):
     report = change(REPORT, checks=(change(REPORT.checks[1], detail=HOSTILE),), facts={HOSTILE: HOSTILE})
     environment = change(ENVIRONMENT, packages={HOSTILE: HOSTILE}, kernel=HOSTILE)
     text = run(tmp_path, machine=machine, report=report, environment=environment, formats=("report.md",))["report.md"]
-    text = re.sub(r"^(`{3,})text\n.*?^\1$", "", text, flags=re.DOTALL | re.MULTILINE)  # what is fenced is no markup
+    text = re.sub(r"^(`{3,})json\n.*?^\1$", "", text, flags=re.DOTALL | re.MULTILINE)  # what is fenced is no markup
     rows = [re.sub(r"\\.", "", line) for line in text.splitlines() if line.startswith("| Multiply matrices")]
     assert [row.count("|") for row in rows] == [9]
     assert "](http" not in re.sub(r"\\.", "", re.sub(r"`.*`", "", text))
@@ -203,8 +210,15 @@ def test_a_hostile_name_adds_no_column_and_no_markup(tmp_path):
     assert not [line for line in HOSTILE.splitlines()[1:] if line in text.splitlines()]
 
 
-@pytest.mark.parametrize("name", [name for name, kind in FORMATS.items() if kind.needs])
-def test_a_format_alone_brings_what_it_reads(name, tmp_path):
-    """Asked for alone, a container or a job comes with the files that its text names."""
-    paths = export(SETUP, tmp_path, [name])
-    assert {path.relative_to(tmp_path).as_posix() for path in paths} == {name, *FORMATS[name].needs}
+def test_a_container_brings_what_it_reads(tmp_path):
+    """Asked for alone, it comes with the files that its text names."""
+    names = {"Dockerfile", ".devcontainer/devcontainer.json", "requirements.txt", "device.py"}
+    assert set(run(tmp_path, ("Dockerfile",))) == set(run(tmp_path, ("devcontainer",))) == names
+
+
+def test_a_lock_that_nobody_has_is_refused(tmp_path):
+    """Asked for by its name it is not left out in silence; with one it comes beside the requirements."""
+    with pytest.raises(BadInput, match=r"This setup has no pylock\.toml"):
+        run(tmp_path, ("pylock.toml",))
+    assert not list(tmp_path.iterdir())
+    assert "pylock.toml" in run(tmp_path, ("pylock.toml",), lock=LOCK)

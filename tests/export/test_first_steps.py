@@ -17,7 +17,7 @@ import pytest
 from export.setups import ENVIRONMENT, PLAN
 from tables import each
 
-from assistant.export import first_notebook, uses, write_first_notebook
+from assistant.export import first_notebook, terminal_line, write_first_notebook
 from assistant.i18n import use_language
 from assistant.model.errors import WorkFailed
 from assistant.model.plan import Backend, Plan
@@ -119,10 +119,9 @@ def test_the_line_for_the_terminal_works(tmp_path: Path) -> None:
     (place / "bin" / "activate").write_text(f"PATH={shlex.quote(str(place / 'bin'))}:$PATH\n")
     plan = replace(CPU, env={"HSA_OVERRIDE_GFX_VERSION": "10.3.0"})
     made = Environment(path=str(place), python=str(place / "bin" / "python"))
-    one = uses(made, plan, Shell.SH)
-    assert one.interpreter == made.python
+    line = terminal_line(made, plan, Shell.SH)
     done = subprocess.run(
-        ["bash", "-c", f"{one.terminal}\necho $HSA_OVERRIDE_GFX_VERSION $PATH"],
+        ["bash", "-c", f"{line}\necho $HSA_OVERRIDE_GFX_VERSION $PATH"],
         env=dict(os.environ),
         capture_output=True,
         text=True,
@@ -135,13 +134,13 @@ def test_the_line_for_windows_and_for_conda(tmp_path: Path) -> None:
     """PowerShell, which has to be allowed to run a script, cmd and conda have words of their own."""
     made = Environment(path=r"C:\it's", python=r"C:\it's\Scripts\python.exe")
     plan = replace(CPU, env={"HF_HUB_OFFLINE": "1"})
-    powershell = uses(made, plan, Shell.POWERSHELL).terminal
+    powershell = terminal_line(made, plan, Shell.POWERSHELL)
     allowed = "Set-ExecutionPolicy -Scope Process RemoteSigned -Force"
     assert powershell == rf"$env:HF_HUB_OFFLINE = '1'; {allowed}; & 'C:\it''s\Scripts\Activate.ps1'"
-    assert uses(made, plan, Shell.WINDOWS).terminal == powershell
-    assert uses(made, plan, Shell.CMD).terminal == """set "HF_HUB_OFFLINE=1" && "C:\\it's\\Scripts\\activate.bat\""""
+    assert terminal_line(made, plan, Shell.WINDOWS) == powershell
+    assert terminal_line(made, plan, Shell.CMD) == """set "HF_HUB_OFFLINE=1" && "C:\\it's\\Scripts\\activate.bat\""""
     (tmp_path / "conda-meta").mkdir()
     conda = Environment(path=str(tmp_path), python=str(tmp_path / "bin" / "python"))
-    assert uses(conda, CPU, Shell.SH).terminal == f"conda activate {tmp_path}"
+    assert terminal_line(conda, CPU, Shell.SH) == f"conda activate {tmp_path}"
     there = Environment(path=r"C:\conda", python=r"C:\conda\python.exe")
-    assert uses(there, CPU, Shell.POWERSHELL).terminal == r"conda activate C:\conda"
+    assert terminal_line(there, CPU, Shell.POWERSHELL) == r"conda activate C:\conda"

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-import yaml
 from export.setups import ENVIRONMENT, PLAN, SETUP
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,15 +22,18 @@ from tables import each
 
 from assistant.export import read_config
 from assistant.export.config import config_text
-from assistant.export.launch import dotenv_text, fish_text, powershell_text, workflow_text
+from assistant.export.launch import variable_files
 from assistant.export.packages import constraints_text, pyproject_text, requirements_text
-from assistant.export.report import collect_env_text
 from assistant.export.setup import clean
 from assistant.host.telemetry import quiet
 from assistant.model.errors import BadInput
-from assistant.model.plan import Backend
 
 change = msgspec.structs.replace
+
+
+def dotenv_text(setup):
+    """Give the `.env` of a setup."""
+    return variable_files(setup)[".env"]
 
 
 def test_the_configuration_reads_back_into_the_same_records():
@@ -239,53 +241,17 @@ def test_pip_keeps_to_the_constraints(pip, tmp_path, loopback_index):
 
 
 POWERSHELL_LINE = re.compile(r"\$env:([A-Za-z_]\w*) = '((?:[^'\u2018-\u201b]|(['\u2018-\u201b])\3)*)'")
-FISH_LINE = re.compile(r"set -gx ([A-Za-z_]\w*) '((?:[^'\\]|\\['\\])*)'")
 
 
 @given(st.dictionaries(st.sampled_from(["A", "B", "C_1"]), st.text(max_size=40)))
-def test_powershell_and_fish_can_read_every_value_as_one_literal(values):
-    """By the rules of their manuals, each line is one assignment of one literal that gives the value back."""
+def test_powershell_can_read_every_value_as_one_literal(values):
+    """By the rules of its manual, each line is one assignment of one literal that gives the value back."""
     setup = change(SETUP, plan=change(PLAN, env=values))
     on_one_line = {name: " ".join(value.splitlines()) for name, value in values.items()}
     expected = {**quiet(), **on_one_line, "INFERENCE_DEVICE": "cuda"}
-    lines = powershell_text(setup).split("\n")[1:-1], fish_text(setup).split("\n")[1:-1]
-    shells = [POWERSHELL_LINE.fullmatch(line) for line in lines[0]], [FISH_LINE.fullmatch(line) for line in lines[1]]
-    assert {found[1]: re.sub("(['\u2018-\u201b])\\1", r"\1", found[2]) for found in shells[0]} == expected
-    assert {found[1]: re.sub(r"\\(['\\])", r"\1", found[2]) for found in shells[1]} == expected
-
-
-@each(
-    ("system", "arch", "backend", "runner"),
-    [
-        ("linux", "x86_64", Backend.CPU, "ubuntu-24.04"),
-        ("linux", "aarch64", Backend.CPU, "ubuntu-24.04-arm"),
-        ("windows", None, Backend.CPU, "windows-2025"),
-        ("macos", "arm64", Backend.MPS, "macos-15"),
-        ("macos", "x86_64", Backend.CPU, "macos-15-intel"),
-        ("linux", "x86_64", Backend.CUDA, ["self-hosted", "linux", "X64"]),
-    ],
-)
-def test_the_job_runs_on_the_kind_of_machine_that_the_packages_are_for(system, arch, backend, runner):
-    """Wheels of one processor do not install on the other; a GPU is only in a machine of one's own."""
-    machine, plan = change(SETUP.machine, os=system, arch=arch), change(PLAN, backend=backend)
-    job = yaml.safe_load(workflow_text(change(SETUP, machine=machine, plan=plan)))["jobs"]["torch"]
-    assert job["runs-on"] == runner
-
-
-@each(
-    ("facts", "platform"),
-    [
-        ({"os_version": "Windows 11 10.0.26100", "os": "windows"}, "Windows-11-10.0.26100-SP0"),
-        ({"os_version": "Windows 10 10.0.19045", "os": "windows"}, "Windows-10-10.0.19045-SP0"),
-        ({"os_version": "macOS 15.1", "os": "macos", "arch": "arm64"}, "macOS-15.1-arm64-arm-64bit"),
-        ({"os_version": "macOS 14.5", "os": "macos", "arch": "x86_64"}, "macOS-14.5-x86_64-i386-64bit"),
-        ({"os": "linux", "glibc": "2.39"}, "Linux-x86_64-with-glibc2.39"),
-    ],
-)
-def test_the_block_for_issues_names_the_system_as_python_does(facts, platform):
-    """Whoever reads issues knows the spelling of `platform.platform()`."""
-    machine = change(SETUP.machine, **facts)
-    assert f"Python platform: {platform}\n" in collect_env_text(change(SETUP, machine=machine))
+    lines = variable_files(setup)["env.ps1"].split("\n")[1:-1]
+    found = map(POWERSHELL_LINE.fullmatch, lines)
+    assert {line[1]: re.sub("(['\u2018-\u201b])\\1", r"\1", line[2]) for line in found} == expected
 
 
 def test_a_lock_holds_nothing_that_an_index_may_tell_or_not():

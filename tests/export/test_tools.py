@@ -13,7 +13,6 @@ from pathlib import Path
 import dotenv
 import pytest
 from export.setups import BOARDS
-from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 from packaging.pylock import Pylock
 from packaging.requirements import Requirement
 from ruamel.yaml import YAML
@@ -43,7 +42,8 @@ def test_what_is_missing_is_what_no_tool_could_use(exports, name):
     """All formats are there; containers of other systems than Linux are left out."""
     files = {path.relative_to(exports[name]).as_posix() for path in exports[name].rglob("*") if path.is_file()}
     left_out = {"Dockerfile", ".devcontainer/devcontainer.json"} if name not in LINUX else set()
-    assert set(FORMATS) - {"launch"} - files == left_out
+    names = {name for key, kind in FORMATS.items() for name in (key, *kind.names)}
+    assert names - {"launch"} - files == left_out
     assert "launch" in {file.partition("/")[0] for file in files}
 
 
@@ -78,14 +78,6 @@ def test_the_container_gets_the_device_of_its_backend(exports, name):
     assert "libze-intel-gpu1" in text or "-arc-" not in name
 
 
-@pytest.mark.process
-def test_the_jobs_satisfy_githubs_schema_and_zizmor(exports):
-    """The workflow is valid, and a linter of what attackers use finds nothing."""
-    files = [folder / ".github" / "workflows" / "torch.yml" for folder in exports.values()]
-    run("check-jsonschema", "--builtin-schema", "vendor.github-workflows", *files)
-    run("zizmor", "--offline", "--quiet", "--min-severity", "low", *files)
-
-
 @board
 def test_python_dotenv_reads_the_variables(exports, name):
     """The device in `.env` is the one that was verified."""
@@ -107,28 +99,6 @@ def test_conda_and_pip_read_the_environment(exports, name):
     for line in packages["pip"]:
         assert line.startswith("--find-links https://") or Requirement(line)
     assert environment["channels"] == ["conda-forge"]
-
-
-@board
-def test_jupyter_reads_the_kernelspec_and_finds_the_interpreter(exports, name, tmp_path):
-    """Installed into the environment, the kernel's interpreter is the environment's own."""
-    manager = KernelSpecManager(kernel_dirs=[])
-    place = Path(manager.install_kernel_spec(str(exports[name] / "kernelspec"), "mine", prefix=str(tmp_path / "env")))
-    spec = KernelSpec.from_resource_dir(str(place))
-    python = Path(spec.argv[0].format(resource_dir=place)).resolve()
-    inside = ("Scripts", "python.exe") if name.startswith("windows") else ("bin", "python")
-    assert python == (tmp_path / "env").joinpath(*inside).resolve()
-    assert spec.language == "python"
-    assert spec.env["INFERENCE_DEVICE"]
-
-
-@board
-def test_vs_codes_settings_name_no_home(exports, name):
-    """The settings are JSON below a comment; a home folder is VS Code's variable for it."""
-    text = (exports[name] / ".vscode" / "settings.json").read_text("utf-8")
-    settings = json.loads(text.partition("\n")[2])
-    assert settings["python.defaultInterpreterPath"].startswith("${userHome}")
-    assert "jane" not in text
 
 
 @board
@@ -179,17 +149,17 @@ def test_a_lock_without_packages_is_a_lock(exports, name):
 
 
 @board
-def test_the_report_can_be_read_as_collect_env(exports, name):
+def test_the_report_can_be_read_by_detect(exports, name):
     """`detect --from report.md` gives the machine: system, GPUs of each maker, driver, torch."""
     machine = read_config((exports[name] / "assistant.toml").read_text(encoding="utf-8")).machine
     found = read_report((exports[name] / "report.md").read_text("utf-8")).machine
     assert found.os == machine.os
     assert found.arch == machine.arch
-    assert found.wsl == bool(machine.wsl)
+    assert bool(found.wsl) == bool(machine.wsl)
     assert found.nvidia_driver == machine.nvidia_driver
     assert found.packages["torch"].startswith("2.")
     names = [gpu.name for gpu in found.gpus]
-    assert [gpu.name for gpu in machine.gpus if gpu.name and gpu.vendor.value != "other"] == names or not machine.gpus
+    assert [gpu.name for gpu in machine.gpus] == names
 
 
 def test_every_backend_is_tried(exports):

@@ -14,8 +14,9 @@ import pytest
 from export.setups import DETECTION, ENVIRONMENT, LOCK, PLAN, REPORT
 from onnx import TensorProto, helper
 
-from assistant.export import Setup, texts
+from assistant.export import Setup
 from assistant.export.config import config_text, read_config
+from assistant.export.write import texts
 from assistant.host.live import LiveHost
 from assistant.host.process import start_detached, stream
 from assistant.host.telemetry import quiet
@@ -30,13 +31,9 @@ STORE = f"import sys; sys.stdout = open(sys.argv[1], 'w'); {TELL}; sys.stdout.cl
 CARRIERS = (
     ".env",
     "env.ps1",
-    "env.fish",
     "Dockerfile",
     ".devcontainer/devcontainer.json",
-    "kernelspec/kernel.json",
-    ".github/workflows/torch.yml",
     "environment.yml",
-    "pixi.toml",
     "launch/comfyui/start-comfyui.sh",
 )
 

@@ -127,7 +127,7 @@ def test_what_was_asked_for_and_cannot_be_imported_is_not_kept(make: Make, loopb
     assert [one.key for one in found if one.key.startswith("verify.")] == ["verify.package.codec"]
     assert str(status.message) == (
         "codec cannot be used, so the installation was rolled back: "
-        "codec needs the library libnvrtc.so.13, which cannot be found or loaded."
+        "codec cannot be imported: OSError: libnvrtc.so.13: cannot open shared object file: No such file or directory"
     )
     assert "another version or build" in str(status.hint)
     assert not Path(state.choices.target).exists()

@@ -1,4 +1,4 @@
-"""A report holds the causes, the log and the versions, as far as a log and a machine tell them."""
+"""A report holds the causes, the log and the machine, as far as a log and a machine tell them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import re
 
 import pytest
 
-from assistant.detect import detect
+from assistant.detect import detect, read_report
 from assistant.diagnose import read_log
 from assistant.host.recording import ReplayHost
 from assistant.i18n import in_language
 from assistant.machines import load
 from assistant.model.machine import Machine
 from assistant.model.record import replace
-from assistant.parsers.collect_env import collect_env
 from assistant.session.causes import REPORTED, TO_WRITE, log_report
 from assistant.session.diagnosis import diagnosed, places
 
@@ -33,21 +32,19 @@ def parts(text: str) -> dict[str, str]:
     return dict(zip(found[1::2], map(str.strip, found[2::2]), strict=True))
 
 
-def test_a_report_has_the_causes_the_log_and_the_versions(machine: Machine) -> None:
-    """The versions are a block that the reader of such blocks understands; what only a person knows is left open."""
+def test_a_report_has_the_causes_the_log_and_the_machine(machine: Machine) -> None:
+    """The machine is what the assistant reads again; what only a person knows is left open."""
     log = read_log(OOM)
     with in_language("zh_CN"):  # who helps asks for English
         report = parts(log_report(log, machine, diagnosed(log, machine)))
-    assert list(report) == ["What happened", "Likely causes", "Log", "Versions"]
+    assert list(report) == ["What happened", "Likely causes", "Log", "Machine"]
     assert report["What happened"] == TO_WRITE
     assert "`oom`" in report["Likely causes"]
     assert "Not enough memory on the device" in report["Likely causes"]
     assert OOM in report["Log"]
-    read = collect_env(report["Versions"].strip("`").removeprefix("text"))
-    assert read is not None
-    assert "PyTorch version: 2.9.1+cu130\n" in report["Versions"]
-    assert "CUDA used to build PyTorch: 13.0\n" in report["Versions"]
-    assert "Is CUDA available: Could not collect\n" in report["Versions"]
+    read = read_report(report["Machine"]).machine
+    assert (read.os, read.gpus, read.packages) == (machine.os, machine.gpus, machine.packages)
+    assert not read.evidence
 
 
 def test_no_text_of_a_log_ends_its_block(machine: Machine) -> None:

@@ -266,22 +266,6 @@ def half_removed() -> Iterator[Case]:
     yield Case("half-both", FAILED, package("half_both", ""), "half_both", "", "half_both\n", damage=both)
 
 
-FLAVOURS = (
-    ("onnxruntime-gpu", "onnxruntime", "onnxruntime"),
-    ("nvidia-cublas-cu13", "nvidia-cublas-cu12", "nvidia.cublas"),
-)
-
-
-def overwritten() -> Iterator[Case]:
-    """Yield two flavours with the same module: the one that was installed last has put its files over the other's."""
-    for asked, other, module in FLAVOURS:
-        folder = module.replace(".", "/")
-        mine = {f"{folder}/__init__.py": f"flavour = {asked!r}\n", f"{folder}/capi.py": "# of the GPU, and longer\n"}
-        over = {f"{folder}/__init__.py": f"flavour = {other!r} + ''\n", f"{folder}/capi.py": "# CPU\n"}
-        yield Case(asked, FAILED, mine, f"overwritten by {other}")
-        yield Case(other, PASSED, over)
-
-
 def absent() -> Iterator[Case]:
     """Yield what is asked for and not installed."""
     for name in ("torchcodec", "Absent.Name"):
@@ -299,50 +283,23 @@ def false_metadata() -> Iterator[Case]:
     yield Case("named-only-two", FAILED, {}, "aa_named", top_level="aa_named\nbb_named\n")
 
 
-def strangers(name: str) -> Damage:
-    """Return what puts a module of the same name before the installed one, as a line of a .pth file does."""
-
-    def damage(site: Path) -> None:
-        folder = site.parent / f"strangers of {name}"
-        (folder / name).mkdir(parents=True)
-        (folder / name / "__init__.py").write_text("stranger = True\n")
-        (site / f"{name}.pth").write_text(f"import sys; sys.path.insert(0, {str(folder)!r})\n")
-
-    return damage
-
-
-def shadowed() -> Iterator[Case]:
-    """Yield packages beside a folder that comes first and has a module of the same name."""
-    yield Case("shadow", FAILED, package("shadow", ""), "does not belong to", damage=strangers("shadow"))
-
-
-def beside_the_own() -> Iterator[Case]:
-    """Yield distributions whose own module is well while another of their modules is not."""
-    yield Case("beside-native", FAILED, package("beside_native", "") | {"aa_native.so": b"x"}, "aa_native")
-    yield Case("beside-python", FAILED, package("beside_python", "") | {"bb_python.py": "1 / 0"}, "division")
-    needs = "Requires-Dist: needed_thing\n"
-    wants = package("beside_needs", "") | {"cc_needs.py": "import needed_thing"}
-    yield Case("beside-needs", FAILED, wants, "needed_thing", needs)
+def below_a_namespace() -> Iterator[Case]:
+    """Yield distributions whose module lies in a folder that others share, or needs what an extra brings."""
     space = {"dd_space/beside/__init__.py": "1 / 0"}
     yield Case("beside-space", FAILED, space, "division")
     yield Case("beside-space-top", FAILED, {"ee_space/beside/__init__.py": "1 / 0"}, "division", top_level="ee_space\n")
-    spaces = {"namespace_packages.txt": "ff_space\n"}
-    legacy = {"ff_space/__init__.py": "", "ff_space/inner/__init__.py": "1 / 0"}
-    yield Case("beside-legacy", FAILED, legacy, "division", top_level="ff_space\n", extra_info=spaces)
-    code = "__path__ = __import__('pkgutil').extend_path(__path__, __name__)\n"
-    yield Case("beside-extend", FAILED, {"gg/__init__.py": code, "gg/inner/__init__.py": "1 / 0"}, "division")
     yield Case("beside-extra-own", FAILED, package("beside_extra_own", "import extra_thing"), "extra_thing", EXTRA)
 
 
 EXTRA = 'Requires-Dist: extra-thing; extra == "more"\nProvides-Extra: more\n'
 MISMATCHES = (
     *(undefined_symbols, raised, exits, crashes, hangs, foreign_binaries),
-    *(half_removed, overwritten, absent, false_metadata, shadowed, beside_the_own),
+    *(half_removed, absent, false_metadata, below_a_namespace),
 )
 
 
 def mismatches() -> list[Case]:
-    """Return all cases; those that pass are the second flavours of `overwritten`, which stand in for themselves."""
+    """Return all cases."""
     return [case for kind in MISMATCHES for case in kind()]
 
 

@@ -13,7 +13,7 @@ from assistant.i18n import render
 from assistant.model.errors import WorkFailed
 from assistant.model.event import FindingRaised
 from assistant.model.machine import Machine
-from assistant.verify.run import verify
+from assistant.verify import run_checks
 
 DEVICE = Path(start.__file__).parent / "runtime" / "device.py"
 ASK = """
@@ -43,7 +43,7 @@ def first_cause(text):
 def test_a_torch_that_does_not_load_is_found_out(fake_python, fault, key):
     """The import's own words stand in the check and in the finding, and name the cause."""
     events = []
-    report = verify(fake_python, "cpu", events.append, level=("import",), environment={"FAKE_TORCH_FAULT": fault})
+    report = run_checks(fake_python, "cpu", events.append, level=("import",), variables={"FAKE_TORCH_FAULT": fault})
     assert not report.usable
     assert first_cause(render(report.checks[0].detail)) == key
     (finding,) = [event.finding for event in events if isinstance(event, FindingRaised)]

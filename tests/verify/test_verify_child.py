@@ -1,7 +1,5 @@
 """The child's files can run in older targets, and parent and child know the same checks."""
 
-# ruff: noqa: D102 - the names of `Gpu` are torch's and mean what torch's mean
-
 import ast
 import re
 import sys
@@ -13,12 +11,12 @@ from tables import each
 
 from assistant.i18n import render, verbatim
 from assistant.model.report import ESSENTIAL, FULL, QUICK, SPARE, check_title
-from assistant.verify import run
-from assistant.verify.checks_full import check_compile, memory_limiter
+from assistant.verify import runner
+from assistant.verify.checks import check_compile
 from assistant.verify.child import FILES, IMPORTS, Target, known_checks
-from assistant.verify.run import SENTENCES, sentence
+from assistant.verify.results import SENTENCES, sentence
 
-FOLDER = Path(run.__file__).parent
+FOLDER = Path(runner.__file__).parent
 
 
 @each("name", ["child.py", IMPORTS, *FILES])
@@ -43,51 +41,13 @@ def test_parent_and_child_know_the_same_checks():
     assert not ESSENTIAL & SPARE
 
 
-class Gpu:
-    """What torch's module for CUDA does with memory: 8 GiB, of which blocks are granted up to the limit that is set."""
-
-    def __init__(self):
-        self.held, self.parts, self.waited = 1 << 30, [], []
-
-    def get_device_properties(self, _device):
-        return SimpleNamespace(total_memory=8 << 30)
-
-    def memory_allocated(self, _device):
-        return self.held
-
-    def current_device(self):
-        return 1
-
-    def empty_cache(self):
-        pass
-
-    def synchronize(self, device):
-        self.waited.append(device)
-
-    def set_per_process_memory_fraction(self, part, place):
-        if not isinstance(place, int):
-            raise TypeError(f"Expected an integer, but got: {place}")  # as torch does for a device without an index
-        self.parts.append((part, place))
-
-
-@each(("index", "place"), [(None, 1), (0, 0)])
-def test_memory_is_limited_and_work_awaited_on_the_gpu_that_was_asked_for(index, place):
-    """A little more than is held, then all of it again, by the GPU's number."""
-    gpu, target = Gpu(), Target("cuda")
-    target.torch, target.device = SimpleNamespace(cuda=gpu), SimpleNamespace(type="cuda", index=index)
-    limit = memory_limiter(target)
-    limit(1 << 30)
-    limit(None)
+def test_work_is_awaited_on_the_gpu_that_was_asked_for():
+    """Without its name the first GPU would be waited for."""
+    awaited, target = [], Target("cuda:1")
+    target.torch = SimpleNamespace(cuda=SimpleNamespace(synchronize=awaited.append))
+    target.device = SimpleNamespace(type="cuda", index=1)
     target.wait([])
-    assert gpu.parts == [(0.25, place), (1.0, place)]
-    assert gpu.waited == [target.device]
-
-
-def test_memory_that_cannot_be_limited_is_left_alone():
-    """MPS and DirectML have nothing that limits them to a part of one device."""
-    target = Target("mps")
-    target.torch, target.device = SimpleNamespace(mps=SimpleNamespace()), SimpleNamespace(type="mps", index=0)
-    assert memory_limiter(target) is None
+    assert awaited == [target.device]
 
 
 def spoken():
@@ -98,7 +58,8 @@ def spoken():
             called = getattr(getattr(node, "func", None), "attr", getattr(getattr(node, "func", None), "id", ""))
             key = node.args[calls[called]] if isinstance(node, ast.Call) and called in calls else None
             if isinstance(key, ast.Constant):
-                own = {"call", "error"} if called == "tried" else set()  # which that adds itself
+                raised = called == "failure" and len(node.args) > calls[called] + 1
+                own = {"call", "error"} if called == "tried" else {"error"} if raised else set()  # which they add
                 yield key.value, own | {keyword.arg for keyword in node.keywords if keyword.arg}
             if isinstance(node, ast.Dict):
                 items = zip(node.keys, node.values, strict=True)
@@ -125,7 +86,7 @@ def test_an_unknown_reason_is_shown_as_it_came():
 
 def test_every_backend_names_a_device_that_can_be_verified():
     """`verify` and `INFERENCE_DEVICE` take the plan's word."""
-    assert all(run._DEVICE.fullmatch(backend.value) for backend in run.Backend)
+    assert all(runner._DEVICE.fullmatch(backend.value) for backend in runner.Backend)
 
 
 class Broken:
@@ -140,12 +101,13 @@ class Broken:
         self.torch = SimpleNamespace(compile=lambda function: function, __file__=f"{folder}/torch/__init__.py")
 
     def measure(self, *_):
+        """Fail as Inductor does without a compiler."""
         raise RuntimeError("CppCompileError")
 
 
 def test_a_space_in_the_path_is_told_from_a_broken_compiler(monkeypatch):
     """What torch.compile cannot do below such a folder is lacking; elsewhere its failure is one."""
-    monkeypatch.setattr("assistant.verify.checks_full.cannot_compile", lambda _: {})
+    monkeypatch.setattr("assistant.verify.checks.cannot_compile", lambda _: {})
     assert check_compile(Broken("/home/ada/my setup")) == {"status": "unsupported", "reason": "space in path"}
     with pytest.raises(RuntimeError):
         check_compile(Broken("/home/ada/setup"))

@@ -9,11 +9,13 @@ import venv
 import pytest
 from tables import each
 
+from assistant import verify
 from assistant.host.process import CancelToken
 from assistant.model.errors import BadInput, Cancelled, WorkFailed
 from assistant.model.event import FindingRaised, LogLine, Progress
-from assistant.model.report import QUICK, Status
-from assistant.verify.run import verify
+from assistant.model.plan import Backend, Plan
+from assistant.model.report import QUICK, Environment, Status
+from assistant.verify import run_checks
 
 SPEED = "speed.matmul.float32"
 
@@ -21,7 +23,7 @@ SPEED = "speed.matmul.float32"
 def run(python, fault="", device="cpu", **options):
     """Verify the fake torch with one fault; give the report, its checks by key and the events."""
     events = []
-    report = verify(python, device, events.append, environment={"FAKE_TORCH_FAULT": fault}, **options)
+    report = run_checks(python, device, events.append, variables={"FAKE_TORCH_FAULT": fault}, **options)
     return report, {check.key: check for check in report.checks}, events
 
 
@@ -37,6 +39,20 @@ def test_a_sound_torch_passes(fake_python, device):
     assert not [event for event in events if isinstance(event, FindingRaised)]
     assert checks["matmul"].error < checks["matmul"].tolerance
     assert report.facts["torch"] == "2.9.9+fake"
+
+
+def test_an_environment_is_verified_by_its_plan(fake_python):
+    """Its device, its variables and what was asked for are the plan's; another device may be named."""
+    made = Environment(path="environment", python=str(fake_python), packages={"numpy": "1"})
+    variables = {"FAKE_TORCH_FAULT": "nan"}
+    plan = Plan(backend=Backend.CUDA, variant="cu126", torch="2.9.9", python="3.12", env=variables, asked=("numpy",))
+    report = verify.run(made, plan)
+    found = {check.key: check.status for check in report.checks}
+    assert report.device == "cuda"
+    assert found["matmul"] is Status.WRONG
+    assert found["package.numpy"] is Status.PASSED
+    assert verify.raised(report)[0].key == "verify.matmul"
+    assert verify.run(made, device="cpu").passed
 
 
 FAULTS = [
@@ -117,7 +133,7 @@ def test_a_hang_names_its_line_and_the_others_still_run(fake_python):
 
 
 def test_a_device_that_hangs_again_and_again_is_given_up(fake_python):
-    """After the third check that does not end, the rest is skipped: nobody waits for each of them."""
+    """After the third one in a row that does not end, the rest is skipped: nobody waits for each of them."""
     report, checks, _ = run(fake_python, "hang:linalg_solve", limit_per_check=3.0)
     assert [key for key in checks if checks[key].status is Status.TIMEOUT] == [
         "linalg.solve",
@@ -126,6 +142,16 @@ def test_a_device_that_hangs_again_and_again_is_given_up(fake_python):
     ]
     place = QUICK.index("linalg.solve.broadcast")
     assert {check.status for check in report.checks[place + 1 :]} == {Status.SKIPPED}
+
+
+def test_slow_checks_between_others_skip_themselves_alone(fake_python):
+    """On a busy machine several may not finish; the device does not hang while others pass."""
+    level = ("import", "device", "copy", "linalg.solve", "matmul", "linalg.solve.batched", "conv2d")
+    level = (*level, "linalg.solve.broadcast", "training", "reductions")
+    _, checks, _ = run(fake_python, "hang:linalg_solve", level=level, limit_per_check=3.0)
+    slow = {key for key, check in checks.items() if check.status is Status.TIMEOUT}
+    assert slow == {key for key in level if key.startswith("linalg")}
+    assert {checks[key].status for key in level if key not in slow} == {Status.PASSED}
 
 
 def test_a_fallback_on_the_cpu_itself_is_no_fault(fake_python):

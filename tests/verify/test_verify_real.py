@@ -3,14 +3,14 @@
 import pytest
 
 from assistant.model.report import Status
-from assistant.verify.run import verify
+from assistant.verify import run_checks
 
 pytestmark = pytest.mark.full
 
 
 def test_a_cpu_build_does_not_pass_for_a_gpu(cpu_environment):
     """Asked for a GPU, a CPU build of torch fails at the device and computes nothing."""
-    report = verify(cpu_environment.python, "cuda", lambda _: None)
+    report = run_checks(cpu_environment.python, "cuda", lambda _: None)
     checks = {check.key: check for check in report.checks}
     assert checks["import"].status is Status.PASSED
     assert checks["device"].status is Status.FAILED
@@ -20,7 +20,7 @@ def test_a_cpu_build_does_not_pass_for_a_gpu(cpu_environment):
 def test_what_stands_on_a_real_torch_is_imported_and_tried(cpu_environment):
     """Each in a process of its own, after the checks; one that is not there is told."""
     names = ("torch", "numpy", "onnx", "onnxruntime", "torchcodec")
-    report = verify(cpu_environment.python, "cpu", lambda _: None, packages=names)
+    report = run_checks(cpu_environment.python, "cpu", lambda _: None, packages=names)
     found = {check.key.removeprefix("package."): check for check in report.checks[-len(names) :]}
     assert {name: check.status for name, check in found.items()} == {
         **dict.fromkeys(names, Status.PASSED),

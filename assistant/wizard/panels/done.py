@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipywidgets as widgets
 
-from assistant.export import uses
+from assistant.export import terminal_line
 from assistant.i18n import say
 from assistant.markup import Markup, tag
 from assistant.model.report import verdict
@@ -102,19 +102,18 @@ def _next(state: State) -> list[dict[str, str]]:
     """List what can be done with the finished environment."""
     if state.environment is None or state.plan is None or state.detection is None:
         return []
-    use = uses(state.environment, state.plan)
     return [
         {
             "key": "terminal",
             "title": say("Use it in a terminal"),
             "lead": say("copies the line to type"),
-            "copy": use.terminal,
+            "copy": terminal_line(state.environment, state.plan),
         },
         {
             "key": "vscode",
             "title": say("Use it in VS Code"),
             "lead": say("copies the interpreter's path"),
-            "copy": use.interpreter,
+            "copy": state.environment.python,
         },
         {"key": SAVE, "title": say("Save the configuration"), "lead": say("colleague, project, container, bug report")},
     ]

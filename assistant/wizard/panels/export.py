@@ -42,7 +42,7 @@ class ExportPage(PageView):
         self.fold = make(Fold, title=say("Choose individual files or another folder"))
         self.folder = make(widgets.Text, description=say("Folder"), continuous_update=False)
         self.on_value(self.folder, lambda folder: Fill(folder=folder.strip()))
-        rows = [(kind.description, name) for name, kind in FORMATS.items()]
+        rows = [(render(kind.description), name) for name, kind in FORMATS.items()]
         self.formats = make(Choices, description=say("Formats"), options=rows)
         self.on_value(self.formats, lambda names: Fill(formats=tuple(names)))
         controls = make(widgets.VBox, children=(self.folder, self.formats))

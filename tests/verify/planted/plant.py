@@ -78,8 +78,6 @@ FAULTS = {
     "hang": lambda torch: after(torch.linalg, "qr", lambda _: time.sleep(600)),
     "die": lambda torch: after(torch.linalg, "eigh", lambda _: os.kill(os.getpid(), signal.SIGSEGV)),
     "missing": lambda torch: instead(torch.nn.functional, "conv1d", lacking),
-    "hoard": lambda torch: after(torch, "ones", keep),
-    "hollow": lambda torch: instead(torch, "ones", lambda: torch.empty(4)),
     "no float64": lambda torch: after(torch.Tensor, "t", refuse_float64),
     "no compiler": lambda _torch: os.environ.update(PATH=""),
     "slow": lambda torch: after(torch.Tensor, "__add__", slowly),

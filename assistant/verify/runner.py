@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import signal
-import sys
 import threading
 import time
 from collections import deque
@@ -17,20 +15,21 @@ from pathlib import Path
 import msgspec
 
 from assistant.catalog.bundles import trial_of
-from assistant.catalog.companions import needs, trial
+from assistant.catalog.companions import trial
 from assistant.catalog.rows import Trial
 from assistant.host.lock import Lock
+from assistant.host.parallel import Ahead
 from assistant.host.process import CancelToken, stream
-from assistant.i18n import Message, Text, _, first_line, lines, render, sentences
+from assistant.i18n import Message, Text, _, lines, render
 from assistant.model.errors import AssistantError, BadInput, Cancelled, WorkFailed
 from assistant.model.event import Event, FindingRaised, LogLine, Part, Progress, Sink, Step
-from assistant.model.finding import Finding, Remedy, Severity
-from assistant.model.plan import Backend
+from assistant.model.plan import Backend, Plan
 from assistant.model.record import Record, decoder, replace
 from assistant.model.report import (
     CHECKS,
     RIGHT,
     Check,
+    Environment,
     Level,
     Report,
     Status,
@@ -39,140 +38,15 @@ from assistant.model.report import (
     package_check,
     recipe_check,
 )
+from assistant.model.requirement import to_import
 from assistant.privacy import Lines, Policy
-
-# By the keys that `child.explain` sends, with the values of their placeholders.
-SENTENCES = {
-    "shape": _("The result has shape {shape}, not {expected}."),
-    "off": _("{off} of {size} elements are wrong; element [{place}] is {value}, not {expected}."),
-    "seed": _("The same seed gave different numbers."),
-    "constant": _("Another seed gave the same numbers."),
-    "slower than the CPU": _(
-        "At this size it is slower than this machine's CPU: {rate:.3g} against {cpu_rate:.3g} {unit}; "
-        "larger work may favour the device."
-    ),
-    "slower than sound": _("Generating the sound takes longer than playing it."),
-    "slow kernels": _("A small operator takes {each:.0f} µs."),
-    "elsewhere": _("The result is on {found}, not on {asked}."),
-    "fallback": _("{operators} ran on the CPU instead of {device}."),
-    "no memory taken": _("A tensor of {size} bytes took {taken} bytes on {device}."),
-    "no rocm": _("This torch {torch} is not a ROCm build."),
-    "unknown": _("There is no check called {check}."),
-    "needs": _("It needs the check {need} to pass first."),
-    "too much": _("It took more than {size} MiB of memory and was stopped."),
-    "granted": _("{size} bytes were granted, more than there are."),
-    "kept": _("{size} MiB were not released after the refused allocation."),
-    "leak": _("{grown} MiB were not released after {rounds} results of {size} MiB."),
-    "not installed": _("{name} is not installed in this environment."),
-    "no provider": _("onnxruntime {version} has no provider for {device}, only {there}."),
-    "other provider": _("ONNX Runtime ran {nodes} on {found} instead of {provider}."),
-    "no node": _("ONNX Runtime's profile names no node that {provider} ran."),
-    "no autocast": _("Autocast is not supported on {device}."),
-    "no compile": _("torch {torch} has no torch.compile."),
-    "no backend": _("torch.compile has no finished backend for {device}."),
-    "no triton": _("torch.compile needs triton here, which is not installed."),
-    "no compiler": _("torch.compile needs a C++ compiler on the CPU, and none is found."),
-    "nothing to import": _("{package} has nothing to import."),
-    "no metadata": _("{package} is only partly installed: its metadata is missing."),
-    "files missing": _("Files of {package} are missing: {count} in all, such as {path}."),
-    "overwritten": _("Files of {package} were overwritten by {other}: only one of the two can be installed."),
-    "from elsewhere": _("{module} comes from {path}, which does not belong to {package}."),
-    "exits": _("{module} ended the program while it was being imported."),
-    "library missing": _("{module} needs the library {library}, which cannot be found or loaded."),
-    "symbol missing": _("{module} was built against another version of a library: {symbol} is missing."),
-    "module missing": _("{package} lacks the module {module}, which its metadata names."),
-    "needs module": _("{module} needs the module {missing}, which is not installed."),
-    "cannot be imported": _("{module} cannot be imported: {error}"),
-    "call fails": _("{package} can be imported, but fails at `{call}`: {error}"),
-    "trial fails": _("`{call}` fails: {error}"),
-    "call left out": _("`{call}` was skipped: it needs a GPU."),
-    "space in path": _("torch.compile cannot build here: the path {path} contains a space. {error}"),
-}
-
-
-def sentence(reason: str, values: Mapping[str, str | int | float]) -> Text:
-    """Return the sentence of a key of `child.explain`; "" for no key, the bare key and values for an unknown one."""
-    if not reason:
-        return ""
-    known = SENTENCES.get(reason)
-    return known.format(**values) if known else " ".join([reason, *(f"{key}={value}" for key, value in values.items())])
-
-
-_FINDINGS = {
-    Status.WRONG: (Severity.ERROR, _("“{check}” gave a wrong result on {device}.")),
-    Status.UNSUPPORTED: (Severity.WARNING, _("“{check}” is not supported on {device}.")),
-    Status.TIMEOUT: (Severity.ERROR, _("“{check}” hung on {device} and was stopped.")),
-    Status.SLOW: (Severity.INFO, _("“{check}” is slow on {device}.")),
-    Status.FAILED: (Severity.ERROR, _("“{check}” failed on {device}.")),
-}
-
-
-def finding_of(check: Check, device: str) -> Finding | None:
-    """Return the finding that a check raises; None where it passed or was skipped."""
-    if check.status not in _FINDINGS:
-        return None
-    severity, text = _FINDINGS[check.status]
-    finding = Finding(
-        key=f"verify.{check.key}",
-        severity=severity,
-        text=text.format(check=check_title(check.key), device=device),
-        evidence=(check.detail,) if check.detail else (),
-    )
-    package = checked_package(check.key)
-    return replace(finding, **_of_package(package, check, device)) if package else finding
-
-
-def _of_package(package: str, check: Check, device: str) -> dict[str, object]:
-    """Say of a distribution that was asked for why it does not work, and what to do."""
-    text = _("{package} does not work in this environment: {reason}", package=package, reason=first_line(check.detail))
-    next_step = _("Ask for another version or build of {package}, or go on without it.", package=package)
-    lacking = lacking_in_system(check, device)
-    return {"text": text, "remedies": tuple(Remedy(text=one) for one in (*lacking, next_step))}
-
-
-_SYSTEMS = {"win32": "windows", "darwin": "macos"}
-
-
-def lacking_in_system(check: Check, device: str) -> tuple[Message, ...]:
-    """Say what this system lacks, where that is why a distribution that was asked for does not work."""
-    system, backend = _SYSTEMS.get(sys.platform, sys.platform), Backend(device.partition(":")[0])
-    return tuple(
-        sentences(filter(None, (need.text, need.help)))
-        for need in needs(checked_package(check.key), system, backend)
-        if need.libraries and re.search(need.libraries, str(check.detail))
-    )
-
-
-def raised(report: Report) -> tuple[Finding, ...]:
-    """Return the findings that a report's checks raise, as they did while they ran."""
-    return tuple(finding for check in report.checks if (finding := finding_of(check, report.device)))
-
-
-# What Windows answers in place of a signal:
-# https://learn.microsoft.com/openspecs/windows_protocols/ms-erref/596a1078-e883-4972-9bbc-49e60bebca55
-_WINDOWS_ENDINGS = {
-    0xC0000005: "STATUS_ACCESS_VIOLATION",
-    0xC000001D: "STATUS_ILLEGAL_INSTRUCTION",
-    0xC0000135: "STATUS_DLL_NOT_FOUND",
-    0xC0000409: "STATUS_STACK_BUFFER_OVERRUN",
-}
-
-
-def ending(code: int) -> Message:
-    """Return how a process ended, by its exit status; a negative one is a signal's number."""
-    if code < 0:
-        known = {number.value: number.name for number in signal.Signals}
-        return _("The process was ended by signal {name}.", name=known.get(-code, str(-code)))
-    if code in _WINDOWS_ENDINGS:
-        return _("The process was ended by Windows: {name}.", name=_WINDOWS_ENDINGS[code])
-    return _("The process ended with exit status {code} before it had answered.", code=code)
-
+from assistant.verify.results import ending, finding_of, sentence
 
 FIRST = {"import", "device", "copy"}  # a device that dies at these will not do better in another process
 MEMORY_EXIT = 75  # what child.py ends with when a check took too much memory
 # Chosen: a library's last words before a crash fit, and a flood of them does not fill the report.
 STRAY_LINES = 20
-MOST_TIMEOUTS = 3  # chosen: checks that do not end, from which the device hangs and not one operator
+MOST_TIMEOUTS = 3  # chosen: checks in a row that do not end, from which the device hangs and not one operator
 LINE_LIMIT = 2000
 
 
@@ -200,29 +74,27 @@ class Clock(CancelToken):
 
 
 class Results:
-    """The results of all checks, which several children may report at once."""
+    """The results of all checks, which several children may report at once; `done` has them by key."""
 
     def __init__(self, device: str, keys: Sequence[str], sink: Sink) -> None:
         self.facts: dict[str, str] = {}
+        self.done: dict[str, Check] = {}
         self._device, self._keys, self._sink = device, tuple(keys), sink
-        self._done: dict[str, Check] = {}
         self._telling = threading.Lock()
 
     def open_keys(self, among: Iterable[str]) -> list[str]:
         """Return the checks without a result among some, in order."""
-        return [key for key in among if key not in self._done]
+        return [key for key in among if key not in self.done]
 
-    def ready(self) -> list[str]:
-        """Return the checks that passed, on which others may rest."""
-        return [key for key, check in self._done.items() if check.status in RIGHT]
+    @property
+    def right(self) -> list[str]:
+        """The checks that passed, on which others may rest."""
+        return [key for key, check in self.done.items() if check.status in RIGHT]
 
-    def have_result(self, keys: set[str]) -> bool:
-        """Return whether all of some checks have a result."""
-        return self._done.keys() >= keys
-
-    def checks(self) -> tuple[Check, ...]:
-        """Return all results in the order of the checks."""
-        return tuple(self._done[key] for key in self._keys)
+    def report(self, seconds: float) -> Report:
+        """Return the report, with the results in the order of the checks."""
+        checks = tuple(self.done[key] for key in self._keys)
+        return Report(device=self._device, checks=checks, facts=self.facts, seconds=seconds)
 
     def skip(self, keys: Iterable[str], why: Text) -> None:
         """Skip the checks among some that have no result."""
@@ -231,15 +103,15 @@ class Results:
 
     def finish(self, check: Check) -> None:
         """Take a result, the first one of each check, and raise the finding that follows from it."""
-        if check.key not in self._keys or check.key in self._done:
+        if check.key not in self._keys or check.key in self.done:
             return
-        self._done[check.key] = check
+        self.done[check.key] = check
         if finding := finding_of(check, self._device):
             self.tell(FindingRaised(step=Step.VERIFY, finding=finding))
 
     def progress(self, text: Message) -> None:
         """Report how many checks have ended, with what is done now."""
-        done, total = len(self._done), len(self._keys)
+        done, total = len(self.done), len(self._keys)
         self.tell(Progress(step=Step.VERIFY, text=text, done=done, total=total, unit="checks", part=Part.CHECK))
 
     def tell(self, event: Event) -> None:
@@ -278,22 +150,25 @@ class Child:
         return self._results.open_keys(self.keys)
 
     def hear(self, text: str) -> None:
-        """Read one line of the child's output."""
+        """Read one line of the child's output; what a library wrote becomes a line of the log."""
         try:
             line = decoder(_Line).decode(text)
         except msgspec.DecodeError:
-            return self._hear_stray(text)
+            if text.strip():
+                self._stray.append(self._cleaned(text)[:LINE_LIMIT])
+                self._results.tell(LogLine(step=Step.VERIFY, text=self._stray[-1]))
+            return
         self._results.facts.update(line.facts)
         if line.start is not None:
             self.clock.restart()
             self._stray.clear()
             self._results.progress(check_title(line.start))
         if line.check is not None and line.check.key in self.keys:
+            self._timeouts = 0
             detail = lines((sentence(line.reason, line.values), line.check.detail))
             self._results.finish(replace(line.check, detail=detail))
             if checked_package(line.check.key):
                 self.clock.set()
-        return None
 
     def end(self, code: int) -> None:
         """Set the status of the check during which the child died; those after it are left to another child."""
@@ -301,7 +176,7 @@ class Child:
         if not self._left and code:
             self._results.facts["ending"] = render(ending(code))
         elif self._left and (code != MEMORY_EXIT or self._left == left):
-            self._stop(Status.FAILED, ending(code), go_on=self._results.have_result(FIRST))
+            self._stop(Status.FAILED, ending(code), go_on=self._results.done.keys() >= FIRST)
 
     def stopped(self) -> bool:
         """Set the status of the check that reached its time limit; False if the user stopped.
@@ -312,7 +187,7 @@ class Child:
         if not self.clock.expired:
             return not self.open_keys()
         self._timeouts += 1
-        go_on = self._results.have_result(FIRST) and self._timeouts < MOST_TIMEOUTS
+        go_on = self._results.done.keys() >= FIRST and self._timeouts < MOST_TIMEOUTS
         text = _("It did not end within {seconds:g} seconds.", seconds=self.clock.limit)
         self._stop(Status.TIMEOUT, text, go_on=go_on)
         return True
@@ -325,12 +200,6 @@ class Child:
             self._results.skip(self.keys, _("The verification ended before this check."))
         self._left = len(self.open_keys())
 
-    def _hear_stray(self, text: str) -> None:
-        if text.strip():
-            line = self._cleaned(text)[:LINE_LIMIT]
-            self._stray.append(line)
-            self._results.tell(LogLine(step=Step.VERIFY, text=line))
-
 
 CHILD = Path(__file__).with_name("child.py")
 IMPORT_LIMIT_FACTOR = (
@@ -340,7 +209,45 @@ IMPORT_WORKERS = 2  # distributions imported at once: each import keeps a core b
 _DEVICE = re.compile(r"(?:{})(?::\d+)?".format("|".join(backend.value for backend in Backend)))
 
 
-def verify(  # noqa: PLR0913 - what runs it, on what, who hears it; the rest are limits with defaults
+def run(  # noqa: PLR0913 - what is verified; the rest is how, with defaults
+    environment: Environment,
+    plan: Plan | None = None,
+    *,
+    device: str = "",
+    level: Level = "quick",
+    sink: Sink = lambda _event: None,
+    cancel: CancelToken | None = None,
+    traceless: bool = False,
+    lock: Lock | None = None,
+) -> Report:
+    """Verify an environment by its plan: its device, what was asked for, a recipe's call, with the plan's variables.
+
+    Without a plan, or on another device, `device` names that ("cpu" where neither does). `level`, `sink`, `cancel`,
+    `traceless`, `lock` and what is raised are those of `run_checks`. Meanwhile another core compiles what the checks
+    will import, unless that is to be `traceless`.
+    """
+    over = CancelToken()
+    ahead = None if traceless else Ahead(lambda: compile_ahead(environment.python, over, lock))
+    try:
+        return run_checks(
+            environment.python,
+            device or (plan.backend if plan else Backend.CPU).value,
+            sink,
+            cancel,
+            level=level,
+            packages=to_import(plan, environment.packages) if plan else (),
+            recipe=plan.recipe if plan else "",
+            variables=plan.env if plan else None,
+            traceless=traceless,
+            lock=lock,
+        )
+    finally:
+        over.set()
+        if ahead:
+            ahead.result()  # nothing may write there any more when all is rolled back
+
+
+def run_checks(  # noqa: PLR0913 - what runs it, on what, who hears it; the rest are limits with defaults
     python: str | Path,
     device: str,
     sink: Sink,
@@ -352,7 +259,7 @@ def verify(  # noqa: PLR0913 - what runs it, on what, who hears it; the rest are
     calls: bool = True,
     limit_per_check: float = 60.0,
     memory_limit: int = 4 << 30,
-    environment: Mapping[str, str] | None = None,
+    variables: Mapping[str, str] | None = None,
     traceless: bool = False,
     lock: Lock | None = None,
 ) -> Report:
@@ -360,11 +267,11 @@ def verify(  # noqa: PLR0913 - what runs it, on what, who hears it; the rest are
 
     `level` is "quick" (seconds), "full" (a minute or two; measures speed too), or the keys of some checks. Each of the
     distributions `packages` is imported, in a process of its own, once torch can be; with `calls`, a line that shows
-    that it works is run, where one is known, and the verification call of a `recipe`, by its key. `environment` holds
-    variables to set for the children, such as a plan's; `traceless` leaves no bytecode behind. The children hold `lock`
-    until they end. After a check that takes more than `limit_per_check` seconds, that makes the process grow by more
-    than `memory_limit` bytes, or whose process dies, another process goes on with the others; an import has twice that
-    time. Where several take too long, the device hangs, and the rest is reported as skipped.
+    that it works is run, where one is known, and the verification call of a `recipe`, by its key. `variables` are set
+    for the children; `traceless` leaves no bytecode behind. The children hold `lock` until they end. After a check
+    that takes more than `limit_per_check` seconds, that makes the process grow by more than `memory_limit` bytes, or
+    whose process dies, another process goes on with the others; an import has twice that time. Where several in a row
+    take too long, the device hangs, and the rest is reported as skipped.
     Raises `BadInput` for an unknown device, `WorkFailed` when the interpreter cannot be started, and `Cancelled`.
     """
     if not _DEVICE.fullmatch(device):
@@ -382,25 +289,25 @@ def verify(  # noqa: PLR0913 - what runs it, on what, who hears it; the rest are
         results.skip((recipe_check(recipe),), unknown)
     command = [python, *(("-B",) if traceless else ()), "-I", "-X", "utf8", CHILD]
 
-    def run(child: Child, **request: object) -> None:
+    def start(child: Child, **request: object) -> None:
         words = [*command, json.dumps({"device": device, "checks": child.open_keys(), **request})]
         child.clock.restart()
         try:
-            child.end(stream(words, child.hear, cancel=child.clock, environment=environment, lock=lock))
+            child.end(stream(words, child.hear, cancel=child.clock, environment=variables, lock=lock))
         except Cancelled:
             if not child.stopped():
                 raise
 
     child = Child(results, keys, Clock(cancel, limit_per_check))
     while child.open_keys():
-        run(child, ready=results.ready(), memory=memory_limit)
-    if "import" in keys and "import" not in results.ready():
+        start(child, ready=results.right, memory=memory_limit)
+    if "import" in keys and "import" not in results.right:
         results.skip(asked, sentence("needs", {"need": "import"}))
     limit = IMPORT_LIMIT_FACTOR * limit_per_check
     alone = [Child(results, (key,), Clock(cancel, limit)) for key in results.open_keys(asked)]
-    _side_by_side(alone, lambda one: run(one, packages={key: asked[key] for key in one.keys}))
+    _side_by_side(alone, lambda child: start(child, packages={key: asked[key] for key in child.keys}))
     results.progress(_("Verification done"))
-    return Report(device=device, checks=results.checks(), facts=results.facts, seconds=time.monotonic() - started)
+    return results.report(time.monotonic() - started)
 
 
 def _trial_of_recipe(key: str) -> tuple[Trial | None, Text]:

@@ -1,0 +1,60 @@
+"""What a plan says carries a key for programs: one for each sentence, the same in both languages."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from itertools import product
+
+from sources import PACKAGE, text_of
+
+from assistant.catalog import load_catalog
+from assistant.detect import detect
+from assistant.host.recording import ReplayHost
+from assistant.i18n import Message, in_language
+from assistant.machines import load, shipped
+from assistant.model.plan import Request
+from assistant.model.record import with_words
+from assistant.plan import make_plans
+
+REQUESTS = (
+    Request(),
+    Request(nightly=True),
+    Request(bundle="course"),
+    Request(pins=("torch==2.6.0", "onnxruntime-gpu")),
+)
+
+
+def test_each_key_names_one_sentence() -> None:
+    """And each sentence has one key, wherever it is said."""
+    keys, sentences = defaultdict(set), defaultdict(set)
+    for path in (PACKAGE / "plan").glob("*.py"):
+        for call in ast.walk(ast.parse(text_of(path))):
+            if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "_" and len(call.args) > 1:
+                sentence, key = call.args
+                if isinstance(sentence, ast.Constant) and isinstance(key, ast.Constant):
+                    keys[key.value].add(sentence.value)
+                    sentences[sentence.value].add(key.value)
+    assert len(keys) > 60
+    assert {key: said for key, said in keys.items() if len(said) > 1 or not re.fullmatch("[a-z0-9-]+", key)} == {}
+    assert {said: names for said, names in sentences.items() if len(names) > 1} == {}
+
+
+def test_each_reason_and_warning_has_a_key() -> None:
+    """On every recorded machine; a program reads the same keys where the sentences are Chinese."""
+    catalog = load_catalog()
+    machines = [detect(ReplayHost(load(name))).machine for name in shipped()]
+    plans = [plan for case in product(machines, [catalog], REQUESTS) for plan in make_plans(*case).plans]
+    said = {text for plan in plans for text in (*plan.reasons, *plan.warnings)}
+    assert len(said) > 200
+    assert {text for text in said if not (isinstance(text, Message) and text.key)} == set()
+    for english, chinese in zip(with_words([*said]), in_chinese([*said]), strict=True):
+        assert english["key"] == chinese["key"]
+        assert english["text"] != chinese["text"]
+
+
+def in_chinese(said: list[Message]) -> list[dict[str, str]]:
+    """Give the JSON of what is said to somebody who reads Chinese."""
+    with in_language("zh_CN"):
+        return with_words(said)
