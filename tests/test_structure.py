@@ -38,7 +38,7 @@ BUDGETS = {
     "assistant/model": (1200, 550),
     "assistant_addons/onnx": (6200, 3400),
     "assistant/parsers": (1600, 750),
-    "assistant/plan": (2500, 1350),
+    "assistant/plan": (2650, 1350),
     "assistant/privacy": (550, 150),
     "assistant_addons/projects": (4800, 2350),
     "assistant/runtime": (650, 400),
