@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
@@ -56,6 +56,8 @@ class Gpu(Record, frozen=True):
 
 class Machine(Record, frozen=True):
     """The facts of one machine; None means unknown, which is not the same as none there."""
+
+    in_answers: ClassVar = ("schema",)
 
     schema: Literal[1] = 1
     os: Literal["linux", "windows", "macos"] | None = None

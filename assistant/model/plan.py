@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import ClassVar
 
 from assistant.i18n import Text
 from assistant.model.record import Record
@@ -83,6 +84,8 @@ class Plan(Record, frozen=True, omit_defaults=False):
     lacks the version that is asked for. `recipe` is the key of the recipe that is planned, "" for none: verification
     runs its call.
     """
+
+    in_answers: ClassVar = ("disk_gb",)
 
     backend: Backend
     variant: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 import msgspec.structs
@@ -15,7 +15,12 @@ from assistant.model.visible import spelled
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A frozen value; keys that are missing in JSON keep their default, unknown keys are refused."""
+    """A frozen value; keys that are missing in JSON keep their default, unknown keys are refused.
+
+    `in_answers` names what an answer for `--json` holds of it besides: properties, and fields that keep their default.
+    """
+
+    in_answers: ClassVar[tuple[str, ...]] = ()
 
 
 replace = msgspec.structs.replace  # a copy of a record with some fields changed
@@ -83,7 +88,8 @@ def with_words(value: object) -> object:
         return [with_words(item) for item in value]
     if not isinstance(value, msgspec.Struct):
         return to_plain(value)
-    fields = _fields(value)
+    more = {name: getattr(value, name) for name in getattr(value, "in_answers", ())}
+    fields = {**{name: item for name, item in more.items() if item is not None}, **_fields(value)}
     messages = [item for item in fields.values() if isinstance(item, Message)]
     plain = {name: render(item) if isinstance(item, Message) else with_words(item) for name, item in fields.items()}
     params = {name: with_words(param) for message in reversed(messages) for name, param in message.params.items()}

@@ -97,6 +97,7 @@ def test_this_machine_is_printed_and_replays_from_its_recording(run: Run) -> Non
     replayed = run("detect", "--replay", "recorded.json", "--json")
     assert live.returncode == replayed.returncode == 0
     assert live.stdout == replayed.stdout
+    assert json.loads(live.stdout)["schema"] == 1
     assert json.loads(live.stdout)["python"] == ".".join(map(str, sys.version_info[:3]))
     assert "Python" in run("detect", "--replay", "recorded.json").stdout
     changed = run("detect", "--replay", "recorded.json", "--set", "nvidia_driver=580.95", "--json")
@@ -108,6 +109,7 @@ def test_plan_answers_for_a_described_machine(run: Run) -> None:
     choice = json.loads(run("plan", "--machine", "m.json", "--json").stdout)["choice"]
     assert choice["backend"] == "cpu"
     assert choice["reasons"]
+    assert choice["disk_gb"] > choice["download_mb"] / 1000
 
 
 def test_a_batch_answers_line_by_line(run: Run, tmp_path: Path) -> None:
