@@ -75,7 +75,7 @@ def is_removable(info: Path) -> bool:
     return (info / "METADATA").is_file() and not {name, info.name}.intersection(_lacking(info))
 
 
-def tear_out(info: Path, prefix: Path) -> None:
+def delete_distribution(info: Path, prefix: Path) -> None:
     """Delete a distribution by what is left of its RECORD; what lies outside the environment stays."""
     root = os.path.realpath(prefix)
     for name, _size in _rows(info / "RECORD"):
@@ -97,7 +97,7 @@ def _infos(folder: Path, names: Container[str] | None) -> dict[Path, str]:
     return {info: name for info, name in called.items() if names is None or name in names}
 
 
-def put_whole(
+def install_whole(
     packages: Sequence[Package],
     uv: Uv,
     index_url: str | None,
@@ -162,7 +162,7 @@ def _size_of(path: str) -> int:
         return -1
 
 
-def bring_along(site: Site, folder: Path) -> None:
+def link_own_files(site: Site, folder: Path) -> None:
     """Bring what an environment holds beside its packages into the one that replaces it, as further names of the files.
 
     That is pip, which the user may have updated, and the user's own files: what no package lists, and nothing new

@@ -19,13 +19,13 @@ from assistant.install.constraints import protect
 from assistant.install.contents import PIP
 from assistant.install.environments import building
 from assistant.install.in_place import Move, changing, guard, index_of, is_replaceable, plan_for, replace_packages
-from assistant.install.inspect_env import Distribution, Site, is_private, still
+from assistant.install.inspect_env import Distribution, Site, current_site, is_private
 from assistant.install.installation import build, download_size, put_in_place
 from assistant.install.marker import Marker, read_marker, write_marker
 from assistant.install.resolution import OnlySource, Package, Resolution, Unsolved, resolve
 from assistant.install.sources import Tools, index_findings
 from assistant.install.target import check_disk, check_target
-from assistant.install.undo import make_whole
+from assistant.install.undo import settle_target
 from assistant.install.uv import Uv
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.finding import Finding
@@ -86,18 +86,18 @@ def _worked_out(site: Site, request: Wanted, tools: Tools, *, whole: bool) -> Di
     versions, again = site.versions, set(request.again)
     gone: set[str] = {canonicalize_name(name) for name in request.removes}
     named: set[str] = {canonicalize_name(Requirement(line).name) for line in request.requires}
-    fixed = [one for one in site.own if is_private(one) or one.installer == "conda"]
-    held: set[str] = {canonicalize_name(one.name) for one in fixed}
-    held -= again
-    held |= {name for name in versions if carried_by_torch_index(name)} - named - again
+    foreign = [one for one in site.own if is_private(one) or one.installer == "conda"]
+    unchangeable: set[str] = {canonicalize_name(one.name) for one in foreign}
+    unchangeable -= again
+    unchangeable |= {name for name in versions if carried_by_torch_index(name)} - named - again
     lines = [*request.requires, *(f"{name}=={versions[name]}" for name in again - named)]
     if whole:
-        needs = (line for one in fixed if canonicalize_name(one.name) not in gone for line in one.requires)
-        lines += [*needs, *sorted(versions.keys() - held - gone - named - again - {PIP})]
-        lines += [f"{name}=={versions[name]}" for name in sorted(held) if carried_by_torch_index(name)]
+        needs = (line for one in foreign if canonicalize_name(one.name) not in gone for line in one.requires)
+        lines += [*needs, *sorted(versions.keys() - unchangeable - gone - named - again - {PIP})]
+        lines += [f"{name}=={versions[name]}" for name in sorted(unchangeable) if carried_by_torch_index(name)]
     plan = replace(
         plan_for(site, tuple(dict.fromkeys(lines)), _index(site, request, lines, tools)),
-        constraints=tuple(f"{name}=={versions[name]}" for name in sorted(held - gone - named)),
+        constraints=tuple(f"{name}=={versions[name]}" for name in sorted(unchangeable - gone - named)),
     )
     uv = dataclasses.replace(tools.uv(plan, site), also=())
     uv.progress(_("Resolving the packages"))
@@ -219,8 +219,8 @@ def carry_out(difference: Difference, prove: Callable[[Environment, Lock], None]
     One of ours is built anew beside the old one; any other is changed where it is. It ends with all of the change, or
     with the environment as it was. Raises `BadInput`, `WorkFailed` or `Cancelled`.
     """
-    make_whole(Path(difference.site.prefix), tools)
-    site = still(difference.site, tools.host)
+    settle_target(Path(difference.site.prefix), tools)
+    site = current_site(difference.site, tools.host)
     target = Path(site.prefix)
     if site.versions != difference.site.versions:
         raise WorkFailed(
@@ -251,13 +251,13 @@ def _build_anew(
     plan = plan_for(site, pins, difference.index_url or index_of(site))
     packages = resolve(plan, uv, needs=False).packages
     target, before = Path(site.prefix), marker.environment
-    held = {name: difference.after[name] for name in before.packages if name in difference.after}
-    made = replace(before, packages=held)
+    versions = {name: difference.after[name] for name in before.packages if name in difference.after}
+    environment = replace(before, packages=versions)
     with building(target) as work:
         build(plan, packages, site, tools.host, uv, work)
         protect(target, difference.after, work.folder)
-        write_marker(work.folder, marker.plan, made)
-        put_in_place(marker.plan, made, uv, prove, work)
+        write_marker(work.folder, marker.plan, environment)
+        put_in_place(marker.plan, environment, uv, prove, work)
 
 
 def _change(

@@ -40,26 +40,26 @@ SCRATCH = ".scratch"  # in the folder that is built: for uv's temporary files; i
 
 def new_folder(target: Path) -> Path:
     """Return the folder in which an environment is built."""
-    return _beside(_place(target), "new")
+    return _beside(_real_path(target), "new")
 
 
 def old_folder(target: Path) -> Path:
     """Return the folder of the environment that this one replaced."""
-    return _beside(_place(target), "old")
+    return _beside(_real_path(target), "old")
 
 
 def _beside(place: Path, name: str) -> Path:
     return place.with_name(f".{place.name}.{name}")
 
 
-def _place(target: Path) -> Path:
+def _real_path(target: Path) -> Path:
     """Return where an environment really lies, whichever links lead there."""
     return Path(os.path.realpath(target))
 
 
 def takes_a_rename(target: Path) -> bool:
     """Return whether a folder can be renamed to a target: it is no file system of its own, and its parent is ours."""
-    return not os.path.ismount(_place(target)) and may_write(_place(target).parent)
+    return not os.path.ismount(_real_path(target)) and may_write(_real_path(target).parent)
 
 
 class Building:
@@ -67,7 +67,7 @@ class Building:
 
     def __init__(self, target: Path, entry: Entry, lock: Lock) -> None:
         self.target, self.lock = target, lock
-        self.place = _place(target)  # a link that is put there meanwhile leads nowhere else
+        self.place = _real_path(target)  # a link that is put there meanwhile leads nowhere else
         self.folder, self._old = _beside(self.place, "new"), _beside(self.place, "old")
         self.scratch = self.folder / SCRATCH
         self.is_placed = False
@@ -159,7 +159,7 @@ class Building:
         with suppress(OSError):
             settle(place.parent)
 
-    def take_back(self) -> Path | None:
+    def roll_back(self) -> Path | None:
         """Leave everything as it was; return as `settle_journal` does."""
         return settle_journal(self._entry, self._journal)
 
@@ -185,7 +185,7 @@ def building(target: Path) -> Iterator[Building]:
     What a killed run left there is settled first. Raises `WorkFailed` naming who works there already, or what cannot
     be written.
     """
-    with held(target) as (entry, lock):
+    with holding(target) as (entry, lock):
         work: Building | None = None
         try:
             with uninterrupted():
@@ -198,11 +198,11 @@ def building(target: Path) -> Iterator[Building]:
         finally:
             if work and not work.is_placed:
                 with uninterrupted():
-                    work.take_back()
+                    work.roll_back()
 
 
 @contextmanager
-def held(target: Path) -> Iterator[tuple[Entry, Lock]]:
+def holding(target: Path) -> Iterator[tuple[Entry, Lock]]:
     """Hold a target for one writer, once what a killed run left there is settled."""
     with locked(target) as (entry, lock):
         before = entry.read()
@@ -216,7 +216,7 @@ def settle_folders(target: Path) -> None:
     """Settle what a run that was killed while it built, undid or removed left at a target, before it is looked at."""
     before = entry_of(target).read()
     if before and before.kind != "change":
-        with held(target):
+        with holding(target):
             pass
 
 
@@ -351,11 +351,11 @@ def undo_replacement(target: Path) -> None:
 
     Raises `BadInput` where there is none, and `WorkFailed` where it cannot be moved.
     """
-    with uninterrupted(), held(target) as (entry, _lock):
+    with uninterrupted(), holding(target) as (entry, _lock):
         now, before = read_marker(target), previous(target)
         if now is None or before is None:
             raise nothing_to_undo(target)
-        place, new, old = _place(target), new_folder(target), old_folder(target)
+        place, new, old = _real_path(target), new_folder(target), old_folder(target)
         refuse_unknown(target)
         made = before.environment
         note = note_kernel(made.kernel, interpreter(target)) if made.kernel else None
@@ -387,9 +387,9 @@ def forget_previous(target: Path) -> int:
     """Delete the environment that one of ours replaced; return how many bytes that freed."""
     old, freed = old_folder(target), 0
     if previous(target):
-        with held(target) as (entry, _lock):
+        with holding(target) as (entry, _lock):
             freed = _bytes_alone(old)
-            journal = Journal(kind="remove", target=str(_place(target)), drops=number_of(old))
+            journal = Journal(kind="remove", target=str(_real_path(target)), drops=number_of(old))
             entry.write(journal)
             settle_journal(entry, journal)
     return freed
@@ -408,8 +408,8 @@ def _bytes_alone(folder: Path) -> int:
 
 def remove(target: Path) -> None:
     """Remove an environment with what it replaced; killed midway, the next start goes on with it or finds it whole."""
-    with uninterrupted(), held(target) as (entry, _lock):
-        place, new, old = _place(target), new_folder(target), old_folder(target)
+    with uninterrupted(), holding(target) as (entry, _lock):
+        place, new, old = _real_path(target), new_folder(target), old_folder(target)
         refuse_unknown(target)
         drops = number_of(old) if _is_replaced(old) else 0
         journal = Journal(kind="remove", target=str(place), goes=number_of(place), drops=drops)

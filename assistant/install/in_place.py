@@ -22,7 +22,7 @@ from assistant.host.lock import Lock
 from assistant.host.process import CancelToken, uninterrupted
 from assistant.i18n import _
 from assistant.install.constraints import guards, protect
-from assistant.install.contents import broken, incomplete, is_removable, put_whole, tear_out
+from assistant.install.contents import broken, delete_distribution, incomplete, install_whole, is_removable
 from assistant.install.environments import bring_to_disk, nothing_to_undo, number_of, takes_a_rename
 from assistant.install.inspect_env import Site, installed_files, is_private, look_at
 from assistant.install.journal import Before, Entry, Journal, entry_of, locked, scratch
@@ -79,7 +79,7 @@ def is_replaceable(site: Site, host: Host) -> bool:
     return takes_a_rename(prefix) and all(one.record and not is_private(one) for one in site.own)
 
 
-def weaker(target: Path) -> Finding:
+def in_place_notice(target: Path) -> Finding:
     """Return what should be known before an environment is changed where it is."""
     text = _(
         "{path} was not made by the assistant alone, so uv changes it in place. To undo that, uv has to fetch the old "
@@ -133,16 +133,16 @@ def changing(site: Site, kernel: str | None, moves: tuple[Move, ...], host: Host
         index_url=index_of(site),
     )
     with locked(target) as (entry, lock), scratch() as (folder, _lock):
-        held = uv.in_folder(folder, lock)
+        locked_uv = uv.in_folder(folder, lock)
         note = note_kernel(kernel, python) if kernel else None
         journal = Journal(kind="change", target=str(target), goes=number_of(target), before=before, kernel=note)
         entry.write(journal)
         try:
-            yield Change(site, held, folder, lock)
+            yield Change(site, locked_uv, folder, lock)
             bring_to_disk(target, uv.cancel.check)
         except BaseException as error:
             with uninterrupted():
-                put_back(entry, journal, host, held)
+                put_back(entry, journal, host, locked_uv)
             if isinstance(error, Cancelled):
                 text = _("The packages in {path} are as they were before. Start the step again when you are ready.")
                 error.hint = text.format(path=target)
@@ -205,7 +205,7 @@ def _add(change: Change, packages: Sequence[Package], index_url: str | None, aga
     def add(uv: Uv, lock: Path) -> None:
         uv.add(python, lock, len(packages), next(tries))
 
-    put_whole(
+    install_whole(
         packages,
         change.uv,
         index_url,
@@ -221,8 +221,8 @@ def guard(target: Path, packages: Mapping[str, str]) -> None:
     if guards(target)[0].is_file():
         protect(target, packages, target)
     if marker := read_marker(target):
-        held = {name: packages[name] for name in marker.environment.packages if name in packages}
-        write_marker(target, marker.plan, replace(marker.environment, packages=held))
+        present = {name: packages[name] for name in marker.environment.packages if name in packages}
+        write_marker(target, marker.plan, replace(marker.environment, packages=present))
 
 
 def put_back(entry: Entry, journal: Journal, host: Host, uv: Uv) -> bool:
@@ -243,7 +243,7 @@ def put_back(entry: Entry, journal: Journal, host: Host, uv: Uv) -> bool:
         moved = {name: before.packages[name] for name in before.moved if name in before.packages}
         versions = {name: version for name, version in before.packages.items() if name not in site.versions} | moved
         comes = (set(before.moved) - before.packages.keys()) & site.versions.keys()
-        _bring_back(site, versions, comes, before.index_url, uv, spare)
+        _restore_versions(site, versions, comes, before.index_url, uv, spare)
     except (WorkFailed, BadInput, OSError) as error:
         raise WorkFailed(
             _("{path} could not be put back as it was: {reason}", path=target, reason=getattr(error, "message", error)),
@@ -272,10 +272,10 @@ def _clear_half_written(prefix: Path, names: Container[str], spare: Mapping[str,
     for info, name in broken(prefix, names).items():
         is_spared = info.name == f"{info.name.partition('-')[0]}-{spare.get(name)}.dist-info"
         if not is_spared and not is_removable(info):
-            tear_out(info, prefix)
+            delete_distribution(info, prefix)
 
 
-def _bring_back(
+def _restore_versions(
     site: Site,
     versions: Mapping[str, str],
     removes: Collection[str],
@@ -360,7 +360,7 @@ def undo_change(target: Path, host: Host, uv: Uv) -> None:
     removes = {move.name for move in last.moves if not move.before} & site.versions.keys()
     after = {name: version for name, version in site.versions.items() if name not in removes} | back
     with changing(site, None, moves_between(site.versions, after), host, uv) as change:
-        _bring_back(site, back, removes, last.index_url, change.uv)
+        _restore_versions(site, back, removes, last.index_url, change.uv)
 
 
 def forget_change(target: Path) -> None:

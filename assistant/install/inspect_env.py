@@ -168,7 +168,7 @@ def look_at(target: Path, host: Host) -> Site:
     return replace(from_json(line, Site, str(python)), stamp=before)
 
 
-def still(site: Site, host: Host) -> Site:
+def current_site(site: Site, host: Host) -> Site:
     """Return what an environment holds now: `site` itself, unless anything was installed or removed since.
 
     Raises `BadInput` when its Python does not answer any more.

@@ -17,11 +17,11 @@ from assistant.host.lock import Lock
 from assistant.i18n import _, ngettext
 from assistant.install.conflicts import conflicts, undone_by_project
 from assistant.install.constraints import guards, protect
-from assistant.install.contents import PIP, bring_along, incomplete, pip_for, put_whole
+from assistant.install.contents import PIP, incomplete, install_whole, link_own_files, pip_for
 from assistant.install.downloads import on_disk, place_of, to_fetch
 from assistant.install.environments import Building, building, new_folder
-from assistant.install.in_place import changed_in_place, is_replaceable, weaker
-from assistant.install.inspect_env import Site, interpreter, still
+from assistant.install.in_place import changed_in_place, in_place_notice, is_replaceable
+from assistant.install.inspect_env import Site, current_site, interpreter
 from assistant.install.kernel import display_name, kernel_file, kernel_name, note_kernel, register_kernel
 from assistant.install.marker import read_marker, write_marker
 from assistant.install.resolution import OnlySource, Package, Resolution, Unsolved, resolve, write_lock
@@ -35,7 +35,7 @@ from assistant.install.target import (
     onedrive_findings,
     target_for,
 )
-from assistant.install.undo import make_whole
+from assistant.install.undo import settle_target
 from assistant.install.uv import LOCK, Uv
 from assistant.model.event import Part
 from assistant.model.finding import Finding, Severity
@@ -74,7 +74,7 @@ def prepare(plan: Plan, where: str, tools: Tools, card: str = "") -> Prepared:
     as findings. Raises `BadInput` or `WorkFailed` for a target that cannot be used, packages that cannot be had, and
     where the user does not agree to what must be asked.
     """
-    make_whole(named_target(name_for(plan, where), tools.host), tools)
+    settle_target(named_target(name_for(plan, where), tools.host), tools)
     target, site = target_for(plan, where, tools.host)
     check_target(target, site)
     uv = tools.uv(plan, site)
@@ -86,7 +86,7 @@ def prepare(plan: Plan, where: str, tools: Tools, card: str = "") -> Prepared:
     findings = (
         *index_findings(plan, tools.sources),
         *left_out,
-        *((weaker(target), *conflicts(changing, resolution.versions)) if changing else ()),
+        *((in_place_notice(target), *conflicts(changing, resolution.versions)) if changing else ()),
         *undone_by_project(target, plan, resolution.versions),
         *onedrive_findings(target),
     )
@@ -173,10 +173,10 @@ def run(prepared: Prepared, prove: Verify, tools: Tools) -> Environment:
 
     Raises as `install` does, with everything as it was.
     """
-    make_whole(Path(prepared.target), tools)
+    settle_target(Path(prepared.target), tools)
     if prepared.ready:
         return prepared.ready
-    site = still(prepared.site, tools.host) if prepared.site else None
+    site = current_site(prepared.site, tools.host) if prepared.site else None
     plan, uv = prepared.plan, tools.uv(prepared.plan, site)
     return install(plan, prepared.resolution, Path(prepared.target), site, tools.host, uv, prove, prepared.card)
 
@@ -225,7 +225,7 @@ def build(plan: Plan, packages: Sequence[Package], site: Site | None, host: Host
         packages = [*packages, *filter(None, [pip_for(interpreter(work.folder), plan, uv)])]
     fill(work, packages, uv, plan.index_url)
     if site:
-        bring_along(site, work.folder)
+        link_own_files(site, work.folder)
     discard_folder(work.scratch)
     check_lengths(host, work.folder, work.target)
 
@@ -241,7 +241,7 @@ def fill(work: Building, packages: Sequence[Package], uv: Uv, index_url: str | N
         work.restart()
         uv.make(work.folder)
 
-    put_whole(
+    install_whole(
         packages,
         uv,
         index_url,

@@ -52,7 +52,7 @@ def recover(tools: Tools, only: Path | None = None) -> tuple[Recovered, ...]:
     return tuple(outcome for entry in found if (outcome := _recovered(entry, only, tools)))
 
 
-def make_whole(target: Path, tools: Tools) -> None:
+def settle_target(target: Path, tools: Tools) -> None:
     """Settle what a killed installation left in a target, before anything is judged by what stands there.
 
     `target` is a folder, or the Python of an environment. Raises `WorkFailed` or `BadInput` where somebody is
@@ -110,7 +110,7 @@ def undo(target: Path, tools: Tools) -> None:
 
     Raises `BadInput` where there is nothing to undo, and `WorkFailed` with the environment as it is.
     """
-    make_whole(target, tools)
+    settle_target(target, tools)
     if previous(target):
         undo_replacement(target)
     else:

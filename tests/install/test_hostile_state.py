@@ -11,7 +11,6 @@ import os
 import shutil
 import socket
 import stat
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,7 +18,7 @@ import pytest
 from install.faults import Ground, Nursery, picture
 from tables import sampled
 
-from assistant import cli
+from assistant.cli import run as cli
 from assistant.host.live import LiveHost
 from assistant.install.environments import forget_previous, new_folder, old_folder, remove, undo_replacement
 from assistant.install.in_place import last_change
@@ -41,13 +40,12 @@ Command = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+def command(capsys: pytest.CaptureFixture[str]) -> Command:
     """Give a function that runs the command line in this process: exit code, what it said, what it complained of."""
 
     def run(*arguments: str | Path) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["assistant", *map(str, arguments)])
         capsys.readouterr()
-        code = cli._run()
+        code = cli._run(list(map(str, arguments)))
         out, complaint = capsys.readouterr()
         assert "Traceback" not in out + complaint
         assert "itself failed" not in complaint

@@ -9,7 +9,7 @@ from install.workbench import Bench
 
 from assistant.host.live import LiveHost
 from assistant.host.process import stream
-from assistant.install.inspect_env import interpreter, look_at, still
+from assistant.install.inspect_env import current_site, interpreter, look_at
 from assistant.install.installation import commands, reusable
 from assistant.install.marker import is_ours
 from assistant.install.target import check_disk, check_target
@@ -44,10 +44,10 @@ def test_an_environment_is_looked_at_again_only_when_it_changed(bench: Bench) ->
     """Between a look and the installation its Python is not started twice, unless something came or went."""
     bench.make(bench.resolution())
     seen = look_at(bench.target, LiveHost())
-    assert still(seen, LiveHost()) is seen
+    assert current_site(seen, LiveHost()) is seen
     (package,) = bench.target.glob("lib/*/site-packages/numpy-1.0.dist-info")
     package.rename(package.with_name("gone"))
-    assert "numpy" not in still(seen, LiveHost()).versions
+    assert "numpy" not in current_site(seen, LiveHost()).versions
 
 
 def test_a_second_installation_finds_the_first(bench: Bench) -> None:
