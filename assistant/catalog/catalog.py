@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from assistant.catalog.bundles import bundle_packages, packages_of_recipes
 from assistant.catalog.onnxruntimes import runtime_plugins
 from assistant.catalog.rows import CORE, AmdRelease, BuildCode, Driver, TorchRelease
-from assistant.catalog.tables import R, Refreshed, Row, Table, rows, shipped, user_tables
+from assistant.catalog.tables import R, Row, Table, UserTables, rows, shipped, user_tables
 from assistant.i18n import Text
 
 Number = tuple[int, ...]
@@ -336,7 +336,7 @@ def load_catalog() -> Catalog:
 
 
 @cache
-def _catalog(refreshed: Refreshed) -> Catalog:
+def _catalog(refreshed: UserTables) -> Catalog:
     return Catalog(refreshed.tables)
 
 

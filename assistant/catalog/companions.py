@@ -31,7 +31,7 @@ _NEVER_BELOW = Version("0")
 class VersionRange(Record, frozen=True):
     """Versions of a companion that go with the same torch, both as specifiers.
 
-    `torch` holds alternatives, none for any torch; `known` is from where: a resolver sees "metadata" itself, while
+    `torch` holds alternatives, none for any torch; `evidence` is what tells so: a resolver sees "metadata", while
     "documents" (tables, notes and build files of the makers) and "seen" (public lock files) stand here alone. `cuda`
     are the CUDA majors that PyPI's wheel serves, none where it needs none or that is not known. `source` and `as_of`
     are the companion's own where they are empty.
@@ -39,7 +39,7 @@ class VersionRange(Record, frozen=True):
 
     versions: str
     torch: tuple[str, ...] = ()
-    known: Literal["metadata", "documents", "seen"] = "metadata"
+    evidence: Literal["metadata", "documents", "seen"] = "metadata"
     cuda: tuple[int, ...] = ()
     source: str = ""
     as_of: str = ""
@@ -48,7 +48,7 @@ class VersionRange(Record, frozen=True):
     @property
     def only_in_table(self) -> bool:
         """Whether these tables alone tie it to a torch, so that a resolver would take it beside any."""
-        return self.known != "metadata" and bool(self.torch and self.versions)
+        return self.evidence != "metadata" and bool(self.torch and self.versions)
 
     def goes_with(self, torch: str) -> bool:
         """Return whether it goes with a version of torch."""
@@ -208,7 +208,7 @@ def unpaired(names: Iterable[str], torch: str) -> tuple[Message, ...]:
     lost = []
     for name in dict.fromkeys(map(canonicalize_name, names)):
         pairs = [pair for pair in version_ranges(name) if pair.torch]
-        only_here = any(pair.known != "metadata" for pair in pairs)
+        only_here = any(pair.evidence != "metadata" for pair in pairs)
         if only_here and not any(pair.goes_with(torch) for pair in pairs):
             lost.append(text.format(name=name, torch=torch))
     return tuple(lost)

@@ -73,9 +73,7 @@ def rows(name: str) -> tuple[Row, ...]:
     return found
 
 
-class _Refreshable(
-    Record, frozen=True, rename={"releases": "torch.releases", "amd_releases": "rocm.amd_releases"}, omit_defaults=False
-):
+class _File(Record, frozen=True, rename={"releases": "torch.releases", "amd_releases": "rocm.amd_releases"}):
     """The user's file: the tables that a refresh brings up to date."""
 
     releases: Table[TorchRelease] | None = None
@@ -83,7 +81,7 @@ class _Refreshable(
 
 
 @dataclass(frozen=True, eq=False)
-class Refreshed:
+class UserTables:
     """The user's tables that are no older than the package's, by name; `remark` says why none can be used."""
 
     tables: Mapping[str, Table[Any]]
@@ -96,13 +94,13 @@ def refreshed_file() -> Path:
 
 
 @cache
-def user_tables() -> Refreshed:
+def user_tables() -> UserTables:
     """Read the tables that this user refreshed, once per process."""
     path = refreshed_file()
     try:
-        read = from_json(read_plain(path), _Refreshable, path.name)
+        read = from_json(read_plain(path), _File, path.name)
     except FileNotFoundError:
-        return Refreshed({})
+        return UserTables({})
     except (OSError, BadInput) as error:
         remark = _(
             "The refreshed tables in {path} are not used, `assistant catalog refresh` makes new ones: {reason}",
@@ -110,12 +108,11 @@ def user_tables() -> Refreshed:
             path=path,
             reason=error.message if isinstance(error, BadInput) else str(error),
         )
-        return Refreshed({}, remark)
+        return UserTables({}, remark)
     found: dict[str, Table[Any] | None] = {"torch.releases": read.releases, "rocm.amd_releases": read.amd_releases}
     kinds = {"torch.releases": TorchRelease, "rocm.amd_releases": AmdRelease}
-    return Refreshed(
-        {name: new for name, new in found.items() if new and new.as_of >= shipped(name, kinds[name]).as_of}
-    )
+    newer = {name: new for name, new in found.items() if new and new.as_of >= shipped(name, kinds[name]).as_of}
+    return UserTables(newer)
 
 
 def write_tables(tables: Mapping[str, Table[Any]]) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -16,82 +17,74 @@ from assistant.model.record import from_plain
 _GPU = re.compile(r"gpus[.\[](\d{1,2})\]?\.(\w+)")
 
 
-class _Kind(NamedTuple):
-    """What fits a fact: its values where they are few, else a pattern and what that is in words."""
+class Fact(NamedTuple):
+    """A fact that can be set by hand: its name, what people call it, and a value as an example.
 
+    What fits it are its `values` where they are few; else it is typed, and fits a pattern, which `words` describe.
+    """
+
+    name: str
+    label: Text
+    example: str
     values: tuple[str, ...] = ()
     pattern: str = ".+"
     words: Message = _("a text")
 
 
-_TEXT = _Kind()
-_YES_NO = _Kind(values=("true", "false"))
-_VERSION = _Kind(pattern=r"\d+(\.\d+){0,3}", words=_("a version number"))
-_SIZE = _Kind(pattern=r"(?!0+(\.0+)?$)\d{1,6}(\.\d{1,3})?", words=_("a size in GB, more than 0"))
-
-
-class Fact(NamedTuple):
-    """A fact that can be set by hand: its name, what people call it, and a value as an example."""
-
-    name: str
-    label: Text
-    example: str
-    kind: _Kind = _TEXT
-
-    @property
-    def values(self) -> tuple[str, ...]:
-        """The values that it can have, where they are few; () where it is typed."""
-        return self.kind.values
-
-
+_switch = partial(Fact, values=("true", "false"))
+_version = partial(Fact, pattern=r"\d+(\.\d+){0,3}", words=_("a version number"))
+_size = partial(Fact, pattern=r"(?!0+(\.0+)?$)\d{1,6}(\.\d{1,3})?", words=_("a size in GB, more than 0"))
 _MACHINE = (
-    Fact("os", _("System"), "linux", _Kind(values=("linux", "windows", "macos"))),
+    Fact("os", _("System"), "linux", values=("linux", "windows", "macos")),
     Fact("os_version", _("Version of the system"), "Ubuntu 24.04"),
     Fact("arch", _("Kind of processor"), "x86_64"),
-    Fact("memory_gb", _("Memory in GB"), "32", _SIZE),
-    Fact("disk_free_gb", _("Free disk in GB"), "120", _SIZE),
+    _size("memory_gb", _("Memory in GB"), "32"),
+    _size("disk_free_gb", _("Free disk in GB"), "120"),
     Fact(
         "python",
         _("Python"),
         "3.12.4",
-        _Kind(pattern=r"\d\.\d{1,2}(\.\d{1,2}((a|b|rc)\d{1,2})?)?t?", words=_("a Python version")),
+        pattern=r"\d\.\d{1,2}(\.\d{1,2}((a|b|rc)\d{1,2})?)?t?",
+        words=_("a Python version"),
     ),
-    Fact("nvidia_driver", _("NVIDIA driver"), "580.95.05", _VERSION),
-    Fact("cuda_driver_api", _("CUDA of the driver"), "13.0", _VERSION),
-    Fact("rocm_version", _("ROCm"), "7.2", _VERSION),
-    Fact("glibc", _("glibc"), "2.39", _VERSION),
-    Fact("wsl", _("WSL"), "true", _YES_NO),
+    _version("nvidia_driver", _("NVIDIA driver"), "580.95.05"),
+    _version("cuda_driver_api", _("CUDA of the driver"), "13.0"),
+    _version("rocm_version", _("ROCm"), "7.2"),
+    _version("glibc", _("glibc"), "2.39"),
+    _switch("wsl", _("WSL"), "true"),
     Fact("container", _("Container"), "docker"),
 )
 _SELDOM = (  # for the command line alone
     Fact("libc", "libc", "musl 1.2.5"),
     Fact("python_implementation", "python_implementation", "CPython"),
-    Fact("python_bits", "python_bits", "64", _Kind(values=("32", "64"))),
-    Fact("rosetta", "rosetta", "true", _YES_NO),
+    Fact("python_bits", "python_bits", "64", values=("32", "64")),
+    _switch("rosetta", "rosetta", "true"),
     Fact("nvidia_driver_state", "nvidia_driver_state", "nouveau"),
     Fact("nvidia_smi_output", "nvidia_smi_output", "No devices were found"),
-    Fact("rocm_tools", "rocm_tools", "true", _YES_NO),
+    _switch("rocm_tools", "rocm_tools", "true"),
 )
 _GROUPS = {"env", "packages"}  # of facts that have any name
 _OF_GPU = (
-    Fact("vendor", _("maker"), "amd", _Kind(values=tuple(vendor.value for vendor in Vendor))),
+    Fact("vendor", _("maker"), "amd", values=tuple(vendor.value for vendor in Vendor)),
     Fact("name", _("name"), "Radeon RX 7900 XTX"),
-    Fact("vram_gb", _("memory in GB"), "24", _SIZE),
-    Fact("gfx", _("ROCm target"), "gfx1100", _Kind(pattern="gfx[0-9a-f]{3,5}", words=_("a ROCm target"))),
+    _size("vram_gb", _("memory in GB"), "24"),
+    Fact("gfx", _("ROCm target"), "gfx1100", pattern="gfx[0-9a-f]{3,5}", words=_("a ROCm target")),
     Fact(
         "compute_capability",
         _("compute capability"),
         "8.9",
-        _Kind(pattern=r"\d{1,2}\.\d", words=_("a compute capability")),
+        pattern=r"\d{1,2}\.\d",
+        words=_("a compute capability"),
     ),
     Fact(
         "pci_id",
         _("PCI id"),
         "10de:2684",
-        _Kind(pattern="[0-9a-f]{4}:[0-9a-f]{4}", words=_("vendor and device in lower-case hexadecimal")),
+        pattern="[0-9a-f]{4}:[0-9a-f]{4}",
+        words=_("vendor and device in lower-case hexadecimal"),
     ),
     Fact("driver", _("driver"), "32.0.21013.1000"),
-    Fact("integrated", _("part of the processor"), "true", _YES_NO),
+    _switch("integrated", _("part of the processor"), "true"),
 )
 
 
@@ -117,9 +110,8 @@ def check_fact(name: str, value: str) -> None:
             _("There is no fact called “{name}”.", name=name),
             hint=_("The facts are {names}.", names=", ".join((*(fact.name for fact in _MACHINE), "gpus[0].name"))),
         )
-    kind = fact.kind
-    if value and not (value in kind.values if kind.values else re.fullmatch(kind.pattern, value, re.DOTALL | re.ASCII)):
-        expected = _("one of {values}", values=", ".join(kind.values)) if kind.values else kind.words
+    if value and not (value in fact.values if fact.values else re.fullmatch(fact.pattern, value, re.DOTALL | re.ASCII)):
+        expected = _("one of {values}", values=", ".join(fact.values)) if fact.values else fact.words
         raise BadInput(
             _("“{value}” does not fit {name}, which should be {wanted}.", value=value, name=name, wanted=expected),
             hint=_("Example: {value}", value=fact.example),

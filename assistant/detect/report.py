@@ -126,16 +126,19 @@ READERS: dict[str, Callable[[str], Reading | None]] = {
     "system_profiler": system_profiler,
     "lspci -nn": lspci,
 }
-_LISTS = {"nvidia-smi -L", "rocm-smi"}  # say less of GPUs than the reports above them, and may be a part of those
+# Of one GPU these say less than the reports behind them, and may be a part of those.
+_REPEATED = {
+    "nvidia-smi -L": ("python -m torch.utils.collect_env", "nvidia-smi", "nvidia-smi -q"),
+    "rocm-smi": ("rocminfo",),
+}
 
 
 def _note_reports(text: str, notes: Notes) -> list[str]:
     """Note what the reports in a text say; return the names of those that are there."""
     read = []
     for name, reader in READERS.items():
-        makers = {seen.gpu.vendor for seen in notes.gpus}
         reading = reader(text)
-        if reading is None or (name in _LISTS and any(device.gpu.vendor in makers for device in reading.devices)):
+        if reading is None or any(seen.source in _REPEATED.get(name, ()) for seen in notes.gpus):
             continue
         read.append(name)
         works = name == "nvidia-smi" and "nvidia_driver" in notes.facts and not reading.absence

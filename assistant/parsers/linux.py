@@ -64,6 +64,9 @@ def pci_devices(uevents: str) -> tuple[PciDevice, ...]:
     )
 
 
+_LONGEST = 2 * 10**5  # characters (chosen): no machine lists more
+
+
 # 03:00.0 Display controller [0380]: Advanced Micro Devices, Inc. [AMD/ATI] Device [1002:1114] (rev c3)
 #     Subsystem: ASUSTeK Computer Inc. Device [1043:3c88]
 #     Kernel driver in use: amdgpu
@@ -80,7 +83,6 @@ _LSPCI = re.compile(
 # A forum wraps long lines, within a name too:
 # d8:00.0 Display controller: Advanced Micro Devices, Inc. [AMD/ATI] Arcturus GL
 # -XL [Instinct MI100] (rev 01)
-_LONGEST = 2 * 10**5  # characters (chosen): no machine lists more
 _WRAPPED = re.compile(
     r"^((?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] [^\n]{10,200})\n"
     r"(?![0-9a-f:]{5,10}\.[0-7] |[ \t]*[A-Z][\w /]{2,30}: )"

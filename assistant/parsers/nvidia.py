@@ -149,6 +149,11 @@ _COMPLAINTS = {
 }
 
 
+def smi_complaint(text: str) -> str | None:
+    """Name what nvidia-smi complains of: `mismatch`, `not-communicating`, `no-devices` and the like."""
+    return next((state for state, words in _COMPLAINTS.items() if re.search(words, text, re.IGNORECASE)), None)
+
+
 # What stands in the place of an answer where there is no tool, or no device.
 _NOT_THERE = re.compile(
     r"[\"'‘]?nvidia-smi[\"'’]?(?:\.exe)? (?:is not recognized|不是内部或外部命令)|无法将“nvidia-smi”项识别为"
@@ -173,8 +178,3 @@ def smi_trouble(text: str) -> Reading | None:
 def nvidia_smi(text: str) -> Reading | None:
     """Read the table that `nvidia-smi` prints, or else what it says in its place."""
     return smi_table(text) or smi_trouble(text)
-
-
-def smi_complaint(text: str) -> str | None:
-    """Name what nvidia-smi complains of: `mismatch`, `not-communicating`, `no-devices` and the like."""
-    return next((state for state, words in _COMPLAINTS.items() if re.search(words, text, re.IGNORECASE)), None)
