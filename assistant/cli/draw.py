@@ -281,8 +281,6 @@ def draw_exported(state: State) -> None:
     _draw_done(say("Export"), render(text))
     for path in files if len(files) <= MOST_FILES else ():
         console.print(Text(f"    {path.relative_to(folder)}"))
-    for line in state.log:
-        console.print(Text(f"  ! {as_typed(line)}", style="yellow"))
 
 
 def draw_next(state: State, *, offline: bool) -> None:

@@ -15,7 +15,7 @@ from assistant.model.plan import Plan
 from assistant.model.record import replace
 from assistant.model.report import Report
 from assistant.session.planning import card_of
-from assistant.session.state import Adding, State, known
+from assistant.session.state import Adding, State, required
 from assistant.session.steps import proved
 
 _INSTALLERS = {"pip", "pip3", "python", "python3", "py", "uv"}
@@ -48,7 +48,7 @@ def added(state: State, tools: Tools) -> Adding:
 
     Raises `BadInput` for what is no requirement, and `WorkFailed` where a package does not go with what is held.
     """
-    wish = known(state.adding)
+    wish = required(state.adding)
     if wish.prepared is None or wish.environment:
         return replace(
             wish,
@@ -66,7 +66,7 @@ def added(state: State, tools: Tools) -> Adding:
 def _worked_out(requirements: tuple[str, ...], state: State, tools: Tools) -> Prepared:
     """Resolve the packages together with the plan's own, the builds that use the accelerator held as they are."""
     asked = {canonicalize_name(Requirement(check_requirement(line)).name) for line in requirements}
-    made, plan = known(state.environment), known(state.plan)
+    made, plan = required(state.environment), required(state.plan)
     site = look_at(Path(made.python), tools.host)
     _refuse_replacing(requirements, site, plan)
     own = {line: canonicalize_name(Requirement(line).name) for line in plan.requirements}

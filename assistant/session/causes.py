@@ -36,7 +36,7 @@ from assistant.session.diagnosis import (
     without_secrets,
 )
 from assistant.session.doctor import still_true
-from assistant.session.state import Diagnosed, Pasted, State, Unexplained, known
+from assistant.session.state import Diagnosed, Pasted, State, Unexplained, required
 
 WHOLE = 100_000  # characters kept with the setup; chosen: a page shows that many at once without a pause
 SHOWN = WHOLE // 5  # characters kept of both ends of a longer one, as `wizard/static/logbox.js` shows them
@@ -122,7 +122,7 @@ def _fenced(text: str) -> str:
 def causes_found(state: State, tools: Tools) -> Diagnosed:
     """Find the causes of a pasted log or of the last failure, and remedies for all findings that still hold."""
     tools.sink(Progress(step=Step.DIAGNOSE, text=_("Looking for causes")))
-    machine, pasted = known(state.detection).machine, state.pasted
+    machine, pasted = required(state.detection).machine, state.pasted
     text = whole(pasted) or "\n".join(map(render, state.failures))
     still = state.findings if state.machine else _still_true(state, tools.host)
     findings = with_remedies(still, machine)
@@ -148,5 +148,5 @@ def causes_found(state: State, tools: Tools) -> Diagnosed:
 def _still_true(state: State, host: Host) -> tuple[Finding, ...]:
     """Leave out what has been mended since; of the setup's environment only its own tasks know."""
     raised = {finding.text for finding in state.raised}
-    still = still_true(replace(known(state.detection), findings=state.findings), host)
+    still = still_true(replace(required(state.detection), findings=state.findings), host)
     return tuple(finding for finding in state.findings if finding in still or finding.text in raised)

@@ -14,6 +14,7 @@ from assistant.detect import detect
 from assistant.host.base import Host
 from assistant.host.files import may_write
 from assistant.host.folders import here, is_own_environment
+from assistant.host.lock import Lock
 from assistant.i18n import Text, _
 from assistant.install import (
     FOREIGN_PIP,
@@ -48,7 +49,7 @@ from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Plan
 from assistant.model.record import replace
-from assistant.model.report import Environment, Report
+from assistant.model.report import Environment, Level, Report
 from assistant.plan import make_plans
 from assistant.session.doctor import findings_of
 from assistant.session.state import State, Surveyed
@@ -229,19 +230,37 @@ def _verified_site(known: Known, site: Site | None, tools: Tools) -> Report | No
     """Run the quick checks on the device that an environment's torch is built for; None where there is none to run."""
     if not (site and known.torch) or known.own:
         return None
-    device = (known.backend or Backend.CPU).value
     marker = read_marker(Path(known.path))
-    asked = marker.plan.to_import(marker.environment.packages) if marker else ()
-    recipe = marker.plan.recipe if marker else ""
+    made = marker.environment if marker else Environment(path=known.path, python=site.python)
+    device = (known.backend or Backend.CPU).value
+    return run_checks(replace(made, python=site.python), device, marker.plan if marker else None, tools, traceless=True)
+
+
+def run_checks(
+    made: Environment,
+    device: str,
+    plan: Plan | None,
+    tools: Tools,
+    *,
+    level: Level = "quick",
+    lock: Lock | None = None,
+    traceless: bool = False,
+) -> Report:
+    """Verify an environment on a device: the checks, and the imports of what its plan was made for.
+
+    The processes hold `lock`, where they work in an installation.
+    """
     return verify(
-        site.python,
+        made.python,
         device,
         tools.sink,
         tools.cancel,
-        packages=asked,
-        recipe=recipe,
-        environment=marker.plan.env if marker else {},
-        traceless=True,
+        level=level,
+        packages=plan.to_import(made.packages) if plan else (),
+        recipe=plan.recipe if plan else "",
+        environment=plan.env if plan else {},
+        traceless=traceless,
+        lock=lock,
     )
 
 

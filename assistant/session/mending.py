@@ -39,7 +39,7 @@ from assistant.model.record import replace
 from assistant.model.report import Environment, Report
 from assistant.plan import make_plans
 from assistant.session.environments import judged_after, looked_into, machine_here
-from assistant.session.state import State, Surveyed, known
+from assistant.session.state import State, Surveyed, required
 from assistant.session.survey import Known, Repair, Survey
 from assistant.verify import verify
 
@@ -187,7 +187,7 @@ def compared(state: State, tools: Tools) -> Surveyed:
 
 def repaired(state: State, tools: Tools) -> Surveyed:
     """Carry out the change that was shown; it counts only once all packages import and what it mends is gone."""
-    repair, machine = known(state.environments.repair), machine_here(state, tools.host)
+    repair, machine = required(state.environments.repair), machine_here(state, tools.host)
     before = state.environments.survey or Survey()
 
     def prove(made: Environment, lock: Lock) -> None:

@@ -23,12 +23,12 @@ from assistant.model.errors import WorkFailed
 from assistant.model.plan import Backend, Plan, Planning
 from assistant.model.record import replace
 from assistant.plan import NIGHTLY, PlanInputs, card_name, make_plans, nothing_fits, requested
-from assistant.session.state import Planned, State, known
+from assistant.session.state import Planned, State, required
 
 
 def card_of(state: State) -> str:
     """Return the GPU that the chosen plan computes on, as people call it; "" for the CPU."""
-    return card_name(known(state.detection).machine, known(state.plan).backend)
+    return card_name(required(state.detection).machine, required(state.plan).backend)
 
 
 def project_reader() -> Any:  # noqa: ANN401 - the module that is described above
@@ -44,7 +44,7 @@ def planned(state: State, tools: Tools) -> Planned:
     request, project = state.choices.request, None
     if request.project:
         request, project = project_reader().with_project_of(request, tools.sources.trusted)
-    case = PlanInputs(known(state.detection).machine, load_catalog(), request)
+    case = PlanInputs(required(state.detection).machine, load_catalog(), request)
     planning = decided(case, tools)
     if planning.choice is None:
         raise nothing_fits(planning)

@@ -34,9 +34,8 @@ from assistant.model.plan import Backend
 from assistant.model.report import Environment
 from assistant.model.shell import command_line
 from assistant.privacy import Lines, Policy
-from assistant.session.doctor import still_true
 from assistant.session.environments import judged_site, looked_into, may_change
-from assistant.session.state import Mended, Outcome, Pasted, Source, State, known
+from assistant.session.state import Mended, Outcome, Pasted, Source, State, required
 from assistant.session.survey import move_words
 
 Words = tuple[str, ...]
@@ -109,10 +108,12 @@ def mended(state: State, tools: Tools) -> Mended:
         raise BadInput(_("This fix can't be applied here."), hint=_("Copy its commands into a terminal."))
     outcome = _apply(remedy, environment, tools)
     raised = _anew(state, environment, tools) if environment == state.environment else None
-    found, before = known(state.detection), state.environments.survey and state.environments.survey.of(environment.path)
+    found, before = (
+        required(state.detection),
+        state.environments.survey and state.environments.survey.of(environment.path),
+    )
     listed = looked_into(environment.path, tools.host, found.machine, before)[0] if before else None
-    still = still_true(found, tools.host)
-    return Mended(way=state.way, outcome=outcome, text=remedy.text, raised=raised, detected=still, known=listed)
+    return Mended(way=state.way, outcome=outcome, text=remedy.text, raised=raised, known=listed)
 
 
 def _anew(state: State, environment: Environment, tools: Tools) -> tuple[Finding, ...] | None:
@@ -121,7 +122,7 @@ def _anew(state: State, environment: Environment, tools: Tools) -> tuple[Finding
         site = look_at(Path(environment.python), tools.host)
     except BadInput:
         return None
-    return judged_site(site, tools.host, known(state.detection).machine, guarded=False)
+    return judged_site(site, tools.host, required(state.detection).machine, guarded=False)
 
 
 def _apply(remedy: Remedy, environment: Environment, tools: Tools) -> Outcome:

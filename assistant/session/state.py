@@ -1,4 +1,4 @@
-"""What a guided setup knows, as one value; `session/reducer.py` says how it changes."""
+"""What a guided setup knows, as one value; `session/actions.py` says how it changes."""
 
 from __future__ import annotations
 
@@ -66,13 +66,10 @@ class Task(Enum):
     @property
     def step(self) -> Step:
         """Name the step that shows this task."""
-        steps = {
-            Task.PREPARE: Step.INSTALL,
-            Task.ADD: Step.INSTALL,
-            Task.MEND: Step.DIAGNOSE,
-            Task.ADDON: Step.DIAGNOSE,
-        }
-        return steps.get(self) or (Step.DIAGNOSE if self.is_about_environments else Step(self.value))
+        if self in {Task.PREPARE, Task.ADD}:
+            return Step.INSTALL
+        others = self.is_about_environments or self in {Task.MEND, Task.ADDON}
+        return Step.DIAGNOSE if others else Step(self.value)
 
     @property
     def is_about_environments(self) -> bool:
@@ -83,8 +80,11 @@ class Task(Enum):
     @property
     def page(self) -> Page | None:
         """Name the page on which this task is followed; None where it goes on behind any page."""
-        wrong = dict.fromkeys((Task.DIAGNOSE, Task.MEND, Task.ADDON), Page.WRONG)
-        return {Task.INSTALL: Page.SETUP, Task.EXPORT: Page.EXPORT, **wrong}.get(self)
+        if self in {Task.DIAGNOSE, Task.MEND, Task.ADDON}:
+            return Page.WRONG
+        if self.is_about_environments and self is not Task.SURVEY:
+            return Page.ENVIRONMENTS
+        return {Task.INSTALL: Page.SETUP, Task.EXPORT: Page.EXPORT}.get(self)
 
     @property
     def only_reads(self) -> bool:
@@ -166,21 +166,16 @@ class Planned(Record, frozen=True):
 
 
 class Installed(Record, frozen=True):
-    """The environment that was made, and what its installation verified; None where it was there already.
-
-    Here and below, `detected` is what detection had found and is still true; None where nobody looked.
-    """
+    """The environment that was made, and what its installation verified; None where it was there already."""
 
     environment: Environment
     proof: Report | None = None
-    detected: tuple[Finding, ...] | None = None
 
 
 class Verified(Record, frozen=True):
     """What the checks found."""
 
     report: Report
-    detected: tuple[Finding, ...] | None = None
 
 
 class Unexplained(Record, frozen=True):
@@ -214,7 +209,6 @@ class Mended(Record, frozen=True):
     outcome: Outcome
     text: Text = ""
     raised: tuple[Finding, ...] | None = None
-    detected: tuple[Finding, ...] | None = None
     known: Known | None = None
 
 
@@ -371,11 +365,24 @@ class State(Record, frozen=True):
         """Return the state with something else known of the environments on this machine."""
         return replace(self, environments=replace(self.environments, **changed))
 
-    @property
-    def doing(self) -> StepStatus:
-        """How far the running task is, or how the last step ended."""
-        task = self.running or Task.DETECT
+    def with_extra(self, extra: Extra) -> State:
+        """Return the state with what the add-on that is at work has come to."""
+        return replace(self, extras={**self.extras, self.addon: extra})
+
+    def with_status(self, of: Task | Step, status: StepStatus) -> State:
+        """Return the state with another status of a step, or of the step or the page that shows a task."""
+        if isinstance(of, Task) and of.is_about_environments:
+            return self.with_environments(status=status)
+        return replace(self, statuses={**self.statuses, (of.step if isinstance(of, Task) else of): status})
+
+    def status_of(self, task: Task) -> StepStatus:
+        """Return how far a task is, or how it ended."""
         return self.environments.status if task.is_about_environments else self.status(task.step)
+
+    @property
+    def progress(self) -> Progress | None:
+        """How far the running task is; None while it has said nothing, and where nothing runs."""
+        return self.status_of(self.running).progress if self.running else None
 
     def status(self, step: Step) -> StepStatus:
         """Give a step's status; the first is ready from the start, any other that was never reached is locked."""
@@ -405,7 +412,7 @@ class State(Record, frozen=True):
 T = TypeVar("T")
 
 
-def known(value: T | None) -> T:
+def required(value: T | None) -> T:
     """Return a value that `blockers` has made sure of; raise `BadInput` where an earlier step has no result."""
     if value is None:
         raise BadInput(_("An earlier step has no result yet."), hint=_("Go back and run that step first."))

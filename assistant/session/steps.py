@@ -37,15 +37,15 @@ from assistant.model.errors import BadInput, Cancelled, WorkFailed
 from assistant.model.event import FindingRaised, LogLine, Part, Progress, Step
 from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Detection
-from assistant.model.plan import Backend, Plan, Planning
+from assistant.model.plan import Backend, Planning
 from assistant.model.record import Record, replace
-from assistant.model.report import Environment, Level, Report, check_title
+from assistant.model.report import Environment, Report, check_title
 from assistant.model.shell import command_line
 from assistant.parsers.decode import tidied
 from assistant.plan import PlanInputs
 from assistant.session.causes import WHOLE
-from assistant.session.doctor import findings_of, judged, mixed_packages, still_true
-from assistant.session.environments import judged_site, unanswered
+from assistant.session.doctor import findings_of, judged, mixed_packages
+from assistant.session.environments import judged_site, run_checks, unanswered
 from assistant.session.planning import card_of
 from assistant.session.preparing import prepare_any
 from assistant.session.state import (
@@ -59,9 +59,9 @@ from assistant.session.state import (
     State,
     Task,
     Verified,
-    known,
+    required,
 )
-from assistant.verify import compile_ahead, lacking_in_system, raised, verify
+from assistant.verify import compile_ahead, lacking_in_system, raised
 
 TITLES: Mapping[Part, Message] = {
     Part.RESOLVE: _("Resolve the packages"),
@@ -84,7 +84,7 @@ def rows(state: State) -> tuple[Row, ...]:
     """List the parts of the installation that runs, in order; none while another task runs."""
     if state.running is not Task.INSTALL:
         return ()
-    progress = state.doing.progress
+    progress = state.progress
     running = (progress and progress.part) or Part.DOWNLOAD
     parts = tuple(Part)
     at = parts.index(running)
@@ -101,7 +101,15 @@ def proved(prepared: Prepared, made: Environment, lock: Lock, tools: Tools, *, k
     Raises `WorkFailed` where it fails and nobody wants to keep it.
     """
     plan = prepared.plan
-    report = _run(made, plan.backend.value, "quick", plan, tools, lock=lock, traceless=made.path == prepared.target)
+    in_place, over = made.path == prepared.target, CancelToken()
+    # Another core compiles meanwhile what will be needed soon.
+    ahead = None if in_place else Ahead(lambda: compile_ahead(made.python, over, lock))
+    try:
+        report = run_checks(made, plan.backend.value, plan, tools, lock=lock, traceless=in_place)
+    finally:
+        over.set()
+        if ahead:
+            ahead.result()  # nothing may write there any more when all is rolled back
     report = _as_placed(report, made.path, prepared.target)
     for check in report.wrong:
         line = Message("{check}: {detail}").format(check=check_title(check.key), detail=check.detail)
@@ -150,55 +158,17 @@ def _as_placed(report: Report, built: str, target: str) -> Report:
     return replace(report, checks=checks, facts={key: placed(text) for key, text in report.facts.items()})
 
 
-def _run(
-    made: Environment,
-    device: str,
-    level: Level,
-    plan: Plan | None,
-    tools: Tools,
-    *,
-    lock: Lock | None = None,
-    traceless: bool = False,
-) -> Report:
-    """Run the checks in another process, and meanwhile compile on another core what will be needed soon.
-
-    The processes hold `lock`, where they work in an installation.
-    """
-    over = CancelToken()
-    ahead = None if traceless else Ahead(lambda: compile_ahead(made.python, over, lock))
-    try:
-        return verify(
-            made.python,
-            device,
-            tools.sink,
-            tools.cancel,
-            level=level,
-            packages=plan.to_import(made.packages) if plan else (),
-            recipe=plan.recipe if plan else "",
-            environment=plan.env if plan else {},
-            traceless=traceless,
-            lock=lock,
-        )
-    finally:
-        over.set()
-        if ahead:
-            ahead.result()  # nothing may write there any more when all is rolled back
-
-
-DISPROVED = {"vc-runtime-missing"}  # by torch that was imported
-
-
 def prepared(state: State, tools: Tools) -> Prepared:
     """Resolve the packages, and judge the environment as it would be after the installation."""
-    plan = known(state.plan)
-    case = PlanInputs(known(state.detection).machine, load_catalog(), state.choices.request)
+    plan = required(state.plan)
+    case = PlanInputs(required(state.detection).machine, load_catalog(), state.choices.request)
     plans = state.planning.plans if state.planning else ()
     ready = prepare_any(plan, plans[state.choices.plan + 1 :], case, state.choices.target, tools, card_of(state))
     if ready.site is None:
         return ready
     after = {**ready.site.versions, **ready.resolution.versions}
     gpu = plan.backend is not Backend.CPU
-    mixed = mixed_packages(after, ready.site.version, known(state.detection).machine, gpu_plan=gpu)
+    mixed = mixed_packages(after, ready.site.version, required(state.detection).machine, gpu_plan=gpu)
     for finding in mixed:
         tools.sink(FindingRaised(step=Step.INSTALL, finding=finding))
     return replace(ready, findings=(*mixed, *ready.findings))
@@ -206,11 +176,10 @@ def prepared(state: State, tools: Tools) -> Prepared:
 
 def installed(state: State, tools: Tools) -> Installed:
     """Install what was prepared; judge an environment that was there before anew."""
-    ready, keep, proofs = known(state.preview), state.choices.keep, []
+    ready, keep, proofs = required(state.preview), state.choices.keep, []
     made = run(ready, lambda made, lock: proofs.append(proved(ready, made, lock, tools, keep=keep)), tools)
     _judge(made, state, tools)
-    proof = (*proofs, None)[0]
-    return Installed(environment=made, proof=proof, detected=_still_true(state, tools, proof))
+    return Installed(environment=made, proof=(*proofs, None)[0])
 
 
 def stopped(state: State) -> Cancelled:
@@ -234,16 +203,10 @@ def verified(state: State, tools: Tools) -> Verified:
         for finding in raised(proof):
             tools.sink(FindingRaised(step=Step.VERIFY, finding=finding))
     else:
-        device = state.choices.device or known(state.plan).backend.value
-        report = _run(known(state.environment), device, state.choices.level, state.plan, tools)
-    _judge(known(state.environment), state, tools)
-    return Verified(report=report, detected=_still_true(state, tools, report))
-
-
-def _still_true(state: State, tools: Tools, report: Report | None) -> tuple[Finding, ...]:
-    """Return what is still true of what detection had found; what a passed verification disproves is not."""
-    disproved = DISPROVED if report and report.passed else set()
-    return tuple(one for one in still_true(known(state.detection), tools.host) if one.key not in disproved)
+        device = state.choices.device or required(state.plan).backend.value
+        report = run_checks(required(state.environment), device, state.plan, tools, level=state.choices.level)
+    _judge(required(state.environment), state, tools)
+    return Verified(report=report)
 
 
 def _judge(made: Environment, state: State, tools: Tools) -> None:
@@ -259,9 +222,9 @@ def _judge(made: Environment, state: State, tools: Tools) -> None:
         tools.sink(FindingRaised(step=Step.VERIFY, finding=finding))
 
 
-def exported(state: State, tools: Tools) -> Exported:
+def write_files(state: State, tools: Tools) -> Exported:
     """Write the files; the lock is left out where packages have been replaced since."""
-    made, report = known(state.environment), known(state.report)
+    made, report = required(state.environment), required(state.report)
     chosen = state.choices.folder
     folder = Path(chosen).expanduser().absolute() if chosen else Path(made.path) / "assistant-export"
     tools.sink(Progress(step=Step.EXPORT, text=_("Writing the files")))
@@ -270,11 +233,11 @@ def exported(state: State, tools: Tools) -> Exported:
     if not lock.versions.items() <= environment.packages.items():
         lock = Resolution(lock="", packages=())
     question = _("{folder} holds files that the assistant did not write: {names}. Replace them?")
-    detection = known(state.detection)
+    detection = required(state.detection)
     setup = Setup(
         machine=detection.machine,
         findings=detection.findings,
-        plan=known(state.plan),
+        plan=required(state.plan),
         environment=environment,
         report=report,
         lock=lock.lock,

@@ -11,22 +11,22 @@ from pathlib import Path
 from typing import Literal
 
 from assistant import __version__
-from assistant.detect import detect
-from assistant.host.base import Host
 from assistant.host.files import append_private, discard, private_folder, read_plain, sweep, write_whole
 from assistant.host.folders import user_state
 from assistant.host.live import known_here
 from assistant.host.process import alive
-from assistant.i18n import Message, Text, _
+from assistant.i18n import Message, Text, _, render
 from assistant.install import not_an_environment, python_of, read_marker
 from assistant.model.errors import AssistantError, BadInput, WorkFailed
-from assistant.model.event import Step
-from assistant.model.machine import Detection, Machine
+from assistant.model.event import Event, LogLine, Sink, Step
+from assistant.model.finding import Finding, Severity
+from assistant.model.machine import Machine
 from assistant.model.plan import Planning
 from assistant.model.record import Record, from_json, replace, to_json
 from assistant.model.report import Environment
+from assistant.parsers.decode import without_colours
 from assistant.privacy import Lines, redact
-from assistant.session.state import Detected, Environments, Installed, Phase, Planned, State, StepStatus, Task
+from assistant.session.state import Environments, Installed, Phase, Planned, State, StepStatus, Task
 
 _PIDS = 1 << 31  # no system has a greater one; a damaged file may hold anything
 LOGS = 10  # logs of earlier setups that are kept
@@ -65,22 +65,24 @@ class Store:
         now = datetime.now(UTC).astimezone()
         return self.folder / "logs" / f"setup-{now:%Y%m%d-%H%M%S}-{os.getpid()}.log"
 
-    def save(self, state: State) -> Text:
-        """Write the state beside the old one, then put it in its place; return why it cannot be saved, "" where it is.
+    def save(self, state: State) -> Finding | None:
+        """Write the state beside the old one, then put it in its place; return what keeps that from being done.
 
         A recorded machine that is looked at, or a cell that failed, is never written over the real setup.
         """
         if state.machine or state.failed_cell:
-            return ""
-        kept = replace(state, log=(), running=None, stopping=False, question="", extras={}, adding=None, edited=False)
-        kept = replace(kept, environments=Environments())  # they are looked for anew
-        saved = Saved(version=__version__, process=os.getpid(), running=state.running, state=kept)
+            return None
+        saved = replace(state, log=(), running=None, stopping=False, question="", extras={}, adding=None, edited=False)
+        saved = replace(saved, environments=Environments())  # they are looked for anew
+        written = Saved(version=__version__, process=os.getpid(), running=state.running, state=saved)
         try:
             sweep(private_folder(self.folder))
-            write_whole(self.path, to_json(saved), private=True)
+            write_whole(self.path, to_json(written), private=True)
         except OSError as error:
-            return error.strerror or str(error)
-        return ""
+            text = _("This setup cannot be saved in {folder}: {reason}. It will be gone when you start again.")
+            text = text.format(folder=self.folder, reason=error.strerror or error)
+            return Finding(key="setup-not-saved", severity=Severity.INFO, text=text)
+        return None
 
     def read(self) -> Saved | None:
         """Read what was saved, and when; None when nothing ever was. A pipe or a link is not read."""
@@ -120,6 +122,18 @@ class Store:
     @cached_property
     def _cleaned(self) -> Lines:
         return Lines(known=known_here())
+
+    def logging(self, sink: Sink) -> Sink:
+        """Wrap a sink: lines of output, without the colours that nobody asked for, go into the log, too."""
+
+        def logged(event: Event) -> None:
+            if isinstance(event, LogLine):
+                text = without_colours(render(event.text))
+                event = replace(event, text=text) if isinstance(event.text, str) else event
+                self.write_log(text)
+            sink(event)
+
+        return logged
 
     def write_log(self, line: str) -> None:
         """Append a line to the log, without private things; a folder that cannot be written is no failure."""
@@ -202,7 +216,7 @@ def last_setup() -> State:
     return state
 
 
-def setup_of(target: Path, host: Host) -> State:
+def setup_of(target: Path) -> State:
     """Start from an environment that is there; its marker says what it was planned for, if it is one of ours.
 
     Raises `BadInput` for a folder that is no environment.
@@ -212,18 +226,12 @@ def setup_of(target: Path, host: Host) -> State:
     if marker and last and last.environment == marker.environment:
         return last
     if marker:
-        planning = Planning(choice=marker.plan, plans=(marker.plan,))
-        return State(
-            detected=Detected(detection=detect(host)),
-            planned=Planned(planning=planning),
-            installed=Installed(environment=marker.environment),
-        )
+        planned = Planned(planning=Planning(choice=marker.plan, plans=(marker.plan,)))
+        return State(planned=planned, installed=Installed(environment=marker.environment))
     python = python_of(target)
     if not python.exists():
         raise not_an_environment(target)
-    environment = Environment(path=str(python.parent.parent), python=str(python))
-    detected = Detected(detection=Detection(machine=Machine()))
-    return State(detected=detected, installed=Installed(environment=environment))
+    return State(installed=Installed(environment=Environment(path=str(python.parent.parent), python=str(python))))
 
 
 def _identity(then: Machine, now: Machine) -> list[tuple[Message, object, object]]:

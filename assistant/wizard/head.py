@@ -192,7 +192,7 @@ def draw_head(head: Head, state: State) -> None:
 def _status(state: State) -> str:
     """Say in one line what is going on, or how the last task ended."""
     if state.running:
-        progress = state.doing.progress
+        progress = state.progress
         text = visible(render(progress.text)) if progress else ""
         stopping = say("Stopping; changes made so far are being rolled back.") if state.stopping else ""
         if state.running.is_about_environments:
@@ -210,7 +210,7 @@ def _status(state: State) -> str:
 def draw_progress(foot: Foot, state: State, since: float) -> None:
     """Bring the bar up to date; `since` is when the running task began, in seconds since 1970."""
     foot.words = {"progress": say("Progress"), "elapsed": say("{time} so far")}
-    progress = state.doing.progress if state.running else None
+    progress = state.progress
     share = progress.share if progress else None
     shown = {
         "running": state.running is not None,

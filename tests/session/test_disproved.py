@@ -12,8 +12,8 @@ from assistant.install import Package, Prepared, Resolution, Sources, Tools
 from assistant.machines import load
 from assistant.model.plan import Backend, Plan, Planning
 from assistant.model.report import Check, Environment, Report, Status
-from assistant.session.state import Detected, Installed, Planned, State
-from assistant.session.steps import verified
+from assistant.session.state import Detected, Installed, Planned, State, Task
+from assistant.session.tasks import perform
 
 PLAN = Plan(backend=Backend.CPU, variant="cpu", torch="2.13.0", python="3.11")
 TORCH = Package(name="torch", version="2.13.0", url="file:///torch.whl", size=1)
@@ -34,6 +34,6 @@ def test_torch_that_was_imported_has_its_runtime(status):
         ),
     )
     host = LiveHost()
-    told = verified(state, Tools(host, Sources(host, offline=True), lambda _event: None, CancelToken()))
+    told = perform(Task.VERIFY, state, Tools(host, Sources(host, offline=True), lambda _event: None, CancelToken()))
     still = {finding.key for finding in told.detected}
     assert ("vc-runtime-missing" in still) is (status is Status.FAILED)

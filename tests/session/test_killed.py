@@ -39,7 +39,7 @@ host = LiveHost()
 state = from_json(Path(sys.argv[1]).read_bytes(), State, "state")
 session = Session(host, InlineRunner(), None, state, sources=Sources(host))
 checks = lambda event: isinstance(event, Progress) and event.unit == "checks"
-session.listen(lambda event: checks(event) and os.kill(os.getpid(), signal.SIGKILL))
+session.watch(lambda _old, new: checks(new.progress) and os.kill(os.getpid(), signal.SIGKILL))
 session.begin(Task.INSTALL)
 """
 

@@ -21,7 +21,7 @@ from assistant.model.finding import Diagnosis, Finding, Interpreter, Remedy, Sev
 from assistant.model.machine import Detection, Machine
 from assistant.model.record import replace
 from assistant.model.report import Environment
-from assistant.session.actions import Mend, Pick
+from assistant.session.actions import Mend, Pick, blockers
 from assistant.session.remediation import commands_for, environment_of, wanted_by, ways
 from assistant.session.session import InlineRunner, Runner, Session, ThreadRunner
 from assistant.session.state import Detected, Diagnosed, Environments, Installed, Outcome, Phase, Source, State, Task
@@ -121,7 +121,7 @@ def test_nothing_runs_on_a_simulated_machine_elsewhere_or_without_an_environment
     session = Session(LiveHost(), InlineRunner(), state=state_with(remedy, machine="macos15-m3max", way="cause#1"))
     session.begin(Task.MEND)
     assert session.state.mended == {}
-    assert session.blockers(Task.MEND)
+    assert blockers(session.state, Task.MEND)
 
 
 def test_a_way_out_is_carried_out_and_its_check_says_fixed(real: Environment) -> None:

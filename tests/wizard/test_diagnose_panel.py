@@ -15,13 +15,13 @@ from assistant.host.recording import ReplayHost
 from assistant.i18n import Message, render, use_language
 from assistant.install import Sources
 from assistant.machines import load
-from assistant.model.event import JobFailed, Step
+from assistant.model.event import Step
 from assistant.model.finding import Diagnosis, Finding, Interpreter, Launch, Remedy, Severity
 from assistant.model.machine import Detection, Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Plan
 from assistant.model.record import replace
 from assistant.model.report import Environment
-from assistant.session.actions import Aim, Begin, Edited, Mend, Paste, Show, Wish
+from assistant.session.actions import Aim, Begin, Edited, Failed, Mend, Paste, Show, Wish
 from assistant.session.diagnosis import diagnosed, source_of
 from assistant.session.remediation import best, headline
 from assistant.session.session import InlineRunner, Session
@@ -242,7 +242,7 @@ def test_without_any_text_it_is_said_what_was_looked_at() -> None:
 def test_what_failed_here_is_shown_and_explained_without_any_text() -> None:
     """The failed step stands there at once, and the press finds its cause."""
     page = page_of(on("linux-debian12-cpu-container"))
-    page.session.dispatch(JobFailed(step=Step.INSTALL, message="OSError: [Errno 28] No space left on device"))
+    page.session.dispatch(Failed(step=Step.INSTALL, message="OSError: [Errno 28] No space left on device"))
     assert "No space left on device" in page.answer.value
     assert "No problem was found" not in page.answer.value
     assert press(page) == "Find the cause"

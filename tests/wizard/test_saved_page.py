@@ -8,11 +8,11 @@ import pytest
 
 from assistant.host.live import LiveHost
 from assistant.i18n import verbatim
-from assistant.model.event import JobFailed, Step
+from assistant.model.event import Step
 from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
 from assistant.model.machine import Gpu
 from assistant.model.record import replace
-from assistant.session.reducer import reduce
+from assistant.session.actions import Failed, reduce
 from assistant.session.session import InlineRunner, Session
 from assistant.session.state import Detected, Exported, Phase, State, StepStatus, Task
 from assistant.wizard.saved_page import page
@@ -88,7 +88,7 @@ def test_hostile_text_is_text_in_the_page(simulated: State) -> None:
         diagnosed=replace(simulated.diagnosed, diagnoses=(cause,)),
         exported=Exported(files=(EVIL,)),
     )
-    state = reduce(state, JobFailed(step=Step.INSTALL, message=verbatim(EVIL), hint=EVIL))
+    state = reduce(state, Failed(step=Step.INSTALL, message=verbatim(EVIL), hint=EVIL))
     read = Reader(page(state))
     assert read.tags <= PASSIVE
     assert not {name for name in read.attributes if name.startswith("on")}
@@ -104,7 +104,7 @@ def test_private_things_are_taken_out(simulated: State, monkeypatch: pytest.Monk
         "Looking in https://ada:hunter22@index.example/simple",
         "key swordfish-of-mine",
     )
-    state = reduce(simulated, JobFailed(step=Step.INSTALL, message=lines[0], hint=lines[1]))
+    state = reduce(simulated, Failed(step=Step.INSTALL, message=lines[0], hint=lines[1]))
     state = replace(state, log=lines, statuses={**state.statuses, Step.DIAGNOSE: StepStatus(phase=Phase.DONE)})
     text = page(state)
     assert not [word for word in ("lovelace", "hunter22", "swordfish") if word in text]

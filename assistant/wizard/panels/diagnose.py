@@ -13,9 +13,8 @@ from assistant.model.errors import AssistantError
 from assistant.model.finding import Remedy
 from assistant.model.record import replace
 from assistant.model.visible import visible
-from assistant.session.actions import Action, Aim, Begin, Edited, Mend, Paste, Show, Wish
+from assistant.session.actions import Action, Aim, Begin, Edited, Mend, Paste, Show, Wish, blockers
 from assistant.session.causes import taken
-from assistant.session.reducer import blockers
 from assistant.session.remediation import best, environment_of, goes_into, offered, others
 from assistant.session.session import Session
 from assistant.session.state import Page, State, Task

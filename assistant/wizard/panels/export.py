@@ -12,8 +12,7 @@ from assistant.i18n import render, say
 from assistant.markup import Markup, tag
 from assistant.model.event import Step
 from assistant.model.finding import Severity
-from assistant.session.actions import Begin, Fill, Show
-from assistant.session.reducer import blockers
+from assistant.session.actions import Begin, Fill, Show, blockers
 from assistant.session.session import Session
 from assistant.session.state import Page, Phase, State, Task
 from assistant.session.steps import Download, downloads
