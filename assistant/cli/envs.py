@@ -33,8 +33,7 @@ from assistant.install import recover as take_back
 from assistant.model.errors import Cancelled
 from assistant.model.shell import quoted
 from assistant.session.answers import of_environment, of_environments
-from assistant.session.environments import looked, surveyed
-from assistant.session.mending import compared, repaired, undone
+from assistant.session.environments import compared, looked, repaired, surveyed, undone
 from assistant.session.state import State, Surveyed
 from assistant.session.survey import Known, Light, Repair, Survey, kept_for_undo, megabytes, move_words
 

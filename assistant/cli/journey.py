@@ -133,8 +133,11 @@ class Work:
         self.store = Store()
         self.bar = Bar(hidden=quiet)
         self._asks = asks and not quiet and sys.stdin.isatty()
-        sink = self.store.logging(self.bar.show)
-        self.tools = Tools(host, sources or Sources(host), sink, CancelToken(), self._ask)
+        self.tools = Tools(host, sources or Sources(host), self.hear, CancelToken(), self._ask)
+
+    def hear(self, event: Event) -> None:
+        """Write lines of output into the log, and show how far the step is."""
+        self.bar.show(self.store.logged(event))
 
     @contextmanager
     def shown(self, *, takes_back: bool = False) -> Iterator[None]:
@@ -203,7 +206,7 @@ class Journey:
 
         def hear(event: Event) -> None:
             events.append(event)
-            self._work.tools.sink(event)
+            self._work.hear(event)
 
         failure: AssistantError | None = None
         end: Finished | Failed

@@ -36,9 +36,8 @@ from assistant.session.diagnosis import (
     without_secrets,
 )
 from assistant.session.doctor import still_true
-from assistant.session.state import Diagnosed, Pasted, State, Unexplained, required
+from assistant.session.state import WHOLE, Diagnosed, Pasted, State, Unexplained, required
 
-WHOLE = 100_000  # characters kept with the setup; chosen: a page shows that many at once without a pause
 SHOWN = WHOLE // 5  # characters kept of both ends of a longer one, as `wizard/static/logbox.js` shows them
 KEPT = 3  # files of long logs that are kept: other windows may still show one
 LIMIT = 2**30  # bytes; chosen: twice what the page sends

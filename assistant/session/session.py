@@ -236,7 +236,9 @@ class Session:
                 cancel.check()
             return False
 
-        sink = self._store.logging(emit) if self._store else emit
+        def sink(event: Event) -> None:
+            emit(self._store.logged(event) if self._store else event)
+
         try:
             return perform(task, self.state, Tools(self._host, self._sources, sink, cancel, ask))
         except AssistantError as error:

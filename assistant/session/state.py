@@ -112,6 +112,9 @@ class StepStatus(Record, frozen=True):
     seconds: float = 0.0
 
 
+WHOLE = 100_000  # characters kept with the setup; chosen: a page shows that many at once without a pause
+
+
 class Pasted(Record, frozen=True):
     """A log that the user gave: all of its `text`, or, of a long one, its beginning and its `tail`.
 

@@ -1,13 +1,16 @@
-"""The tasks of the steps: detect, prepare, install, verify and export, each from the state to what it found."""
+"""The tasks of the steps: detect, prepare, install, add, verify and export, each from the state to what it found."""
 
 from __future__ import annotations
 
 import io
 import os
+import re
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Literal, NamedTuple
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from assistant.catalog import load_catalog
 from assistant.detect import detect
@@ -20,14 +23,17 @@ from assistant.host.parallel import Ahead
 from assistant.host.process import CancelToken
 from assistant.host.recording import ReplayHost
 from assistant.host.uv import find_uv
-from assistant.i18n import Message, Text, _, first_line, map_texts, sentences
+from assistant.i18n import Message, _, first_line, map_texts, sentences
 from assistant.install import (
     Prepared,
     Resolution,
+    Site,
     Tools,
-    interpreter,
-    is_environment,
+    Unsolved,
+    check_requirement,
+    guarded,
     look_at,
+    prepare,
     read_marker,
     run,
     undone_by_project,
@@ -37,27 +43,22 @@ from assistant.model.errors import BadInput, Cancelled, WorkFailed
 from assistant.model.event import FindingRaised, LogLine, Part, Progress, Step
 from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Detection
-from assistant.model.plan import Backend, Planning
+from assistant.model.plan import Backend, Plan
 from assistant.model.record import Record, replace
 from assistant.model.report import Environment, Report, check_title
 from assistant.model.shell import command_line
-from assistant.parsers.decode import tidied
 from assistant.plan import PlanInputs
-from assistant.session.causes import WHOLE
 from assistant.session.doctor import findings_of, judged, mixed_packages
 from assistant.session.environments import judged_site, run_checks, unanswered
 from assistant.session.planning import card_of
 from assistant.session.preparing import prepare_any
 from assistant.session.state import (
+    Adding,
     Detected,
     Exported,
     Installed,
-    Page,
-    Pasted,
     Phase,
-    Planned,
     State,
-    Task,
     Verified,
     required,
 )
@@ -70,29 +71,6 @@ TITLES: Mapping[Part, Message] = {
     Part.CHECK: _("Check that it computes"),
     Part.REGISTER: _("Add the kernel to Jupyter"),
 }
-
-
-class Row(NamedTuple):
-    """One part of an installation, and what it says of itself while it runs."""
-
-    title: Message
-    status: Literal["waiting", "running", "done"]
-    figures: Text = ""
-
-
-def rows(state: State) -> tuple[Row, ...]:
-    """List the parts of the installation that runs, in order; none while another task runs."""
-    if state.running is not Task.INSTALL:
-        return ()
-    progress = state.progress
-    running = (progress and progress.part) or Part.DOWNLOAD
-    parts = tuple(Part)
-    at = parts.index(running)
-    return (
-        *(Row(TITLES[part], "done") for part in parts[:at]),
-        Row(TITLES[running], "running", progress.figures if progress else ""),
-        *(Row(TITLES[part], "waiting") for part in parts[at + 1 :]),
-    )
 
 
 def proved(prepared: Prepared, made: Environment, lock: Lock, tools: Tools, *, keep: bool) -> Report:
@@ -180,6 +158,99 @@ def installed(state: State, tools: Tools) -> Installed:
     made = run(ready, lambda made, lock: proofs.append(proved(ready, made, lock, tools, keep=keep)), tools)
     _judge(made, state, tools)
     return Installed(environment=made, proof=(*proofs, None)[0])
+
+
+_INSTALLERS = {"pip", "pip3", "python", "python3", "py", "uv"}
+_GOES_ON = ("<", ">", "=", "!", "~", ";", "@", "[")  # a requirement goes on where such a sign stands after a gap
+
+
+def requirements_of(text: str) -> tuple[str, ...]:
+    """Split what a person types into requirements: at spaces and commas, with `pip install` before them or without.
+
+    "%pip install seaborn, pandas >= 2, <3" is "seaborn" and "pandas>=2,<3". What is no requirement stays as it is.
+    """
+    words = text.split()
+    if words and words[0].lstrip("!%") in _INSTALLERS and "install" in words:
+        words = words[words.index("install") + 1 :]
+    found: list[str] = []
+    for part in re.split(r"([\s,]+)", " ".join(words)):
+        last = found[-1] if found else ""
+        goes_on = part.startswith(_GOES_ON) or last.endswith(_GOES_ON) or last.rfind("[") > last.rfind("]")
+        if re.fullmatch(r"[\s,]*", part):
+            gap = "," if "," in part else ""
+        elif not found or not goes_on:
+            found.append(part)
+        else:
+            found[-1] += gap + part
+    return tuple(found)
+
+
+def added(state: State, tools: Tools) -> Adding:
+    """Work out what adding would change; where that has been shown, do it, verified, or leave all as it was.
+
+    Raises `BadInput` for what is no requirement, and `WorkFailed` where a package does not go with what is held.
+    """
+    wish = required(state.adding)
+    if wish.prepared is None or wish.environment:
+        return replace(
+            wish,
+            prepared=_worked_out(wish.requirements, state, tools),
+            environment=None,
+            message="",
+            hint="",
+            exit_code=0,
+        )
+    prepared, proofs = wish.prepared, list[Report]()
+    made = run(prepared, lambda made, lock: proofs.append(proved(prepared, made, lock, tools, keep=False)), tools)
+    return replace(wish, environment=made, proof=(*proofs, None)[0])
+
+
+def _worked_out(requirements: tuple[str, ...], state: State, tools: Tools) -> Prepared:
+    """Resolve the packages together with the plan's own, the builds that use the accelerator held as they are."""
+    asked = {canonicalize_name(Requirement(check_requirement(line)).name) for line in requirements}
+    made, plan = required(state.environment), required(state.plan)
+    site = look_at(Path(made.python), tools.host)
+    _refuse_replacing(requirements, site, plan)
+    own = {line: canonicalize_name(Requirement(line).name) for line in plan.requirements}
+    held = {name: version for name, version in site.versions.items() if guarded(name)}
+    kept = tuple(line for line, name in own.items() if name not in {*asked, *held})
+    whole = replace(
+        plan, requirements=(*(f"{name}=={version}" for name, version in held.items()), *kept, *requirements)
+    )
+    try:
+        prepared = prepare(whole, made.path, tools, card_of(state))
+    except Unsolved as error:
+        if error.unreachable:
+            raise
+        raise WorkFailed(
+            _("{packages} cannot be added: {reason}", packages=", ".join(requirements), reason=error.reason),
+            hint=_("Ask for another version, or set up a new environment for it."),
+        ) from error
+    recorded = replace(
+        plan,
+        requirements=(*(line for line, name in own.items() if name not in asked), *requirements),
+        asked=(*plan.asked, *sorted(asked.difference(plan.asked))),
+    )
+    changes = prepared.resolution.changes(site.versions)
+    return replace(prepared, plan=recorded, ready=prepared.ready or (None if changes else made))
+
+
+def _refuse_replacing(requirements: tuple[str, ...], site: Site, plan: Plan) -> None:
+    """Raise `WorkFailed` for a requirement that what is held does not meet."""
+    for need in map(Requirement, requirements):
+        name = canonicalize_name(need.name)
+        version = site.versions.get(name)
+        if version and guarded(name) and not need.specifier.contains(version, prereleases=True):
+            raise WorkFailed(
+                _(
+                    "{need} cannot be added: this environment keeps {name} {version}, which was chosen for {backend}.",
+                    need=need,
+                    name=name,
+                    version=version,
+                    backend=plan.backend.title,
+                ),
+                hint=_("Set up a new environment for it."),
+            )
 
 
 def stopped(state: State) -> Cancelled:
@@ -293,28 +364,6 @@ def downloads(paths: Iterable[str]) -> Iterator[Download]:
             yield Download(name=path.name, path=str(path), content=path.read_bytes())
         except OSError as error:
             yield Download(name=path.name, path=str(path), fault=error.strerror or str(error))
-
-
-def beginning_at(printed: str, python: str) -> State:
-    """Return where a guided setup begins: at what is wrong with a cell and with the environment of its kernel's Python.
-
-    A Python that is not on this machine, as one behind a gateway is not, belongs to no environment here.
-    """
-    path = Path(python)
-    pasted = Pasted(text=tidied(printed)[-WHOLE:])
-    begins = State(page=Page.WRONG, pasted=pasted, failed_cell=True)
-    if not (path.is_absolute() and path.is_file()):
-        return begins
-    above = (path.parent, path.parent.parent)  # conda on Windows keeps python.exe in the environment's own folder
-    folder = next(filter(is_environment, above), None)
-    if folder is None:
-        environment = Environment(path=str(path.parent.parent), python=str(path))
-    elif marker := read_marker(folder):
-        planned = Planned(planning=Planning(choice=marker.plan, plans=(marker.plan,)))
-        return replace(begins, installed=Installed(environment=marker.environment), planned=planned)
-    else:
-        environment = Environment(path=str(folder), python=str(interpreter(folder)))
-    return replace(begins, installed=Installed(environment=environment))
 
 
 def as_kernel_has_it(found: Detection, kernel: Environment, tools: Tools) -> Detection:

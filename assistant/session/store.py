@@ -16,17 +16,28 @@ from assistant.host.folders import user_state
 from assistant.host.live import known_here
 from assistant.host.process import alive
 from assistant.i18n import Message, Text, _, render
-from assistant.install import not_an_environment, python_of, read_marker
+from assistant.install import is_environment, not_an_environment, python_of, read_marker
 from assistant.model.errors import AssistantError, BadInput, WorkFailed
-from assistant.model.event import Event, LogLine, Sink, Step
+from assistant.model.event import Event, LogLine, Step
 from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Machine
 from assistant.model.plan import Planning
 from assistant.model.record import Record, from_json, replace, to_json
 from assistant.model.report import Environment
-from assistant.parsers.decode import without_colours
+from assistant.parsers.decode import tidied, without_colours
 from assistant.privacy import Lines, redact
-from assistant.session.state import Environments, Installed, Phase, Planned, State, StepStatus, Task
+from assistant.session.state import (
+    WHOLE,
+    Environments,
+    Installed,
+    Page,
+    Pasted,
+    Phase,
+    Planned,
+    State,
+    StepStatus,
+    Task,
+)
 
 _PIDS = 1 << 31  # no system has a greater one; a damaged file may hold anything
 LOGS = 10  # logs of earlier setups that are kept
@@ -123,17 +134,13 @@ class Store:
     def _cleaned(self) -> Lines:
         return Lines(known=known_here())
 
-    def logging(self, sink: Sink) -> Sink:
-        """Wrap a sink: lines of output, without the colours that nobody asked for, go into the log, too."""
-
-        def logged(event: Event) -> None:
-            if isinstance(event, LogLine):
-                text = without_colours(render(event.text))
-                event = replace(event, text=text) if isinstance(event.text, str) else event
-                self.write_log(text)
-            sink(event)
-
-        return logged
+    def logged(self, event: Event) -> Event:
+        """Write a line of output into the log, and return it without the colours that nobody asked for."""
+        if not isinstance(event, LogLine):
+            return event
+        text = without_colours(render(event.text))
+        self.write_log(text)
+        return replace(event, text=text) if isinstance(event.text, str) else event
 
     def write_log(self, line: str) -> None:
         """Append a line to the log, without private things; a folder that cannot be written is no failure."""
@@ -222,16 +229,35 @@ def setup_of(target: Path) -> State:
     Raises `BadInput` for a folder that is no environment.
     """
     target = target.resolve() if target.is_dir() else target  # the marker knows its folder by no other name
-    marker, last = read_marker(target), Store().load()
-    if marker and last and last.environment == marker.environment:
-        return last
-    if marker:
+    state, last = _with_environment(State(), target), Store().load()
+    return last if last and state.plan and last.environment == state.environment else state
+
+
+def beginning_at(printed: str, python: str) -> State:
+    """Return where a guided setup begins: at what is wrong with a cell and with the environment of its kernel's Python.
+
+    A Python that is not on this machine, as one behind a gateway is not, belongs to no environment here.
+    """
+    path, pasted = Path(python), Pasted(text=tidied(printed)[-WHOLE:])
+    begins = State(page=Page.WRONG, pasted=pasted, failed_cell=True)
+    if not (path.is_absolute() and path.is_file()):
+        return begins
+    above = (path.parent, path.parent.parent)  # conda on Windows keeps python.exe in the environment's own folder
+    if folder := next(filter(is_environment, above), None):
+        return _with_environment(begins, folder)
+    return replace(begins, installed=Installed(environment=Environment(path=str(path.parent.parent), python=python)))
+
+
+def _with_environment(state: State, folder: Path) -> State:
+    """Return a state whose environment lies in a folder, with its plan where we made it; raise `BadInput` for none."""
+    if marker := read_marker(folder):
         planned = Planned(planning=Planning(choice=marker.plan, plans=(marker.plan,)))
-        return State(planned=planned, installed=Installed(environment=marker.environment))
-    python = python_of(target)
+        return replace(state, installed=Installed(environment=marker.environment), planned=planned)
+    python = python_of(folder)
     if not python.exists():
-        raise not_an_environment(target)
-    return State(installed=Installed(environment=Environment(path=str(python.parent.parent), python=str(python))))
+        raise not_an_environment(folder)
+    path = folder if folder.is_dir() else python.parent.parent
+    return replace(state, installed=Installed(environment=Environment(path=str(path), python=str(python))))
 
 
 def _identity(then: Machine, now: Machine) -> list[tuple[Message, object, object]]:

@@ -24,9 +24,9 @@ from assistant.model.plan import Planning
 from assistant.model.record import from_plain, replace
 from assistant.model.report import Environment, Status
 from assistant.session.actions import Add, blockers, following
-from assistant.session.adding import requirements_of
 from assistant.session.session import InlineRunner, Session
 from assistant.session.state import Adding, Detected, Installed, Phase, Planned, State, Task
+from assistant.session.steps import requirements_of
 
 
 @each(

@@ -19,8 +19,7 @@ from assistant.install import Sources, look_at
 from assistant.model.machine import Answer, Detection, Gpu, Machine, Vendor
 from assistant.model.plan import Backend
 from assistant.session.actions import LookIn, Pick, Show
-from assistant.session.environments import survey
-from assistant.session.mending import mendable
+from assistant.session.environments import mendable, survey
 from assistant.session.session import InlineRunner, Session
 from assistant.session.state import Detected, Page, Phase, State, Task
 from assistant.session.survey import Known, Light

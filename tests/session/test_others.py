@@ -9,7 +9,7 @@ import pytest
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.record import replace
 from assistant.model.report import Environment
-from assistant.session.mending import mendable
+from assistant.session.environments import mendable
 from assistant.session.remediation import ways
 from assistant.session.state import Installed, State
 from assistant.session.survey import Known

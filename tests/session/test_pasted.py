@@ -13,9 +13,9 @@ from assistant.install import Sources
 from assistant.machines import load
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.session.actions import Paste
-from assistant.session.causes import KEPT, SHOWN, WHOLE, taken, whole
+from assistant.session.causes import KEPT, SHOWN, taken, whole
 from assistant.session.session import InlineRunner, Session
-from assistant.session.state import Phase, State, Step, Task
+from assistant.session.state import WHOLE, Phase, State, Step, Task
 from assistant.session.store import Store
 
 ERROR = "ImportError: libd3d12.so: cannot open shared object file: No such file or directory"

@@ -10,9 +10,9 @@ from assistant.markup import Markup, tag
 from assistant.model.report import verdict
 from assistant.plan import card_name
 from assistant.session.actions import Add, Begin, Fill, Show
-from assistant.session.adding import requirements_of
 from assistant.session.session import Session
 from assistant.session.state import Page, State, Task
+from assistant.session.steps import requirements_of
 from assistant.views import plan_title
 from assistant.wizard import html
 from assistant.wizard.head import Footer, OpenNotebook, Other

@@ -13,8 +13,7 @@ from assistant.markup import Markup, joined, tag
 from assistant.model.errors import AssistantError, Cancelled
 from assistant.model.finding import Severity
 from assistant.session.actions import Action, Begin, LookIn, Pick, Show
-from assistant.session.environments import kernel_of
-from assistant.session.mending import mendable
+from assistant.session.environments import kernel_of, mendable
 from assistant.session.session import Session
 from assistant.session.state import Page, Phase, State, Task
 from assistant.session.survey import Known, Repair, Survey, kept_for_undo, megabytes, move_words
