@@ -35,8 +35,7 @@ from assistant.model.shell import shell_of
 from assistant.model.visible import visible
 from assistant.privacy import redact
 from assistant.session.answers import of_log
-from assistant.session.causes import log_report
-from assistant.session.diagnosis import diagnosed_lines, machine_of_log, placed_causes, places, unexplained
+from assistant.session.diagnosis import diagnosed_lines, log_report, machine_of_log, placed_causes, places, unexplained
 from assistant.session.doctor import examine, judged
 from assistant.session.state import Place
 from assistant.views import machine_rows, remedy_blocks
@@ -119,13 +118,9 @@ def _write(
 ) -> None:
     """Write the files that were asked for, by their options."""
     if report := files["report"]:
-        from assistant.session.causes import log_report  # noqa: PLC0415 - most ask for no file
-
         found = (diagnosis for diagnosis, _line in causes)
         write_file(report, log_report(log, machine, found))
     if share := files["share"]:
-        from assistant.cli.diagnose import share_page  # noqa: PLC0415 - likewise
-
         write_file(share, share_page(log, machine, causes))
 
 

@@ -322,7 +322,9 @@ def compared(state: State, tools: Tools) -> Surveyed:
 def site_after(difference: Difference) -> Site:
     """Return an environment as a change would leave it; of a version that comes nothing is known but its name."""
     before, moving = difference.site, {move.name: move for move in difference.moves}
-    requires: dict[tuple[str, str], tuple[str, ...]] = {(canonicalize_name(one.name), one.version): one.requires for one in before.own}
+    requires: dict[tuple[str, str], tuple[str, ...]] = {
+        (canonicalize_name(one.name), one.version): one.requires for one in before.own
+    }
     stays = [one for one in before.distributions if canonicalize_name(one.name) not in moving]
     comes = [
         Distribution(name=name, version=move.after, place=before.purelib, requires=requires.get((name, move.after), ()))

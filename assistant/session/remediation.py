@@ -1,4 +1,4 @@
-"""Which remedies of a diagnosis can be applied to this setup's environment, and how one is applied and checked."""
+"""The diagnosis of a setup: the causes of what was pasted or failed, which remedies can be applied, and how one is."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from assistant.diagnose import UV_OPTIONS, load_rules
+from assistant.diagnose import UV_OPTIONS, load_rules, read_log
+from assistant.host.base import Host
 from assistant.host.folders import is_own_environment
 from assistant.host.process import CancelToken, stream
 from assistant.host.uv import find_uv
-from assistant.i18n import Message, _, sentences
+from assistant.i18n import Message, _, render, sentences
 from assistant.install import (
     Site,
     Tools,
@@ -31,17 +32,63 @@ from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import LogLine, Progress, Sink, Step
 from assistant.model.finding import Diagnosis, Finding, Launch, Remedy
 from assistant.model.plan import Backend
+from assistant.model.record import replace
 from assistant.model.report import Environment
 from assistant.model.shell import command_line
 from assistant.privacy import Lines, Policy
+from assistant.session.diagnosis import (
+    diagnosed_lines,
+    log_report,
+    machine_of_log,
+    places,
+    source_of,
+    unexplained,
+    with_remedies,
+    with_torch,
+)
+from assistant.session.doctor import still_true
 from assistant.session.environments import judged_site, looked_into, may_change
-from assistant.session.state import Mended, Outcome, Pasted, Source, State, required
+from assistant.session.state import Diagnosed, Mended, Outcome, Pasted, Source, State, Unexplained, required
+from assistant.session.store import whole_log
 from assistant.session.survey import move_words
 
 Words = tuple[str, ...]
 LIMIT = 3600.0  # seconds for one command: 2 GB of PyTorch over a line of 5 Mbit/s
 CHECK_LIMIT = 300.0  # chosen: far more than `import torch` takes from a slow disk
 _SHELL = frozenset("();<>|&")  # a word of nothing but these was not quoted
+
+
+def causes_found(state: State, tools: Tools) -> Diagnosed:
+    """Find the causes of a pasted log or of the last failure, and remedies for all findings that still hold."""
+    tools.sink(Progress(step=Step.DIAGNOSE, text=_("Looking for causes")))
+    machine, pasted = required(state.detection).machine, state.pasted
+    text = whole_log(pasted) or "\n".join(map(render, state.failures))
+    still = state.findings if state.machine else _not_mended_since(state, tools.host)
+    findings = with_remedies(still, machine)
+    if not text:
+        return Diagnosed(findings=findings, explained=pasted)
+    log = read_log(text)
+    origin = machine_of_log(log, machine) if pasted.text else machine
+    causes = diagnosed_lines(log, origin)
+    diagnoses, lines = tuple(cause for cause, _line in causes), [line for _cause, line in causes]
+    if state.failed_cell and state.environment:
+        diagnoses = with_torch(diagnoses, log, machine)
+    return Diagnosed(
+        findings=findings,
+        diagnoses=diagnoses,
+        places=places(log, lines),
+        explained=pasted,
+        source=source_of(log, origin, machine, lines[0] if lines else None),
+        unexplained=Unexplained() if diagnoses else unexplained(log, origin),
+        markdown=log_report(log, origin, diagnoses),
+    )
+
+
+def _not_mended_since(state: State, host: Host) -> tuple[Finding, ...]:
+    """Leave out what has been mended since; of the setup's environment only its own tasks know."""
+    raised = {finding.text for finding in state.raised}
+    still = still_true(replace(required(state.detection), findings=state.findings), host)
+    return tuple(finding for finding in state.findings if finding in still or finding.text in raised)
 
 
 def named(state: State) -> dict[str, Remedy]:

@@ -50,8 +50,7 @@ from assistant.model.shell import command_line
 from assistant.plan import PlanInputs
 from assistant.session.doctor import findings_of, judged, mixed_packages
 from assistant.session.environments import judged_site, run_checks, unanswered
-from assistant.session.planning import card_of
-from assistant.session.preparing import prepare_any
+from assistant.session.planning import card_of, prepare_any
 from assistant.session.state import (
     Adding,
     Detected,

@@ -1,4 +1,4 @@
-"""Keeps a setup's state on disk, whole or not at all, with a log for each process; and where a setup goes on from."""
+"""What is kept on disk of a setup: its state, whole or not at all, its logs, pasted ones too; where it goes on from."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import traceback
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 from typing import Literal
 
@@ -24,7 +25,7 @@ from assistant.model.machine import Machine
 from assistant.model.plan import Planning
 from assistant.model.record import Record, from_json, replace, to_json
 from assistant.model.report import Environment
-from assistant.parsers.decode import tidied, without_colours
+from assistant.parsers.decode import text_pieces, tidied, without_colours
 from assistant.privacy import Lines, redact
 from assistant.session.state import (
     WHOLE,
@@ -41,6 +42,9 @@ from assistant.session.state import (
 
 _PIDS = 1 << 31  # no system has a greater one; a damaged file may hold anything
 LOGS = 10  # logs of earlier setups that are kept
+SHOWN = WHOLE // 5  # characters kept of both ends of a longer one, as `wizard/static/logbox.js` shows them
+KEPT = 3  # files of long logs that are kept: other windows may still show one
+LIMIT = 2**30  # bytes; chosen: twice what the page sends
 
 
 class Saved(Record, frozen=True):
@@ -154,6 +158,49 @@ class Store:
                 for kept in logs[1 - LOGS :]:
                     append_private(kept, "")  # earlier versions let others read them
             append_private(self.log, self._cleaned(line) + "\n")
+
+
+def keep_log(data: bytes, name: str = "", folder: Path | None = None) -> Pasted:
+    """Return a log as a setup keeps it; raise `BadInput` for a binary file, `WorkFailed` where it cannot be kept."""
+    text = "".join(text_pieces(data))
+    if len(text) <= WHOLE:
+        return Pasted(text=text, name=name)
+    content = text.encode("utf-8", "replace")
+    folder = folder or user_state() / "pasted"
+    path = folder / f"{_digest(content)}.log"
+    try:
+        private_folder(folder.parent)
+        private_folder(folder)
+        write_whole(path, content, private=True)
+    except OSError as error:
+        raise WorkFailed(
+            _("This log could not be kept in {folder}: {reason}.", folder=folder, reason=error.strerror or error),
+            hint=_("Free some space on the disk, or give only the end of the log."),
+        ) from error
+    with suppress(OSError):
+        for old in sorted(folder.glob("*.log"), key=lambda file: file.stat().st_mtime)[:-KEPT]:
+            discard(old)
+    lines = text.count("\n") + (not text.endswith("\n"))
+    return Pasted(text=text[:SHOWN], tail=text[-SHOWN:], size=len(data), lines=lines, name=name, path=str(path))
+
+
+def whole_log(pasted: Pasted) -> str | bytes:
+    """Return all of a log; raise `BadInput` where its file is gone or was changed."""
+    if not pasted.path:
+        return pasted.text
+    path = Path(pasted.path)
+    with suppress(OSError):
+        content = read_plain(path, LIMIT)
+        if path.stem == _digest(content):
+            return content
+    raise BadInput(
+        _("The whole log is gone; only its beginning and its end were kept."),
+        hint=_("Give it again: paste it, or choose its file."),
+    )
+
+
+def _digest(content: bytes) -> str:
+    return sha256(content).hexdigest()[:16]
 
 
 def _at_rest(state: State) -> State:

@@ -9,11 +9,10 @@ from assistant import addons
 from assistant.install import Tools, Unsolved
 from assistant.model.errors import AssistantError
 from assistant.session.actions import Failed, Finished
-from assistant.session.causes import causes_found
 from assistant.session.doctor import still_true
 from assistant.session.environments import compared, forgotten, looked, removed, repaired, surveyed, undone
 from assistant.session.planning import planned
-from assistant.session.remediation import mended
+from assistant.session.remediation import causes_found, mended
 from assistant.session.state import Extra, Installed, Result, State, Task, Verified
 from assistant.session.steps import added, detected, installed, prepared, verified, write_files
 
