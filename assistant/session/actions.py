@@ -5,7 +5,6 @@ Each action is a record whose `after` is a pure function; one that makes no sens
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from assistant.i18n import Message, Text, _
@@ -33,6 +32,7 @@ from assistant.session.state import (
     Surveyed,
     Task,
     Verified,
+    each_once,
 )
 from assistant.session.survey import Survey
 from assistant.verify import raised
@@ -42,9 +42,9 @@ STEPS = tuple(Step)
 
 _WRITE = {Task.PREPARE, Task.INSTALL, Task.VERIFY, Task.EXPORT, Task.MEND, Task.ADD}
 _NEED_PLAN = {Task.PREPARE, Task.INSTALL, Task.EXPORT}
-_BESIDE = {Task.ADDON, Task.ADD}  # the statuses of their steps stay, and how they end stands in a record of their own
-# What these raise is about the environment: once one has ended well, it replaces what was known of that before. Until
-# then, and where it fails, nothing that was wrong counts as mended.
+_BESIDE = {Task.ADDON, Task.ADD}  # how they end stands in records of their own, beside the statuses of their steps
+# What these report is about the environment: once one has ended well, it replaces what was wrong with that before.
+# Until then, and where it fails, nothing counts as mended.
 _RAISE = {Task.PREPARE, Task.INSTALL, Task.VERIFY}
 _CHANGE_OTHERS = {Task.REPAIR, Task.UNDO}  # of the tasks about environments those whose output is worth reading
 
@@ -134,8 +134,6 @@ class Begin(Action, frozen=True):
         if blockers(state, task):
             return state
         new = state if task in _BESIDE else state.with_status(task, StepStatus(phase=Phase.RUNNING))
-        if task in _RAISE:
-            new = replace(new, raised=())
         # What the failed task said is what there is to diagnose.
         keeps = task in {Task.DIAGNOSE, *_BESIDE} or (task.is_about_environments and task not in _CHANGE_OTHERS)
         log = state.log if keeps else ()
@@ -159,10 +157,10 @@ class Reported(Action, frozen=True):
             new = new.with_extra(Extra(value=parts[-1]))
         if lines and (not of_others or task in _CHANGE_OTHERS):
             new = replace(new, log=(*new.log, *lines)[-LOG_LINES:])
-        if (
-            findings and not of_others and task is not Task.ADD
-        ):  # a verification tells them, once the packages are there
-            new = replace(new, findings=_both(new.findings, findings), raised=_both(new.raised, findings))
+        if findings and task is None:
+            new = replace(new, raised=each_once(new.raised, findings))
+        elif findings and not of_others and task is not Task.ADD:  # the verification tells what is wrong with those
+            new = replace(new, reported=each_once(new.reported, findings))
         if progress and task:
             new = new.with_status(task, replace(new.status_of(task), progress=progress[-1]))
         return new
@@ -201,7 +199,7 @@ class Finished(Action, frozen=True):
         task = self.task
         if state.running is not task:
             return state
-        idle = replace(state, running=None, stopping=False, question="")
+        idle = _idle(state)
         if isinstance(self.result, Surveyed):
             return _with_survey(idle, self, self.result)
         if task in _BESIDE:
@@ -214,10 +212,9 @@ class Finished(Action, frozen=True):
             done = _filled(idle, self.result).with_status(task, ready)
         else:
             done = _opened(with_result(idle, task, self.result, self.seconds), task)
-        done = _seen_again(done, self.detected)
         if task in _RAISE:
-            done = replace(done, findings=_both(_found_by_detection(done), done.raised))
-        return done
+            done = replace(done, raised=state.reported)
+        return done if self.detected is None else _with_detected(done, self.detected)
 
 
 class Failed(Action, frozen=True):
@@ -241,7 +238,7 @@ class Failed(Action, frozen=True):
             return Finished(task=Task.ADD, result=replace(state.adding, prepared=None, **why)).after(state)
         failed = state.running if state.running and state.running.is_about_environments else self.step
         status = StepStatus(phase=Phase.FAILED, unreachable=self.unreachable, **why)
-        return replace(state, running=None, stopping=False, question="").with_status(failed, status)
+        return _idle(state).with_status(failed, status)
 
 
 class Abandoned(Action, frozen=True):
@@ -252,8 +249,7 @@ class Abandoned(Action, frozen=True):
         if state.running is None:
             return state
         phase = Phase.LOCKED if state.running.is_about_environments else Phase.READY
-        idle = replace(state, running=None, stopping=False, question="")
-        return idle.with_status(state.running, StepStatus(phase=phase))
+        return _idle(state).with_status(state.running, StepStatus(phase=phase))
 
 
 class Stop(Action, frozen=True):
@@ -324,9 +320,7 @@ class Aim(Choice, frozen=True):
 
     def after(self, state: State) -> State:
         """Take the target; what is wrong with the former one is forgotten."""
-        findings = state.detection.findings if state.detection else ()
-        new = replace(state.with_choices(target=self.target), preview=None, raised=(), findings=findings)
-        return _stale(new, Step.PLAN)
+        return _stale(replace(state.with_choices(target=self.target), preview=None, raised=()), Step.PLAN)
 
 
 class SetFact(Choice, frozen=True):
@@ -435,9 +429,10 @@ class Resume(Choice, frozen=True):
         return self.state
 
 
-def _both(old: Iterable[Finding], new: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Put findings behind others; what is said already is not said again."""
-    return tuple({(one.key, str(one.text)): one for one in (*old, *new)}.values())
+def _idle(state: State) -> State:
+    """Return a state in which nothing runs any more; what the task has found counts beside what was known before."""
+    raised = each_once(state.raised, state.reported)
+    return replace(state, running=None, stopping=False, question="", raised=raised, reported=())
 
 
 def _stale(state: State, changed: Step, *, itself: bool = False) -> State:
@@ -449,12 +444,11 @@ def _stale(state: State, changed: Step, *, itself: bool = False) -> State:
     return state
 
 
-def _filled(state: State, result: Result) -> State:  # noqa: C901, PLR0911, PLR0912 - one for each kind
+def _filled(state: State, result: Result) -> State:  # noqa: C901, PLR0911 - one for each kind
     """Keep a task's result, and drop what rested on an earlier one."""
     match result:
         case Detected():
-            findings = _both(result.detection.findings, state.raised)
-            return replace(state, detected=result, findings=findings, preview=None)
+            return replace(state, detected=result, preview=None)
         case Planned():
             return replace(state.with_choices(plan=0), planned=result, preview=None)
         case Prepared():
@@ -465,14 +459,15 @@ def _filled(state: State, result: Result) -> State:  # noqa: C901, PLR0911, PLR0
             installed = replace(state.installed, proof=None) if state.installed else None
             return replace(state, installed=installed, verified=result)
         case Diagnosed():
-            return replace(state, diagnosed=result, findings=result.findings, mended={})
+            seen = {str(one.text) for one in state.detection.findings} if state.detection else set()
+            found = tuple(one for one in result.findings if str(one.text) in seen)
+            others = tuple(one for one in result.findings if str(one.text) not in seen)
+            return _with_detected(replace(state, diagnosed=result, raised=others, mended={}), found)
         case Mended():
             new = replace(state, mended={**state.mended, result.way: result})
             if result.known and new.environments.survey:
                 new = new.with_environments(survey=new.environments.survey.with_known(result.known))
-            if result.raised is None:
-                return new
-            return replace(new, raised=result.raised, findings=_both(_found_by_detection(new), result.raised))
+            return new if result.raised is None else replace(new, raised=result.raised)
         case Exported():
             return replace(state.with_choices(overwrite=False), exported=result)
         case Extra():
@@ -501,13 +496,7 @@ def _opened(state: State, task: Task) -> State:
 def with_report(state: State, report: Report) -> State:
     """Return the state after a verification alone; what else is wrong with the environment still is."""
     others = (one for one in state.raised if not one.key.startswith("verify."))
-    now = (*others, *raised(report))
-    new = replace(state, raised=now, findings=_both(_found_by_detection(state), now))
-    return with_result(new, Task.VERIFY, Verified(report=report))
-
-
-def _found_by_detection(state: State) -> tuple[Finding, ...]:
-    return state.detection.findings if state.detection else ()
+    return with_result(replace(state, raised=(*others, *raised(report))), Task.VERIFY, Verified(report=report))
 
 
 def _with_plan(state: State, plan: Plan) -> State:
@@ -535,15 +524,12 @@ def _with_added(state: State, adding: Adding) -> State:
     return replace(new, planned=planned, preview=done, installed=installed, verified=None, exported=Exported())
 
 
-def _seen_again(state: State, found: tuple[Finding, ...] | None) -> State:
-    """Keep what is still true of what detection had found, and say no more what is not."""
-    if found is None or state.detected is None:
+def _with_detected(state: State, found: tuple[Finding, ...]) -> State:
+    """Put what is still true of what detection had found in the place of that."""
+    if state.detected is None:
         return state
-    stays = {str(one.text) for one in (*found, *state.raised)}
-    gone = {str(one.text) for one in state.detected.detection.findings} - stays
-    findings = tuple(one for one in state.findings if str(one.text) not in gone)
-    detected = replace(state.detected, detection=replace(state.detected.detection, findings=found))
-    return replace(state, detected=detected, findings=findings)
+    detection = replace(state.detected.detection, findings=found)
+    return replace(state, detected=replace(state.detected, detection=detection))
 
 
 def _with_survey(state: State, end: Finished, result: Surveyed) -> State:
@@ -558,8 +544,7 @@ def _with_survey(state: State, end: Finished, result: Surveyed) -> State:
     own = state.environment is not None and state.environment.path == picked
     if end.task in _CHANGE_OTHERS and own and entry and state.detection and state.installed:
         installed = replace(state.installed, proof=None)
-        findings = (*state.detection.findings, *entry.findings)
-        new = replace(new, findings=findings, raised=entry.findings, installed=installed, verified=None)
+        new = replace(new, raised=entry.findings, installed=installed, verified=None)
         return new.with_status(Task.VERIFY, StepStatus(phase=Phase.READY))
     if end.task is Task.REMOVE and own:
         left = {step: state.statuses[step] for step in (Step.DETECT, Step.PLAN) if step in state.statuses}

@@ -12,7 +12,6 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from assistant.diagnose import UV_OPTIONS, load_rules, read_log
-from assistant.host.base import Host
 from assistant.host.folders import is_own_environment
 from assistant.host.process import CancelToken, stream
 from assistant.host.uv import find_uv
@@ -32,7 +31,6 @@ from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import LogLine, Progress, Sink, Step
 from assistant.model.finding import Diagnosis, Finding, Launch, Remedy
 from assistant.model.plan import Backend
-from assistant.model.record import replace
 from assistant.model.report import Environment
 from assistant.model.shell import command_line
 from assistant.privacy import Lines, Policy
@@ -48,7 +46,7 @@ from assistant.session.diagnosis import (
 )
 from assistant.session.doctor import still_true
 from assistant.session.environments import judged_site, looked_into, may_change
-from assistant.session.state import Diagnosed, Mended, Outcome, Pasted, Source, State, Unexplained, required
+from assistant.session.state import Diagnosed, Mended, Outcome, Pasted, Source, State, Unexplained, each_once, required
 from assistant.session.store import whole_log
 from assistant.session.survey import move_words
 
@@ -63,7 +61,9 @@ def causes_found(state: State, tools: Tools) -> Diagnosed:
     tools.sink(Progress(step=Step.DIAGNOSE, text=_("Looking for causes")))
     machine, pasted = required(state.detection).machine, state.pasted
     text = whole_log(pasted) or "\n".join(map(render, state.failures))
-    still = state.findings if state.machine else _not_mended_since(state, tools.host)
+    still = state.findings
+    if not state.machine:  # what has been mended since is left out; of the setup's environment only its own tasks know
+        still = each_once(still_true(required(state.detection), tools.host), state.raised)
     findings = with_remedies(still, machine)
     if not text:
         return Diagnosed(findings=findings, explained=pasted)
@@ -82,13 +82,6 @@ def causes_found(state: State, tools: Tools) -> Diagnosed:
         unexplained=Unexplained() if diagnoses else unexplained(log, origin),
         markdown=log_report(log, origin, diagnoses),
     )
-
-
-def _not_mended_since(state: State, host: Host) -> tuple[Finding, ...]:
-    """Leave out what has been mended since; of the setup's environment only its own tasks know."""
-    raised = {finding.text for finding in state.raised}
-    still = still_true(replace(required(state.detection), findings=state.findings), host)
-    return tuple(finding for finding in state.findings if finding in still or finding.text in raised)
 
 
 def named(state: State) -> dict[str, Remedy]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
 from typing import Any, Literal, TypeVar
 
@@ -293,13 +294,18 @@ class Environments(Record, frozen=True):
     status: StepStatus = StepStatus()
 
 
+def each_once(*groups: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return the findings of several groups; what is said already is not said again."""
+    return tuple({(one.key, str(one.text)): one for group in groups for one in group}.values())
+
+
 class State(Record, frozen=True):
     """Everything that a setup knows: what was chosen, what each step has found, and what is going on.
 
     `machine` names a recorded machine that is looked at ("" is the machine at hand), and `aside` is the real setup
     meanwhile. `stopping` is set from a request to stop until the task has taken back what it began; `question` waits
-    for the user's answer. `log_file` keeps every line of the `log`. `raised` are those of the `findings` that the tasks
-    reported about the setup's environment.
+    for the user's answer. `log_file` keeps every line of the `log`. `raised` is what is wrong with the setup's
+    environment, and `reported` what the running task has found so far.
 
     `pasted` is a log that the user gave to be diagnosed, and `edited` says that the page holds another one that was not
     sent yet. `way` names the remedy that was chosen, by the cause's key and its number as in "oom#1"; `mended` says how
@@ -328,8 +334,8 @@ class State(Record, frozen=True):
     verified: Verified | None = None
     diagnosed: Diagnosed = Diagnosed()
     exported: Exported = Exported()
-    findings: tuple[Finding, ...] = ()
     raised: tuple[Finding, ...] = ()
+    reported: tuple[Finding, ...] = ()
     pasted: Pasted = Pasted()
     edited: bool = False
     way: str = ""
@@ -344,6 +350,11 @@ class State(Record, frozen=True):
     def detection(self) -> Detection | None:
         """What was found of the machine."""
         return self.detected.detection if self.detected else None
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What is worth knowing of the machine and of the setup's environment; nothing is said twice."""
+        return each_once(self.detection.findings if self.detection else (), self.raised, self.reported)
 
     @property
     def planning(self) -> Planning | None:

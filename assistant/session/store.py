@@ -53,7 +53,7 @@ class Saved(Record, frozen=True):
     `state` is None for a file that this version cannot read; `at` is the local time of writing.
     """
 
-    schema: Literal[3] = 3
+    schema: Literal[4] = 4
     version: str = ""
     process: int = 0
     running: Task | None = None

@@ -284,7 +284,7 @@ def test_after_a_fix_the_environment_is_judged_anew(real: Environment) -> None:
     of_kernel = Finding(key="kernel-broken", severity=Severity.WARNING, text="A kernel that can start by now.")
     found = Detection(machine=Machine(os="linux"), findings=(of_machine, of_kernel))
     state = state_with(Remedy(text="x", commands=("python -c pass",)), real, found=found)
-    session = Session(LiveHost(), InlineRunner(), state=replace(state, findings=(of_machine, of_kernel, of_packages)))
+    session = Session(LiveHost(), InlineRunner(), state=replace(state, raised=(of_packages,)))
     session.dispatch(Mend(way="cause#1"))
     session.begin(Task.MEND)
     keys = {finding.key for finding in session.state.findings}

@@ -21,7 +21,7 @@ def test_no_fix_is_offered_that_would_change_it(tmp_path: Path, monkeypatch: pyt
     made = Environment(path=str(tmp_path), python=str(tmp_path / "bin" / "python"), kernel="torch-cpu-2.13.0")
     remedy = Remedy(text="Install it", commands=("python -m pip install numpy",))
     finding = Finding(key="torch-missing", severity=Severity.ERROR, text="It is missing.", remedies=(remedy,))
-    state = State(findings=(finding,), installed=Installed(environment=made))
+    state = State(raised=(finding,), installed=Installed(environment=made))
     assert list(ways(state)) == ["torch-missing#1"]
     monkeypatch.setattr("assistant.session.environments.may_write", lambda _folder: False)
     assert ways(state) == {}

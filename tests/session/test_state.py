@@ -248,7 +248,7 @@ def test_what_a_task_has_mended_on_the_machine_is_said_no_more(task: Task) -> No
     slow = Finding(key="slow", severity=Severity.INFO, text="It is slow.")
     state = after(*INSTALLED, *told(Task.VERIFY, CONFLICT), Finished(task=Task.VERIFY, result=VERIFIED))
     found = replace(state.detection, findings=(broken, slow))
-    state = replace(state, findings=(broken, slow, CONFLICT), detected=Detected(detection=found))
+    state = replace(state, detected=Detected(detection=found))
     result = {
         Task.INSTALL: Installed(environment=MADE),
         Task.VERIFY: VERIFIED,

@@ -241,7 +241,7 @@ def hostile_state(folder: Path) -> State:
         path=HOSTILE, name=HOSTILE, of=HOSTILE, torch=HOSTILE, python=HOSTILE, findings=(finding,), checked="x"
     )
     return State(
-        findings=(finding, replace(finding, key="y")),
+        raised=(finding, replace(finding, key="y")),
         preview=Prepared(
             plan=plan,
             target=HOSTILE,
@@ -587,7 +587,7 @@ def test_the_shells_pip_is_nobodys_trouble_here(tmp_path: Path) -> None:
     plan = finished().planning
     for count, findings in enumerate((found[:1], found)):
         state = State(
-            findings=tuple(findings),
+            raised=tuple(findings),
             detected=Detected(detection=Detection(machine=Machine())),
             planned=Planned(planning=plan),
         )

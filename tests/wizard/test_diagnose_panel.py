@@ -379,7 +379,7 @@ def test_findings_keep_their_own_remedies_and_launches(environment: Environment)
     fix = Remedy(text="Clean.", commands=("python -m pip check",), launch=(launch,))
     finding = Finding(key="mixed", severity=Severity.WARNING, text="Mixed.", remedies=(fix,))
     state = State(
-        findings=(finding,),
+        raised=(finding,),
         detected=Detected(detection=Detection(machine=HERE)),
         installed=Installed(environment=environment),
     )

@@ -77,7 +77,6 @@ def test_hostile_text_is_text_in_the_page(simulated: State) -> None:
     machine = replace(simulated.detection.machine, gpus=(gpu,), os_version=EVIL)
     state = replace(
         simulated,
-        findings=(finding,),
         log=(EVIL,),
         statuses={
             **simulated.statuses,
