@@ -249,7 +249,12 @@ class Journey:
         ready = self.state.preview and self.state.preview.ready
         if not (ready or yes or ask(say("Install now?"), default=True)):
             raise Cancelled(_("Nothing was installed."), hint=_("Run the command again when you are ready."))
-        self.run(Task.INSTALL, Task.VERIFY, *then)
+        self.run(Task.INSTALL)
+        if self.state.report is None:  # an environment that was there already
+            self.run(Task.VERIFY)
+        elif not self._quiet:
+            draw_verified(self.state)
+        self.run(*then)
         if not self._quiet:
             draw_next(self.state, offline=self._work.tools.sources.offline)
 

@@ -159,7 +159,7 @@ class Reported(Action, frozen=True):
             new = replace(new, log=(*new.log, *lines)[-LOG_LINES:])
         if findings and task is None:
             new = replace(new, raised=each_once(new.raised, findings))
-        elif findings and not of_others and task is not Task.ADD:  # the verification tells what is wrong with those
+        elif findings and not of_others:
             new = replace(new, reported=each_once(new.reported, findings))
         if progress and task:
             new = new.with_status(task, replace(new.status_of(task), progress=progress[-1]))
@@ -204,9 +204,11 @@ class Finished(Action, frozen=True):
             return _with_survey(idle, self, self.result)
         if task in _BESIDE:
             done = _filled(idle, self.result).with_status(task, replace(idle.status_of(task), progress=None))
-            if not (isinstance(self.result, Adding) and self.result.changed):
+            if task is Task.ADDON:
                 return done
-            return _stale(done, Step.INSTALL).with_status(Task.VERIFY, StepStatus(phase=Phase.READY))
+            changed = isinstance(self.result, Adding) and self.result.changed
+            done = replace(done, raised=state.reported if changed else state.raised)
+            return _opened(_stale(done, Step.INSTALL), task) if changed else done
         if task is Task.PREPARE:
             ready = StepStatus(phase=Phase.READY, seconds=self.seconds)
             done = _filled(idle, self.result).with_status(task, ready)
@@ -455,9 +457,8 @@ def _filled(state: State, result: Result) -> State:  # noqa: C901, PLR0911 - one
             return replace(_with_plan(state, result.plan), preview=result)
         case Installed():
             return replace(state, installed=result, verified=None, exported=Exported(), failed_cell=False)
-        case Verified():  # the proof of the installation is not used again
-            installed = replace(state.installed, proof=None) if state.installed else None
-            return replace(state, installed=installed, verified=result)
+        case Verified():
+            return replace(state, verified=result)
         case Diagnosed():
             seen = {str(one.text) for one in state.detection.findings} if state.detection else set()
             found = tuple(one for one in result.findings if str(one.text) in seen)
@@ -486,9 +487,10 @@ def with_result(state: State, task: Task, result: Result, seconds: float = 0.0) 
 
 def _opened(state: State, task: Task) -> State:
     """Let the step after a task that has ended be begun, and the diagnosis: a log can be pasted at any time."""
+    if task.step is Step.INSTALL:  # what was verified of an earlier installation is not of this one
+        state = state.with_status(Step.VERIFY, StepStatus(phase=Phase.DONE if state.report else Phase.READY))
     for step in (*STEPS[STEPS.index(task.step) + 1 :][:1], Step.DIAGNOSE):
-        anew = task is Task.INSTALL and step is Step.VERIFY  # what was proved of an earlier installation is not of this
-        if anew or state.status(step).phase is Phase.LOCKED:
+        if state.status(step).phase is Phase.LOCKED:
             state = state.with_status(step, StepStatus(phase=Phase.READY))
     return state
 
@@ -516,12 +518,10 @@ def _with_plan(state: State, plan: Plan) -> State:
 def _with_added(state: State, adding: Adding) -> State:
     """Keep what adding came to; once it is done, the plan asks for the packages too, and its lock holds them."""
     new, done = replace(state, adding=adding), adding.prepared
-    made = adding.environment
-    if not (adding.changed and made and done and state.planned):
+    if not (adding.changed and adding.installed and done):
         return new
-    planned = _with_plan(new, done.plan).planned
-    installed = Installed(environment=made, proof=adding.proof)
-    return replace(new, planned=planned, preview=done, installed=installed, verified=None, exported=Exported())
+    new = _with_plan(new, done.plan)
+    return replace(new, preview=done, installed=adding.installed, verified=None, exported=Exported())
 
 
 def _with_detected(state: State, found: tuple[Finding, ...]) -> State:

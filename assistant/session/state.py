@@ -177,7 +177,7 @@ class Installed(Record, frozen=True):
 
 
 class Verified(Record, frozen=True):
-    """What the checks found."""
+    """What the checks found when they ran by themselves."""
 
     report: Report
 
@@ -232,15 +232,14 @@ class Extra(Record, frozen=True):
 
 
 class Adding(Record, frozen=True):
-    """Packages to be added to the environment: `prepared` says what would change, `environment` what stands then.
+    """Packages to be added to the environment: `prepared` says what would change, `installed` what stands then.
 
-    `proof` is what was verified meanwhile; `message` and `hint` say why it failed, with all as it was.
+    `message` and `hint` say why it failed, with all as it was.
     """
 
     requirements: tuple[str, ...]
     prepared: Prepared | None = None
-    environment: Environment | None = None
-    proof: Report | None = None
+    installed: Installed | None = None
     message: Text = ""
     hint: Text = ""
     exit_code: int = 0
@@ -248,7 +247,7 @@ class Adding(Record, frozen=True):
     @property
     def changed(self) -> bool:
         """Whether the environment was changed: it is done, and not all was there already."""
-        return self.environment is not None and self.prepared is not None and self.prepared.ready is None
+        return self.installed is not None and self.prepared is not None and self.prepared.ready is None
 
 
 class Surveyed(Record, frozen=True):
@@ -368,8 +367,9 @@ class State(Record, frozen=True):
 
     @property
     def report(self) -> Report | None:
-        """What the checks of the environment found."""
-        return self.verified.report if self.verified else None
+        """What the checks of the environment found: by themselves, else those of its installation."""
+        proof = self.installed.proof if self.installed else None
+        return self.verified.report if self.verified else proof
 
     def with_choices(self, **changed: Any) -> State:  # noqa: ANN401 - fields of `Choices`
         """Return the state with other choices of the user's."""

@@ -61,7 +61,7 @@ from assistant.session.state import (
     Verified,
     required,
 )
-from assistant.verify import compile_ahead, lacking_in_system, raised
+from assistant.verify import compile_ahead, lacking_in_system
 
 TITLES: Mapping[Part, Message] = {
     Part.RESOLVE: _("Resolve the packages"),
@@ -72,7 +72,15 @@ TITLES: Mapping[Part, Message] = {
 }
 
 
-def proved(prepared: Prepared, made: Environment, lock: Lock, tools: Tools, *, keep: bool) -> Report:
+def _install(prepared: Prepared, state: State, tools: Tools, *, keep: bool) -> Installed:
+    """Install what was prepared, verified before it counts; judge an environment that was there before anew."""
+    proofs: list[Report] = []
+    made = run(prepared, lambda made, lock: proofs.append(_prove(prepared, made, lock, tools, keep=keep)), tools)
+    _judge(made, replace(state, preview=prepared), tools)
+    return Installed(environment=made, proof=(*proofs, None)[0])
+
+
+def _prove(prepared: Prepared, made: Environment, lock: Lock, tools: Tools, *, keep: bool) -> Report:
     """Verify what is being installed, before it is committed; with `keep`, an environment that fails is kept, too.
 
     Raises `WorkFailed` where it fails and nobody wants to keep it.
@@ -152,11 +160,8 @@ def prepared(state: State, tools: Tools) -> Prepared:
 
 
 def installed(state: State, tools: Tools) -> Installed:
-    """Install what was prepared; judge an environment that was there before anew."""
-    ready, keep, proofs = required(state.preview), state.choices.keep, []
-    made = run(ready, lambda made, lock: proofs.append(proved(ready, made, lock, tools, keep=keep)), tools)
-    _judge(made, state, tools)
-    return Installed(environment=made, proof=(*proofs, None)[0])
+    """Install what was prepared."""
+    return _install(required(state.preview), state, tools, keep=state.choices.keep)
 
 
 _INSTALLERS = {"pip", "pip3", "python", "python3", "py", "uv"}
@@ -190,18 +195,10 @@ def added(state: State, tools: Tools) -> Adding:
     Raises `BadInput` for what is no requirement, and `WorkFailed` where a package does not go with what is held.
     """
     wish = required(state.adding)
-    if wish.prepared is None or wish.environment:
-        return replace(
-            wish,
-            prepared=_worked_out(wish.requirements, state, tools),
-            environment=None,
-            message="",
-            hint="",
-            exit_code=0,
-        )
-    prepared, proofs = wish.prepared, list[Report]()
-    made = run(prepared, lambda made, lock: proofs.append(proved(prepared, made, lock, tools, keep=False)), tools)
-    return replace(wish, environment=made, proof=(*proofs, None)[0])
+    if wish.prepared is None or wish.installed:
+        prepared = _worked_out(wish.requirements, state, tools)
+        return Adding(requirements=wish.requirements, prepared=prepared)
+    return replace(wish, installed=_install(wish.prepared, state, tools, keep=False))
 
 
 def _worked_out(requirements: tuple[str, ...], state: State, tools: Tools) -> Prepared:
@@ -267,15 +264,9 @@ def stopped(state: State) -> Cancelled:
 
 def verified(state: State, tools: Tools) -> Verified:
     """Verify an environment; judge one that was there before anew, as its faults may be gone or not."""
-    proof = state.installed.proof if state.installed else None
-    if proof and state.choices.level == "quick" and not state.choices.device:
-        report = proof  # what its installation has just found is not done twice
-        for finding in raised(proof):
-            tools.sink(FindingRaised(step=Step.VERIFY, finding=finding))
-    else:
-        device = state.choices.device or required(state.plan).backend.value
-        report = run_checks(required(state.environment), device, state.plan, tools, level=state.choices.level)
-    _judge(required(state.environment), state, tools)
+    made, device = required(state.environment), state.choices.device or required(state.plan).backend.value
+    report = run_checks(made, device, state.plan, tools, level=state.choices.level)
+    _judge(made, state, tools)
     return Verified(report=report)
 
 

@@ -67,4 +67,4 @@ def test_what_was_half_made_is_taken_back_before_it_is_looked_at(
         status = resumed.state.status(Step.INSTALL)
         assert status.phase is not Phase.FAILED, (task, str(status.message))
     assert resumed.state.environment, resumed.state.status(Step.INSTALL)
-    assert resumed.state.installed.proof.usable, resumed.state.installed.proof
+    assert resumed.state.report.usable, resumed.state.report

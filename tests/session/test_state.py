@@ -197,15 +197,18 @@ def test_each_result_fills_its_fields() -> None:
         PLANNING,
         PREVIEW,
     )
-    assert (state.environment, state.report, state.installed.proof) == (MADE, VERIFIED.report, None)
+    assert (state.environment, state.report) == (MADE, VERIFIED.report)
     assert (state.findings, state.diagnosed.source.elsewhere, state.diagnosed.markdown) == (
         (found,),
         True,
         "?",
     )
     assert (state.mended, state.exported.files) == ({"slow#1": ends[Task.MEND]}, ("/out/report.md",))
-    again = after(*done(Task.INSTALL, Installed(environment=MADE, proof=VERIFIED.report)), state=state)
-    assert (again.installed.proof, again.report, again.exported.files) == (VERIFIED.report, None, ())
+    proof = Report(device="cuda")
+    again = after(*done(Task.INSTALL, Installed(environment=MADE, proof=proof)), state=state)
+    assert (again.report, again.status(Step.VERIFY).phase, again.exported.files) == (proof, Phase.DONE, ())
+    again = after(*done(Task.INSTALL, Installed(environment=MADE)), state=state)
+    assert (again.report, again.status(Step.VERIFY).phase) == (None, Phase.READY)
 
 
 def test_a_state_survives_the_trip_through_json() -> None:

@@ -83,7 +83,7 @@ def test_three_clicks_mend_and_one_takes_it_back(wizard: SetupWizard, loopback_i
     wizard.press("main")
     assert row(wizard, path)["light"] == "good"
     assert [key for key, _words in row(wizard, path)["buttons"]] == ["check", "undo"]
-    assert "kept in the environment until" in str(wizard.foot.note)
+    assert "uv fetches the old versions again" in str(wizard.foot.note)
     assert wizard.foot.buttons[1] == ("other0", "Undo", True)
     wizard.press("other0")
     assert row(wizard, path)["light"] == "bad"

@@ -75,7 +75,7 @@ class Done(Part):
     def footer(self, state: State) -> Footer:
         """Offer to open a notebook, or to add the packages whose changes are shown."""
         adding = state.adding
-        if adding and adding.prepared and not adding.environment:
+        if adding and adding.prepared and not adding.installed:
             rest = Other(label=say("Not now"), actions=(Add(requirements=()),))
             return Footer(label=say("Add these packages"), actions=(Begin(task=Task.ADD),), others=(rest,))
         another = Other(label=say("Set up another"), actions=(Begin(task=Task.DETECT),))

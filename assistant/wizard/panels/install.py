@@ -97,7 +97,7 @@ def draw_adding(adding: Adding) -> Markup:
     """Show what adding packages would change, why they cannot be added, or that they were."""
     if adding.message:
         return html.failure(adding.message, adding.hint)
-    if adding.environment:
+    if adding.installed:
         return html.note(Severity.OK, say("Added: {packages}", packages=", ".join(adding.requirements)))
     if adding.prepared is None:
         return html.NOTHING
