@@ -13,7 +13,7 @@ from assistant.catalog import load_catalog
 from assistant.catalog.bundles import installed_recipes
 from assistant.catalog.catalog import known_index
 from assistant.cli.console import draw_rows
-from assistant.cli.draw import draw_course, draw_drifts, draw_exported, draw_plan
+from assistant.cli.draw import draw_approach, draw_drifts, draw_exported, draw_plan
 from assistant.cli.journey import Journey, Work, refuse_blocked, refuse_failed
 from assistant.cli.options import (
     dry_run_option,
@@ -39,7 +39,7 @@ from assistant.model.plan import Plan, Request
 from assistant.model.record import replace
 from assistant.model.shell import quoted
 from assistant.session.actions import with_result
-from assistant.session.apply import changes, check_lock, course, drifts, environment_of, unknown_requirements
+from assistant.session.apply import approach, changes, check_lock, drifts, environment_of, unknown_requirements
 from assistant.session.environments import run_checks
 from assistant.session.state import Detected, State, Task, required
 from assistant.session.steps import write_files
@@ -131,12 +131,12 @@ def apply(  # noqa: PLR0913 - one for each option
     state = State().with_choices(target="" if target == "new" else target)
     journey = Journey(state, sources, quiet=as_json, asks=not yes)
     machine = detect(host_of(replay)).machine if replay else required(journey.run(Task.DETECT).detection).machine
-    how = course(exported, machine, load_catalog(), anew=anew or own != Request())
+    how = approach(exported, machine, load_catalog(), anew=anew or own != Request())
     request = how.request
     if own != Request():  # the torch version of the configuration is not kept then
         request = own.joined(Request(backend=request.backend, python=request.python))
     if not as_json:
-        draw_course(how)
+        draw_approach(how)
     if replay:
         plan, resolution = how.plan or best_plan(machine, load_catalog(), request), None
     else:

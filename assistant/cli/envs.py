@@ -35,7 +35,7 @@ from assistant.model.shell import quoted
 from assistant.session.answers import of_environment, of_environments
 from assistant.session.environments import compared, looked, repaired, surveyed, undone
 from assistant.session.state import State, Surveyed
-from assistant.session.survey import Known, Light, Repair, Survey, kept_for_undo, megabytes, move_words
+from assistant.session.survey import EnvironmentSummary, Light, Repair, Survey, kept_for_undo, megabytes, move_words
 
 
 @click.command()
@@ -165,7 +165,7 @@ SIGNS = {
 }
 
 
-def draw_environments(found: Iterable[Known], *, cut_short: bool) -> None:
+def draw_environments(found: Iterable[EnvironmentSummary], *, cut_short: bool) -> None:
     """Print three lines for each environment: its name and what it holds, where it is, how it stands."""
     found = tuple(found)
     for one in found:
@@ -179,7 +179,7 @@ def draw_environments(found: Iterable[Known], *, cut_short: bool) -> None:
         )
 
 
-def draw_environment(one: Known) -> None:
+def draw_environment(one: EnvironmentSummary) -> None:
     """Print all that is known of an environment, with what would fix it."""
     _draw_one(one)
     if one.size is not None:
@@ -207,7 +207,7 @@ def draw_repair(repair: Repair) -> None:
         console.print(Text.assemble(("! ", "yellow"), say("would remain: {problem}", problem=finding.text)))
 
 
-def _draw_one(one: Known) -> None:
+def _draw_one(one: EnvironmentSummary) -> None:
     sign, style = SIGNS[one.light]
     known = [render(one.keeper)]
     known += [f"PyTorch {render(one.build)}"] if one.torch else []

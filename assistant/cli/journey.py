@@ -6,6 +6,7 @@ import dataclasses
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from types import TracebackType
 
 import click
@@ -31,15 +32,17 @@ from assistant.cli.terminal import ask
 from assistant.host.base import Host
 from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken, on_interrupt
+from assistant.host.uv import find_uv
 from assistant.i18n import Message, _, render, say, sentences
-from assistant.install import KERNEL, Sources, Tools, find_target
+from assistant.install import KERNEL, Sources, Tools, find_target, read_marker
 from assistant.model.errors import AssistantError, BadInput, Cancelled, WorkFailed
-from assistant.model.event import Event, FindingRaised, Progress
+from assistant.model.event import Event, FindingRaised, Progress, Step
 from assistant.model.plan import Plan, Planning, Request
 from assistant.model.record import replace
+from assistant.model.shell import command_line
 from assistant.session.actions import Begin, Failed, Finished, Reported, Wish, blockers, reduce
-from assistant.session.state import Planned, State, Task
-from assistant.session.steps import TITLES, stopped
+from assistant.session.state import Phase, Planned, State, Task
+from assistant.session.steps import TITLES
 from assistant.session.store import Store
 from assistant.session.tasks import TAKE_BACK, failed, perform
 
@@ -263,3 +266,16 @@ def refuse_failed(state: State) -> None:
     """Raise `WorkFailed` where a check of the verification failed."""
     if state.report and not state.report.passed:
         raise WorkFailed(_("Some checks failed."), hint=_("The table above and the report say which, and why."))
+
+
+def stopped(state: State) -> Cancelled:
+    """Return what an interrupted installation has left, and how that is removed."""
+    made, preview = state.environment, state.preview
+    if state.status(Step.INSTALL).phase is not Phase.DONE or made is None or (preview and preview.ready):
+        return Cancelled(_("Stopped before anything was changed."))
+    text = _("Stopped, but the installation in {path} is complete and stays.", path=made.path)
+    if read_marker(Path(made.path)):
+        command = command_line(["assistant", "envs", "--remove", made.path])
+        return Cancelled(text, hint=_("`{command}` removes it.", command=command))
+    command = command_line([find_uv(), "pip", "uninstall", "--python", made.python, "torch"])
+    return Cancelled(text, hint=_("To take torch out of it again: {command}", command=command))

@@ -466,8 +466,8 @@ def _filled(state: State, result: Result) -> State:  # noqa: C901, PLR0911 - one
             return _with_detected(replace(state, diagnosed=result, raised=others, mended={}), found)
         case Mended():
             new = replace(state, mended={**state.mended, result.way: result})
-            if result.known and new.environments.survey:
-                new = new.with_environments(survey=new.environments.survey.with_known(result.known))
+            if result.summary and new.environments.survey:
+                new = new.with_environments(survey=new.environments.survey.with_summary(result.summary))
             return new if result.raised is None else replace(new, raised=result.raised)
         case Exported():
             return replace(state.with_choices(overwrite=False), exported=result)

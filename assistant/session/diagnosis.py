@@ -89,13 +89,13 @@ def diagnosed(log: Log, machine: Machine) -> tuple[Diagnosis, ...]:
 
 def diagnosed_lines(log: Log, machine: Machine) -> tuple[tuple[Diagnosis, int | None], ...]:
     """Return what `diagnosed` does, each cause with the index in `log.lines` of the line that shows it."""
-    known = merged(machine, _stated(log))
-    found, supposed = [], _supposed(known, log)
-    for match in matches(log, known):
-        where = interpreter_of(log, known, match.line)
+    facts = merged(machine, _stated(log))
+    found, supposed = [], _supposed(facts, log)
+    for match in matches(log, facts):
+        where = interpreter_of(log, facts, match.line)
         remedies = with_plans(zip(match.diagnosis.remedies, match.origins, strict=True), supposed, log, where)
         found.append((_with_module(replace(match.diagnosis, remedies=remedies), log, match.line), match.line))
-    better = _better(log, known) if found and not any(remedy.plan for remedy in found[0][0].remedies) else None
+    better = _better(log, facts) if found and not any(remedy.plan for remedy in found[0][0].remedies) else None
     if better:
         best, line = found[0]
         found[0] = replace(best, remedies=(*best.remedies, better)), line
@@ -103,8 +103,8 @@ def diagnosed_lines(log: Log, machine: Machine) -> tuple[tuple[Diagnosis, int | 
 
 
 def _supposed(machine: Machine, log: Log) -> Machine:
-    """Return a machine with the NVIDIA card that words or the build imply, where nobody told or looked which it has."""
-    if gpus_known(machine):
+    """Return a machine with the NVIDIA card that words or the build imply, where nobody has named or looked for one."""
+    if names_gpus(machine):
         nvidia = bool(machine.gpus) and all(gpu.vendor is Vendor.NVIDIA for gpu in machine.gpus)
         return replace(machine, os=machine.os or "linux") if nvidia else machine
     words = bool(_OF_NVIDIA.search(log.text)) and not _OF_OTHERS.search(log.text)
@@ -117,8 +117,8 @@ def placed_causes(
     causes: Iterable[tuple[Diagnosis, int | None]], log: Log, machine: Machine
 ) -> tuple[tuple[Diagnosis, int | None], ...]:
     """Return causes whose remedies' commands are typed for the Python that the log's program runs in."""
-    known = merged(machine, _stated(log))
-    wheres = ((cause, line, interpreter_of(log, known, line)) for cause, line in causes)
+    facts = merged(machine, _stated(log))
+    wheres = ((cause, line, interpreter_of(log, facts, line)) for cause, line in causes)
     return tuple(
         (replace(cause, remedies=tuple(placed(remedy, where) for remedy in cause.remedies)), line)
         for cause, line, where in wheres
@@ -150,7 +150,7 @@ def source_of(log: Log, machine: Machine, here: Machine, line: int | None = None
     """Return what a log of a machine comes from; `line` is the index of the line that shows its first cause."""
     program, arguments = launched(log)
     gpus = _computing(machine.gpus)
-    seen = machine.os and gpus_known(machine)
+    seen = machine.os and names_gpus(machine)
     best = plan_for(machine, PlanRequest()) if seen else None
     return Source(
         program=program.name if program else "",
@@ -241,14 +241,14 @@ def machine_of_log(log: Log, here: Machine) -> Machine:
 
 def unexplained(log: Log, machine: Machine) -> Unexplained:
     """Return what can be said of a log whose cause is not known."""
-    known = merged(machine, _stated(log))
-    told = symptoms(log)
-    asked = question(told, known)
-    if asked is None and told == () and _FAILED.search(log.text):
+    facts = merged(machine, _stated(log))
+    seen = symptoms(log)
+    asked = question(seen, facts)
+    if asked is None and seen == () and _FAILED.search(log.text):
         asked = Remedy(text=_("Paste the whole output, from the command on: what matters often stands above the end."))
-    wrong = tuple(finding for finding in check_up(known) if finding.wrong)
-    shown = tuple(Finding(key=one.key, severity=Severity.INFO, text=_(one.text)) for one in told)
-    return Unexplained(symptoms=shown, findings=with_remedies(wrong, known), question=asked)
+    wrong = tuple(finding for finding in check_up(facts) if finding.wrong)
+    shown = tuple(Finding(key=one.key, severity=Severity.INFO, text=_(one.text)) for one in seen)
+    return Unexplained(symptoms=shown, findings=with_remedies(wrong, facts), question=asked)
 
 
 def with_remedies(findings: Iterable[Finding], machine: Machine) -> tuple[Finding, ...]:
@@ -262,7 +262,8 @@ def with_remedies(findings: Iterable[Finding], machine: Machine) -> tuple[Findin
         more = with_plans(
             ((as_remedy(each), each) for each in remedies_for(rules[finding.key], machine, _ANY)), machine
         )
-        new = tuple(remedy for remedy in more if remedy.text not in {known.text for known in finding.remedies})
+        own = {remedy.text for remedy in finding.remedies}
+        new = tuple(remedy for remedy in more if remedy.text not in own)
         return replace(finding, remedies=(*finding.remedies, *new))
 
     return tuple(map(helped, findings))
@@ -285,14 +286,14 @@ def _stated(log: Log) -> Machine:
 
 def log_report(log: Log, machine: Machine, found: Iterable[Diagnosis]) -> str:
     """Return a log's report without private things, in English, as most places that help ask for it."""
-    known = known_here()
-    here: Machine = redact(replace(machine, evidence=()), known=known)
+    private = known_here()
+    here: Machine = redact(replace(machine, evidence=()), known=private)
     last = without_secrets(log, len(log.lines) - REPORTED, len(log.lines))
     text = "\n".join(line for _number, line in last).strip("\n").replace("```", "'''")
     parts = {
         "What happened": TO_WRITE,
-        "Likely causes": _causes(redact(tuple(found), known=known)),
-        "Log": _fenced(redact(text, known=known)),
+        "Likely causes": _causes(redact(tuple(found), known=private)),
+        "Log": _fenced(redact(text, known=private)),
         "Versions": _fenced(stated_env_text(here)),
     }
     return "\n".join(f"### {title}\n\n{part}\n" for title, part in parts.items())
@@ -324,15 +325,15 @@ def with_plans(
     filled: list[tuple[Remedy, RuleRemedy | None]] = []
     for remedy, origin in remedies:
         by_maker = origin and origin.plan and (origin.plan.backend is None or "vendor" in origin.facts)
-        if by_maker and not gpus_known(machine):
+        if by_maker and not names_gpus(machine):
             asked = {each.text for each, _origin in filled}
             both = (remedy, _WHICH_GPU) if remedy.commands else (_WHICH_GPU, remedy)
             filled += [(each, None) for each in both if each.text not in asked]
             continue
-        wanted = origin.plan if origin else None
-        plan = plan_for(machine, wanted, where) if wanted else None
+        request = origin.plan if origin else None
+        plan = plan_for(machine, request, where) if request else None
         check = remedy.check or ((CHECKS[plan.backend],) if plan else ())
-        commands = (*remedy.commands, *(_into(plan, machine, wanted, where) if plan and wanted else ()))
+        commands = (*remedy.commands, *(_into(plan, machine, request, where) if plan and request else ()))
         text = _for_this(remedy.text, plan)
         filled.append((replace(remedy, plan=plan, check=check, text=text, commands=commands), origin))
     first = next((remedy.plan for remedy, _origin in filled if remedy.plan), None)
@@ -352,42 +353,41 @@ def any_nvidia(machine: Machine, cuda: str) -> Machine:
     A driver takes all minor releases of its CUDA: https://docs.nvidia.com/deploy/cuda-compatibility/. The system
     matters little: CUDA's indexes serve Linux and Windows alike.
     """
-    told = machine.cuda_driver_api or machine.nvidia_driver
-    driver = None if told else cuda
+    driver = None if machine.cuda_driver_api or machine.nvidia_driver else cuda
     cards = machine.gpus or (Gpu(vendor=Vendor.NVIDIA),)
     return replace(machine, os=machine.os or "linux", gpus=cards, cuda_driver_api=machine.cuda_driver_api or driver)
 
 
-def gpus_known(machine: Machine) -> bool:
-    """Return whether GPUs were told, or looked for: a machine that was not detected may have one that nobody named."""
+def names_gpus(machine: Machine) -> bool:
+    """Return whether GPUs are named, or were looked for: a machine that was not detected may have some all the same."""
     return bool(machine.gpus or machine.evidence)
 
 
-def plan_for(machine: Machine, wanted: PlanRequest, where: Interpreter | None = None) -> Plan | None:
+def plan_for(machine: Machine, request: PlanRequest, where: Interpreter | None = None) -> Plan | None:
     """Return the plan for a request; in an environment that stands, the one that changes least of it.
 
     Where CUDA is to be had and nothing is known of machine or card, any NVIDIA card is meant.
     """
-    if wanted.backend is Backend.CUDA and not gpus_known(machine):
+    if request.backend is Backend.CUDA and not names_gpus(machine):
         machine = any_nvidia(machine, supposed_cuda(new_card=True))
     if not machine.os:
         return None
     facts = to_json(replace(machine, evidence=()))  # of what was looked at the planner asks nothing
-    stands = _stands(wanted, where)
-    family = stands or "torch" in machine.packages
-    plan = _plan(facts, wanted, family=family)
-    if plan is None or not stands:
+    in_place = _fits_into(request, where)
+    family = in_place or "torch" in machine.packages
+    plan = _plan(facts, request, family=family)
+    if plan is None or not in_place:
         return plan
-    there = replace(wanted, python=_minor(machine) or None)
-    same = replace(there, pins=(f"torch=={_torch(machine)}", *wanted.pins))
-    narrower = [*([same] if wanted.changes == "build" and _torch(machine) else []), *([there] if there.python else [])]
+    there = replace(request, python=_minor(machine) or None)
+    same = replace(there, pins=(f"torch=={_torch(machine)}", *request.pins))
+    narrower = [*([same] if request.changes == "build" and _torch(machine) else []), *([there] if there.python else [])]
     plans = (_plan(facts, each, family=family) for each in narrower)
     return next((one for one in plans if one and one.backend is plan.backend), plan)
 
 
-def _stands(wanted: PlanRequest, where: Interpreter | None) -> bool:
+def _fits_into(request: PlanRequest, where: Interpreter | None) -> bool:
     """Return whether a log comes from an environment in which the request can be met."""
-    return where is not None and wanted.changes != "environment" and wanted.python is None
+    return where is not None and request.changes != "environment" and request.python is None
 
 
 def _minor(machine: Machine) -> str:
@@ -398,14 +398,14 @@ def _torch(machine: Machine) -> str:
     return machine.packages.get("torch", "").partition("+")[0]
 
 
-def _into(plan: Plan, machine: Machine, wanted: PlanRequest, where: Interpreter | None) -> Iterator[str]:
+def _into(plan: Plan, machine: Machine, request: PlanRequest, where: Interpreter | None) -> Iterator[str]:
     """Yield the commands that put a plan into the environment that a log comes from; none where it needs another."""
-    if not _stands(wanted, where) or _minor(machine) not in {"", plan.python}:
+    if not _fits_into(request, where) or _minor(machine) not in {"", plan.python}:
         return
     sure = _minor(machine) or plan.torch == _torch(machine)  # that these releases are there for its Python
     stays = machine.packages.get("torch") == f"{plan.torch}+{plan.variant}"
     named = {canonicalize_name(Requirement(line).name): line for line in plan.requirements}
-    asked = {"torch-directml", *(canonicalize_name(Requirement(pin).name) for pin in wanted.pins)}
+    asked = {"torch-directml", *(canonicalize_name(Requirement(pin).name) for pin in request.pins)}
     changed = [name for name in named if name in CORE | asked and not (stays and name == "torch")]
     lines: dict[str, str] = {name: named[name] if sure else _bare(named[name]) for name in changed}
     if here := _from_torchs_index(plan, lines):
@@ -441,8 +441,8 @@ def _from_torchs_index(plan: Plan, names: Iterable[str]) -> list[str]:
 
 def _bare(line: str) -> str:
     """Return a requirement without its versions: `torch[device-gfx1151]` of `torch[device-gfx1151]==2.14.0`."""
-    wanted = Requirement(line)
-    return f"{wanted.name}[{','.join(sorted(wanted.extras))}]" if wanted.extras else wanted.name
+    need = Requirement(line)
+    return f"{need.name}[{','.join(sorted(need.extras))}]" if need.extras else need.name
 
 
 def _quoted(line: str) -> str:
@@ -467,13 +467,13 @@ def written_out(launch: Launch) -> Launch:
 
 
 @cache  # many remedies ask for the same plan; the machine as JSON, since a record with dicts has no hash
-def _plan(facts: str, wanted: PlanRequest, *, family: bool) -> Plan | None:
+def _plan(facts: str, request: PlanRequest, *, family: bool) -> Plan | None:
     """Plan for a machine; of the `family` torchvision and torchaudio, which may be there, change with torch."""
     machine = from_json(facts, Machine, "machine")
-    beside = FAMILY if family and not {*wanted.pins} & {*FAMILY} else ()
-    for pins in dict.fromkeys(((*wanted.pins, *beside), wanted.pins)):
-        request = Request(backend=wanted.backend, python=wanted.python, pins=pins)
+    beside = FAMILY if family and not {*request.pins} & {*FAMILY} else ()
+    for pins in dict.fromkeys(((*request.pins, *beside), request.pins)):
+        whole = Request(backend=request.backend, python=request.python, pins=pins)
         with contextlib.suppress(BadInput):
-            if choice := make_plans(machine, load_catalog(), request).choice:
+            if choice := make_plans(machine, load_catalog(), whole).choice:
                 return choice
     return None

@@ -64,7 +64,7 @@ from assistant.model.report import Environment, Level, Report
 from assistant.plan import make_plans
 from assistant.session.doctor import findings_of
 from assistant.session.state import State, Surveyed, required
-from assistant.session.survey import Known, Repair, Survey
+from assistant.session.survey import EnvironmentSummary, Repair, Survey
 from assistant.verify import raised, verify
 
 _OF_THE_SHELL = {FOREIGN_PIP, "pythonpath-leak"}  # these are about the shell that asks, not about the environment
@@ -77,19 +77,19 @@ def survey(host: Host, machine: Machine, folders: Iterable[str] = ()) -> Survey:
     found = find_environments(host, here(), marked, map(Path, named))
     rows = []
     for spot in found.spots:
-        row = Known(path=str(spot.path), name=spot.name, kind=spot.kind, of=spot.of, unread=True)
+        row = EnvironmentSummary(path=str(spot.path), name=spot.name, kind=spot.kind, of=spot.of, unread=True)
         with suppress(OSError, ValueError):  # a stranger's files may hold anything
             if not is_closed(spot.path, host):
-                row = known_of(spot, read_site(spot.path, host), host, machine, kernels.get(spot.path, ()))
+                row = summary_of(spot, read_site(spot.path, host), host, machine, kernels.get(spot.path, ()))
         rows.append(row)
     return Survey(environments=tuple(rows), folders=named, cut_short=found.cut_short)
 
 
-def known_of(spot: Spot, site: Site, host: Host, machine: Machine, kernels: Iterable[str] = ()) -> Known:
+def summary_of(spot: Spot, site: Site, host: Host, machine: Machine, kernels: Iterable[str] = ()) -> EnvironmentSummary:
     """Return what is known of an environment by what it holds, with its findings."""
     marker, versions = read_marker(spot.path), site.versions
     own = is_own_environment(spot.path)
-    return Known(
+    return EnvironmentSummary(
         path=str(spot.path),
         name=spot.name,
         kind=spot.kind,
@@ -142,7 +142,9 @@ def judged_site(site: Site, host: Host, machine: Machine, *, guarded: bool = Tru
     return tuple(finding for finding in found if finding.wrong and finding.key not in _OF_THE_SHELL)
 
 
-def looked_into(path: str, host: Host, machine: Machine, before: Known | None = None) -> tuple[Known, Site | None]:
+def looked_into(
+    path: str, host: Host, machine: Machine, before: EnvironmentSummary | None = None
+) -> tuple[EnvironmentSummary, Site | None]:
     """Ask an environment's own Python what it holds, and judge that; None for the second where it does not answer.
 
     Raises `BadInput` for a folder that is no environment.
@@ -154,12 +156,12 @@ def looked_into(path: str, host: Host, machine: Machine, before: Known | None = 
     site = None
     try:
         site = look_at(spot.path, host)
-        known = known_of(spot, site, host, machine, kernels)
+        summary = summary_of(spot, site, host, machine, kernels)
     except BadInput as error:
-        known = known_of(spot, read_site(spot.path, host), host, machine, kernels)
-        if not known.findings or known.findings[0].key != "environment-without-python":
-            known = replace(known, findings=(unanswered(error), *known.findings))
-    return replace(known, checked=now, stamp=site.stamp if site else stamp_of(interpreter(spot.path))), site
+        summary = summary_of(spot, read_site(spot.path, host), host, machine, kernels)
+        if not summary.findings or summary.findings[0].key != "environment-without-python":
+            summary = replace(summary, findings=(unanswered(error), *summary.findings))
+    return replace(summary, checked=now, stamp=site.stamp if site else stamp_of(interpreter(spot.path))), site
 
 
 def unanswered(error: BadInput) -> Finding:
@@ -201,13 +203,13 @@ def run_checks(
     )
 
 
-def kernel_of(known: Known) -> tuple[Environment, Plan]:
+def kernel_of(summary: EnvironmentSummary) -> tuple[Environment, Plan]:
     """Return an environment with its kernel, and what it was planned for, or is as good as."""
-    kernel, marker = known.kernels[0], read_marker(Path(known.path))
+    kernel, marker = summary.kernels[0], read_marker(Path(summary.path))
     if marker:
         return replace(marker.environment, kernel=kernel), marker.plan
-    made = Environment(path=known.path, python="", kernel=kernel)
-    return made, Plan(backend=known.backend or Backend.CPU, variant="", torch=known.torch, python=known.python)
+    made = Environment(path=summary.path, python="", kernel=kernel)
+    return made, Plan(backend=summary.backend or Backend.CPU, variant="", torch=summary.torch, python=summary.python)
 
 
 def surveyed(state: State, tools: Tools) -> Surveyed:
@@ -235,7 +237,7 @@ def _fault(folder: str) -> Finding | None:
     return Finding(key="no-folder", severity=Severity.WARNING, text=text, remedies=remedies)
 
 
-def _as_checked(now: Known, before: Known | None) -> Known:
+def _as_checked(now: EnvironmentSummary, before: EnvironmentSummary | None) -> EnvironmentSummary:
     """Keep what a check has found as long as the environment holds the same."""
     if before is None or not before.stamp or before.stamp != stamp_of(interpreter(Path(now.path))):
         return now
@@ -259,15 +261,15 @@ def looked(state: State, tools: Tools) -> Surveyed:
     return _with(state, replace(entry, size=size_of(Path(entry.path))))
 
 
-def _look_again(state: State, tools: Tools) -> tuple[Known, Site | None]:
+def _look_again(state: State, tools: Tools) -> tuple[EnvironmentSummary, Site | None]:
     """Look into the environment that the user chose, as `looked_into` does."""
     picked, survey = state.environments.picked, state.environments.survey
     return looked_into(picked, tools.host, machine_here(state, tools.host), survey.of(picked) if survey else None)
 
 
-def _with(state: State, entry: Known, repair: Repair | None = None) -> Surveyed:
+def _with(state: State, entry: EnvironmentSummary, repair: Repair | None = None) -> Surveyed:
     """Return the environments with what is known of one by now, and the change that is offered for it."""
-    return Surveyed(survey=(state.environments.survey or Survey()).with_known(entry), repair=repair)
+    return Surveyed(survey=(state.environments.survey or Survey()).with_summary(entry), repair=repair)
 
 
 def undone(state: State, tools: Tools) -> Surveyed:
@@ -306,7 +308,7 @@ def compared(state: State, tools: Tools) -> Surveyed:
             _("Nothing that is wrong with {path} can be mended by changing its packages.", path=environment.path),
             hint=_("Check it to see what is wrong, or set up a new environment."),
         )
-    difference = work_out(site, wanted_for(site, environment.findings, machine), tools)
+    difference = work_out(site, change_mending(site, environment.findings, machine), tools)
     if not difference.moves:
         raise BadInput(
             _("No change of packages that would mend {path} was found.", path=environment.path),
@@ -395,29 +397,29 @@ def _refused(reason: object) -> WorkFailed:
     )
 
 
-def mendable(environment: Known) -> bool:
+def mendable(environment: EnvironmentSummary) -> bool:
     """Return whether anything that is wrong with an environment can be mended by changing its packages."""
     closed = environment.own or environment.others or environment.unread
     return not closed and any(one.key in _WAYS for one in environment.findings)
 
 
-def wanted_for(site: Site, findings: Iterable[Finding], machine: Machine) -> Wanted:
+def change_mending(site: Site, findings: Iterable[Finding], machine: Machine) -> Wanted:
     """Return the change that would mend what is wrong with an environment, as far as changing packages can."""
     requires: dict[str, str] = {}
-    wanted = Wanted()
+    change = Wanted()
     order = list(_WAYS)
     for finding in sorted((one for one in findings if one.key in _WAYS), key=lambda one: order.index(one.key)):
         more = _WAYS[finding.key](site, finding, machine)
         for line in more.requires:  # of two ways that name a package the first counts
             requires.setdefault(canonicalize_name(Requirement(line).name), line)
-        wanted = Wanted(
-            removes=(*wanted.removes, *more.removes),
-            again=(*wanted.again, *more.again),
-            index_url=wanted.index_url or more.index_url,
+        change = Wanted(
+            removes=(*change.removes, *more.removes),
+            again=(*change.again, *more.again),
+            index_url=change.index_url or more.index_url,
         )
-    removes = tuple(name for name in dict.fromkeys(wanted.removes) if name not in requires)
-    again = tuple(name for name in dict.fromkeys(wanted.again) if name not in removes)
-    return replace(wanted, requires=tuple(requires.values()), removes=removes, again=again)
+    removes = tuple(name for name in dict.fromkeys(change.removes) if name not in requires)
+    again = tuple(name for name in dict.fromkeys(change.again) if name not in removes)
+    return replace(change, requires=tuple(requires.values()), removes=removes, again=again)
 
 
 def _one_runtime(site: Site, finding: Finding, machine: Machine) -> Wanted:

@@ -153,7 +153,7 @@ def mended(state: State, tools: Tools) -> Mended:
         state.environments.survey and state.environments.survey.of(environment.path),
     )
     listed = looked_into(environment.path, tools.host, found.machine, before)[0] if before else None
-    return Mended(way=state.way, outcome=outcome, text=remedy.text, raised=raised, known=listed)
+    return Mended(way=state.way, outcome=outcome, text=remedy.text, raised=raised, summary=listed)
 
 
 def _anew(state: State, environment: Environment, tools: Tools) -> tuple[Finding, ...] | None:
@@ -195,23 +195,23 @@ def _changed(commands: tuple[Words, ...], environment: Environment, tools: Tools
     """Change packages as commands ask for, all or none, so that it can be undone; False where that cannot be done."""
     try:
         site = look_at(Path(environment.python), tools.host)
-        wanted = wanted_by(commands, site)
-        if wanted is None:
+        change = change_of(commands, site)
+        if change is None:
             return False
-        difference = work_out(site, wanted, tools, all_else=False)
+        difference = work_out(site, change, tools, all_else=False)
         if difference.moves:
             carry_out(difference, lambda _made, _lock: None, tools)
         lines = list(map(move_words, difference.moves))
     except (BadInput, Unsolved) as error:
         if isinstance(error, Unsolved) and len(commands) > 1:
             raise  # of several commands the first would have changed something before the one that fails
-        wanted, lines = None, [_("What follows cannot be undone later: {reason}", reason=error.message)]
+        change, lines = None, [_("What follows cannot be undone later: {reason}", reason=error.message)]
     for line in lines:
         tools.sink(LogLine(step=Step.DIAGNOSE, text=line))
-    return wanted is not None
+    return change is not None
 
 
-def wanted_by(commands: Iterable[Words], site: Site) -> Wanted | None:
+def change_of(commands: Iterable[Words], site: Site) -> Wanted | None:
     """Return the change of packages that commands ask for; None where one also says how it is to be made."""
     removes, requires, versions = dict[str, str](), dict[str, str](), site.versions
     for _uv, _pip, verb, _option, _python, *rest in commands:
@@ -271,7 +271,7 @@ def _words(command: str, python: str) -> Words | None:
             return None
 
 
-def stands(state: State) -> bool:
+def is_current(state: State) -> bool:
     """Return whether the diagnoses are of what the user sees: the text in the box, or, without any, what failed."""
     if state.edited or state.diagnosed.explained != state.pasted:
         return False
@@ -334,7 +334,7 @@ def best(state: State) -> str:
     Without a cause it is a finding's. What a fix has mended already is offered no other.
     """
     fixed = {name.partition("#")[0] for name, done in state.mended.items() if done.outcome is Outcome.FIXED}
-    keys = [cause.key for cause in state.diagnosed.diagnoses[:1]] if stands(state) else []
+    keys = [cause.key for cause in state.diagnosed.diagnoses[:1]] if is_current(state) else []
     keys = keys or ([finding.key for finding in state.findings if finding.wrong] if state.pasted == Pasted() else [])
     able = [name for name in offered(state) if name not in state.mended]
     return next((name for key in keys if key not in fixed for name in able if name.partition("#")[0] == key), "")
@@ -355,7 +355,7 @@ def goes_into(way: str, state: State) -> str:
 
 def first(state: State) -> str:
     """Name the fix that is shown with the cause: the one that the button applies, else the first that there is."""
-    if not stands(state) or not state.diagnosed.diagnoses:
+    if not is_current(state) or not state.diagnosed.diagnoses:
         return ""
     cause = state.diagnosed.diagnoses[0]
     return best(state) or (f"{cause.key}#1" if cause.remedies else "")
@@ -363,7 +363,7 @@ def first(state: State) -> str:
 
 def launches(state: State) -> list[Launch]:
     """Return how the program that a log names is to be started, where that belongs to another fix than the first."""
-    if not stands(state) or not state.diagnosed.diagnoses or not state.diagnosed.source.program:
+    if not is_current(state) or not state.diagnosed.diagnoses or not state.diagnosed.source.program:
         return []
     cause, shown = state.diagnosed.diagnoses[0], first(state)
     fixes = (fix for number, fix in enumerate(cause.remedies, 1) if f"{cause.key}#{number}" != shown)
@@ -372,13 +372,13 @@ def launches(state: State) -> list[Launch]:
 
 def others(state: State) -> dict[str, Remedy]:
     """Return the likeliest cause's other fixes, by their names, without those that only say how to start a program."""
-    if not stands(state) or not state.diagnosed.diagnoses:
+    if not is_current(state) or not state.diagnosed.diagnoses:
         return {}
-    cause, told = state.diagnosed.diagnoses[0], launches(state)
+    cause, starts = state.diagnosed.diagnoses[0], launches(state)
     hidden = {first(state), *state.mended}
     every = ((f"{cause.key}#{number}", fix) for number, fix in enumerate(cause.remedies, 1))
     return {
         name: fix
         for name, fix in every
-        if name not in hidden and not (told and fix.launch and not (fix.plan or fix.commands or fix.env))
+        if name not in hidden and not (starts and fix.launch and not (fix.plan or fix.commands or fix.env))
     }

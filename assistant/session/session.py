@@ -49,16 +49,6 @@ class Runner(Protocol):
         """Start the work and return, at once or after it."""
 
 
-class InlineRunner:
-    """Runs the work in the caller's thread and shows each event as it comes."""
-
-    pause = 0.0
-
-    def start(self, work: Callable[[], object]) -> None:
-        """Do the work."""
-        work()
-
-
 class ThreadRunner:
     """Runs the work on a daemon thread; its events are shown in batches, so that they cannot flood the front end.
 

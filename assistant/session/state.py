@@ -15,7 +15,7 @@ from assistant.model.machine import Detection
 from assistant.model.plan import Backend, Plan, Planning, ProjectSummary, Request
 from assistant.model.record import Record, replace
 from assistant.model.report import Environment, Level, Report, Status
-from assistant.session.survey import Known, Repair, Survey
+from assistant.session.survey import EnvironmentSummary, Repair, Survey
 
 
 class Phase(Enum):
@@ -205,15 +205,15 @@ class Diagnosed(Record, frozen=True):
 class Mended(Record, frozen=True):
     """How applying the chosen remedy, whose `text` it bears, ended.
 
-    `raised` is what is wrong with the setup's environment now; None where another one was changed. `known` is what the
-    list of environments says of it from now on, None where there is no list.
+    `raised` is what is wrong with the setup's environment now; None where another one was changed. `summary` is what
+    the list of environments says of it from now on, None where there is no list.
     """
 
     way: str
     outcome: Outcome
     text: Text = ""
     raised: tuple[Finding, ...] | None = None
-    known: Known | None = None
+    summary: EnvironmentSummary | None = None
 
 
 class Exported(Record, frozen=True):

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import io
-import os
 import re
-import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -22,7 +19,6 @@ from assistant.host.lock import Lock
 from assistant.host.parallel import Ahead
 from assistant.host.process import CancelToken
 from assistant.host.recording import ReplayHost
-from assistant.host.uv import find_uv
 from assistant.i18n import Message, _, first_line, map_texts, sentences
 from assistant.install import (
     Prepared,
@@ -34,19 +30,17 @@ from assistant.install import (
     guarded,
     look_at,
     prepare,
-    read_marker,
     run,
     undone_by_project,
 )
 from assistant.machines import load
-from assistant.model.errors import BadInput, Cancelled, WorkFailed
+from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import FindingRaised, LogLine, Part, Progress, Step
 from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Detection
 from assistant.model.plan import Backend, Plan
-from assistant.model.record import Record, replace
+from assistant.model.record import replace
 from assistant.model.report import Environment, Report, check_title
-from assistant.model.shell import command_line
 from assistant.plan import PlanInputs
 from assistant.session.doctor import findings_of, judged, mixed_packages
 from assistant.session.environments import judged_site, run_checks, unanswered
@@ -56,7 +50,6 @@ from assistant.session.state import (
     Detected,
     Exported,
     Installed,
-    Phase,
     State,
     Verified,
     required,
@@ -117,7 +110,7 @@ def _refused(report: Report, names: tuple[Message, ...]) -> WorkFailed:
             ),
             hint=_("Choose another plan, or keep the installation anyway.", option="--keep"),
         )
-    wanted = dict.fromkeys(text for check in report.wrong for text in lacking_in_system(check, report.device))
+    remedies = dict.fromkeys(text for check in report.wrong for text in lacking_in_system(check, report.device))
     return WorkFailed(
         _(
             "{packages} cannot be used, so the installation was rolled back: {reasons}",
@@ -126,7 +119,7 @@ def _refused(report: Report, names: tuple[Message, ...]) -> WorkFailed:
         ),
         hint=sentences(
             (
-                *wanted,
+                *remedies,
                 _("Ask for another version or build, leave it out, or keep the installation anyway.", option="--keep"),
             )
         ),
@@ -209,9 +202,9 @@ def _worked_out(requirements: tuple[str, ...], state: State, tools: Tools) -> Pr
     _refuse_replacing(requirements, site, plan)
     own = {line: canonicalize_name(Requirement(line).name) for line in plan.requirements}
     held = {name: version for name, version in site.versions.items() if guarded(name)}
-    kept = tuple(line for line, name in own.items() if name not in {*asked, *held})
+    others = tuple(line for line, name in own.items() if name not in {*asked, *held})
     whole = replace(
-        plan, requirements=(*(f"{name}=={version}" for name, version in held.items()), *kept, *requirements)
+        plan, requirements=(*(f"{name}=={version}" for name, version in held.items()), *others, *requirements)
     )
     try:
         prepared = prepare(whole, made.path, tools, card_of(state))
@@ -247,19 +240,6 @@ def _refuse_replacing(requirements: tuple[str, ...], site: Site, plan: Plan) -> 
                 ),
                 hint=_("Set up a new environment for it."),
             )
-
-
-def stopped(state: State) -> Cancelled:
-    """Return what an interrupted installation has left, and how that is removed."""
-    made, preview = state.environment, state.preview
-    if state.status(Step.INSTALL).phase is not Phase.DONE or made is None or (preview and preview.ready):
-        return Cancelled(_("Stopped before anything was changed."))
-    text = _("Stopped, but the installation in {path} is complete and stays.", path=made.path)
-    if read_marker(Path(made.path)):
-        command = command_line(["assistant", "envs", "--remove", made.path])
-        return Cancelled(text, hint=_("`{command}` removes it.", command=command))
-    command = command_line([find_uv(), "pip", "uninstall", "--python", made.python, "torch"])
-    return Cancelled(text, hint=_("To take torch out of it again: {command}", command=command))
 
 
 def verified(state: State, tools: Tools) -> Verified:
@@ -325,35 +305,6 @@ def _installed(environment: Environment, host: Host) -> dict[str, str]:
     except BadInput:
         found = environment.packages
     return {name: version for name, version in found.items() if name != "pip"}
-
-
-class Download(Record, frozen=True):
-    """An exported file with its content, for a browser that cannot reach the disk; `fault` says why it has none."""
-
-    name: str
-    path: str
-    content: bytes = b""
-    fault: str = ""
-
-
-def packed(paths: Iterable[str]) -> bytes:
-    """Put exported files into one zip, by their places in the folder of all; one that is gone is left out."""
-    files = [file for file in downloads(paths) if not file.fault]
-    root = Path(os.path.commonpath([Path(file.path).parent for file in files])) if files else Path()
-    written = io.BytesIO()
-    with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as pack:
-        for file in files:
-            pack.writestr(Path(file.path).relative_to(root).as_posix(), file.content)
-    return written.getvalue()
-
-
-def downloads(paths: Iterable[str]) -> Iterator[Download]:
-    """Read each file that was exported; one that is gone is named with the reason."""
-    for path in map(Path, paths):
-        try:
-            yield Download(name=path.name, path=str(path), content=path.read_bytes())
-        except OSError as error:
-            yield Download(name=path.name, path=str(path), fault=error.strerror or str(error))
 
 
 def as_kernel_has_it(found: Detection, kernel: Environment, tools: Tools) -> Detection:

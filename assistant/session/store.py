@@ -43,7 +43,7 @@ from assistant.session.state import (
 _PIDS = 1 << 31  # no system has a greater one; a damaged file may hold anything
 LOGS = 10  # logs of earlier setups that are kept
 SHOWN = WHOLE // 5  # characters kept of both ends of a longer one, as `wizard/static/logbox.js` shows them
-KEPT = 3  # files of long logs that are kept: other windows may still show one
+PASTED_LOGS = 3  # files of long logs that are kept: other windows may still show one
 LIMIT = 2**30  # bytes; chosen: twice what the page sends
 
 
@@ -63,8 +63,8 @@ class Saved(Record, frozen=True):
     @property
     def in_use(self) -> bool:
         """Whether another process, still alive, is in the middle of a task."""
-        known = 0 < self.process < _PIDS
-        return self.running is not None and known and self.process != os.getpid() and alive(self.process)
+        possible = 0 < self.process < _PIDS
+        return self.running is not None and possible and self.process != os.getpid() and alive(self.process)
 
 
 class Store:
@@ -155,8 +155,8 @@ class Store:
                 logs = sorted(self.log.parent.glob("setup-*.log"))
                 for old in logs[: 1 - LOGS]:
                     discard(old)
-                for kept in logs[1 - LOGS :]:
-                    append_private(kept, "")  # earlier versions let others read them
+                for recent in logs[1 - LOGS :]:
+                    append_private(recent, "")  # earlier versions let others read them
             append_private(self.log, self._cleaned(line) + "\n")
 
 
@@ -178,7 +178,7 @@ def keep_log(data: bytes, name: str = "", folder: Path | None = None) -> Pasted:
             hint=_("Free some space on the disk, or give only the end of the log."),
         ) from error
     with suppress(OSError):
-        for old in sorted(folder.glob("*.log"), key=lambda file: file.stat().st_mtime)[:-KEPT]:
+        for old in sorted(folder.glob("*.log"), key=lambda file: file.stat().st_mtime)[:-PASTED_LOGS]:
             discard(old)
     lines = text.count("\n") + (not text.endswith("\n"))
     return Pasted(text=text[:SHOWN], tail=text[-SHOWN:], size=len(data), lines=lines, name=name, path=str(path))

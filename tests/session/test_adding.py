@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import session.test_installing as grounds
 from loopback import LoopbackIndex, with_code
+from runners import InlineRunner
 from tables import each
 
 from assistant.host.live import LiveHost
@@ -24,7 +25,7 @@ from assistant.model.plan import Planning
 from assistant.model.record import from_plain, replace
 from assistant.model.report import Environment, Status
 from assistant.session.actions import Add, blockers, following
-from assistant.session.session import InlineRunner, Session
+from assistant.session.session import Session
 from assistant.session.state import Adding, Detected, Installed, Phase, Planned, State, Task
 from assistant.session.steps import requirements_of
 

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
+from runners import InlineRunner
 from tables import each
 
 from assistant.host.recording import ReplayHost
@@ -20,7 +21,7 @@ from assistant.model.record import replace
 from assistant.model.report import Environment, Report
 from assistant.session.actions import Failed, Finished, Simulate, Wish, following, reduce
 from assistant.session.planning import planned
-from assistant.session.session import InlineRunner, Session
+from assistant.session.session import Session
 from assistant.session.state import Detected, Installed, Phase, Planned, State, StepStatus, Task, Verified
 from assistant.session.store import Store
 from assistant.session.tasks import TASKS

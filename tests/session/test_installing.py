@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from install.faults import picture
 from loopback import LoopbackIndex, with_code
+from runners import InlineRunner
 
 from assistant.catalog import bundles
 from assistant.catalog.bundles import Bundle
@@ -26,7 +27,7 @@ from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Backend, Plan, Planning
 from assistant.model.record import replace
 from assistant.session.actions import Answer, Resume
-from assistant.session.session import InlineRunner, Session, ThreadRunner
+from assistant.session.session import Session, ThreadRunner
 from assistant.session.state import Choices, Detected, Phase, Planned, State, Task
 
 pytestmark = pytest.mark.process

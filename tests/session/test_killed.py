@@ -28,19 +28,19 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from assistant.host.live import LiveHost
-from assistant.install import Sources
+from assistant.host.process import CancelToken
+from assistant.install import Sources, Tools
 from assistant.model.event import Progress
 from assistant.model.record import from_json
-from assistant.session.session import InlineRunner
-from assistant.session.session import Session
 from assistant.session.state import State, Task
+from assistant.session.tasks import perform
 
-host = LiveHost()
-state = from_json(Path(sys.argv[1]).read_bytes(), State, "state")
-session = Session(host, InlineRunner(), None, state, sources=Sources(host))
-checks = lambda event: isinstance(event, Progress) and event.unit == "checks"
-session.watch(lambda _old, new: checks(new.progress) and os.kill(os.getpid(), signal.SIGKILL))
-session.begin(Task.INSTALL)
+def kill(event):
+    if isinstance(event, Progress) and event.unit == "checks":
+        os.kill(os.getpid(), signal.SIGKILL)
+
+state, host = from_json(Path(sys.argv[1]).read_bytes(), State, "state"), LiveHost()
+perform(Task.INSTALL, state, Tools(host, Sources(host), kill, CancelToken()))
 """
 
 

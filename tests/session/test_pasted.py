@@ -7,15 +7,16 @@ import sys
 from pathlib import Path
 
 import pytest
+from runners import InlineRunner
 
 from assistant.host.recording import ReplayHost
 from assistant.install import Sources
 from assistant.machines import load
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.session.actions import Paste
-from assistant.session.session import InlineRunner, Session
+from assistant.session.session import Session
 from assistant.session.state import WHOLE, Phase, State, Step, Task
-from assistant.session.store import KEPT, SHOWN, Store, keep_log, whole_log
+from assistant.session.store import PASTED_LOGS, SHOWN, Store, keep_log, whole_log
 
 ERROR = "ImportError: libd3d12.so: cannot open shared object file: No such file or directory"
 LONG = "a line of a training run\n" * (3 * WHOLE // 25) + f"{ERROR}\nthe end"
@@ -42,8 +43,8 @@ def test_a_long_log_lies_in_a_private_file_and_its_ends_in_the_setup(tmp_path: P
 
 def test_only_the_last_long_logs_are_kept(tmp_path: Path) -> None:
     """Old ones are deleted; one that is gone, or whose file was changed, is asked for again and never half read."""
-    given = [keep_log(f"{number}{LONG}".encode(), folder=tmp_path / "pasted") for number in range(KEPT + 2)]
-    assert len(list((tmp_path / "pasted").iterdir())) == KEPT
+    given = [keep_log(f"{number}{LONG}".encode(), folder=tmp_path / "pasted") for number in range(PASTED_LOGS + 2)]
+    assert len(list((tmp_path / "pasted").iterdir())) == PASTED_LOGS
     Path(given[-1].path).write_bytes(b"another log")
     for lost in (given[0], given[-1]):
         with pytest.raises(BadInput, match="The whole log is gone"):

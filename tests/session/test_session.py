@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from pathlib import Path
 
 import pytest
+from runners import InlineRunner
 
 from assistant.host.base import Answer, Host
 from assistant.host.recording import ReplayHost
@@ -16,7 +17,7 @@ from assistant.machines import load
 from assistant.model.event import LogLine, Step
 from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Backend
-from assistant.session.session import InlineRunner, Runner, Session, ThreadRunner
+from assistant.session.session import Runner, Session, ThreadRunner
 from assistant.session.state import Detected, Phase, State, Task
 from assistant.session.store import Store
 from assistant.session.tasks import TASKS

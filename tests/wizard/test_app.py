@@ -13,6 +13,7 @@ from pathlib import Path
 import ipywidgets as widgets
 import pytest
 from ipywidgets.widgets.widget import _instances
+from runners import InlineRunner
 from tables import each
 
 from assistant.host.base import Answer, Host
@@ -27,7 +28,7 @@ from assistant.model.plan import Backend, Plan, Planning, Rejection
 from assistant.model.record import replace
 from assistant.model.report import Check, Environment, Report, Status
 from assistant.session.actions import Abandoned, Failed, Paste, Reported, Show, Simulate
-from assistant.session.session import InlineRunner, Session
+from assistant.session.session import Session
 from assistant.session.state import (
     Choices,
     Detected,
@@ -44,7 +45,7 @@ from assistant.session.state import (
     Verified,
 )
 from assistant.session.store import Store
-from assistant.session.survey import Known, Survey
+from assistant.session.survey import EnvironmentSummary, Survey
 from assistant.wizard import open_wizard
 from assistant.wizard.app import SetupWizard
 from assistant.wizard.panels import PAGES
@@ -237,7 +238,7 @@ def hostile_state(folder: Path) -> State:
     failed = StepStatus(
         phase=Phase.FAILED, message=HOSTILE, hint=HOSTILE, progress=Progress(step=Step.INSTALL, text=HOSTILE)
     )
-    known = Known(
+    known = EnvironmentSummary(
         path=HOSTILE, name=HOSTILE, of=HOSTILE, torch=HOSTILE, python=HOSTILE, findings=(finding,), checked="x"
     )
     return State(

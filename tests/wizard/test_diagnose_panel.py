@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from runners import InlineRunner
 
 from assistant.diagnose import read_log
 from assistant.host.live import LiveHost
@@ -24,7 +25,7 @@ from assistant.model.report import Environment
 from assistant.session.actions import Aim, Begin, Edited, Failed, Mend, Paste, Show, Wish
 from assistant.session.diagnosis import diagnosed, source_of
 from assistant.session.remediation import best, headline
-from assistant.session.session import InlineRunner, Session
+from assistant.session.session import Session
 from assistant.session.state import Detected, Diagnosed, Installed, Outcome, Page, Pasted, Source, State, Task
 from assistant.wizard.panels.answer import draw_causes
 from assistant.wizard.panels.diagnose import WrongPage, footer_of

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
+from runners import InlineRunner
 
 from assistant.host.live import LiveHost
 from assistant.i18n import verbatim
@@ -13,8 +15,9 @@ from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
 from assistant.model.machine import Gpu
 from assistant.model.record import replace
 from assistant.session.actions import Failed, reduce
-from assistant.session.session import InlineRunner, Session
+from assistant.session.session import Session
 from assistant.session.state import Detected, Exported, Phase, State, StepStatus, Task
+from assistant.wizard.panels import downloads
 from assistant.wizard.saved_page import page
 
 EVIL = '<img src=x onerror="alert(1)"><script>alert(2)</script>'
@@ -108,3 +111,13 @@ def test_private_things_are_taken_out(simulated: State, monkeypatch: pytest.Monk
     text = page(state)
     assert not [word for word in ("lovelace", "hunter22", "swordfish") if word in text]
     assert "/home/user/torch" in text
+
+
+def test_files_are_given_with_their_content_and_missing_ones_with_the_reason(tmp_path: Path) -> None:
+    """A file that is gone does not hide the others."""
+    file = tmp_path / "a.txt"
+    file.write_bytes(b"\xff text")
+    there, gone = downloads([str(file), str(tmp_path / "gone")])
+    assert (there.name, there.content, there.fault) == ("a.txt", b"\xff text", "")
+    assert gone.content == b""
+    assert gone.fault

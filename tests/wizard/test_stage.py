@@ -10,6 +10,7 @@ from pathlib import Path
 import ipywidgets as widgets
 import pytest
 from loopback import LoopbackIndex
+from runners import InlineRunner
 from tables import each
 
 from assistant.host.live import LiveHost
@@ -24,7 +25,7 @@ from assistant.model.plan import Backend, Plan, Planning
 from assistant.model.record import replace, to_json
 from assistant.model.report import Check, Environment, Report, Status
 from assistant.session.actions import Answer, Asked, Begin, Failed, Finished, Show, reduce
-from assistant.session.session import InlineRunner, Session
+from assistant.session.session import Session
 from assistant.session.state import (
     Choices,
     Detected,

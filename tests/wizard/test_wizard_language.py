@@ -9,6 +9,7 @@ from pathlib import Path
 import ipywidgets as widgets
 import pytest
 from made_up import ENGLISH_WORDS, LATIN_WORD, without_filled, write_made_up
+from runners import InlineRunner
 from tables import each
 
 from assistant.catalog.bundles import bundles
@@ -22,7 +23,7 @@ from assistant.model.plan import Backend, Plan
 from assistant.model.record import replace, to_json
 from assistant.model.report import Check, Environment, Report, Status
 from assistant.session.actions import Failed, Paste, Reported, SetFact, Show
-from assistant.session.session import InlineRunner, Session
+from assistant.session.session import Session
 from assistant.session.state import Exported, Installed, Page, Phase, State, StepStatus, Task, Verified
 from assistant.session.store import Store
 from assistant.wizard.app import SetupWizard
