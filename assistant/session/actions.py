@@ -42,7 +42,6 @@ STEPS = tuple(Step)
 
 _WRITE = {Task.PREPARE, Task.INSTALL, Task.VERIFY, Task.EXPORT, Task.MEND, Task.ADD}
 _NEED_PLAN = {Task.PREPARE, Task.INSTALL, Task.EXPORT}
-_BESIDE = {Task.ADDON, Task.ADD}  # how they end stands in records of their own, beside the statuses of their steps
 # What these report is about the environment: once one has ended well, it replaces what was wrong with that before.
 # Until then, and where it fails, nothing counts as mended.
 _RAISE = {Task.PREPARE, Task.INSTALL, Task.VERIFY}
@@ -133,9 +132,11 @@ class Begin(Action, frozen=True):
         task = self.task
         if blockers(state, task):
             return state
-        new = state if task in _BESIDE else state.with_status(task, StepStatus(phase=Phase.RUNNING))
+        new = state.with_status(task, StepStatus(phase=Phase.RUNNING))
         # What the failed task said is what there is to diagnose.
-        keeps = task in {Task.DIAGNOSE, *_BESIDE} or (task.is_about_environments and task not in _CHANGE_OTHERS)
+        keeps = task in {Task.DIAGNOSE, Task.ADD, Task.ADDON} or (
+            task.is_about_environments and task not in _CHANGE_OTHERS
+        )
         log = state.log if keeps else ()
         return replace(new, running=task, stopping=False, page=task.page or state.page, log=log)
 
@@ -154,7 +155,7 @@ class Reported(Action, frozen=True):
         findings = [event.finding for event in self.events if isinstance(event, FindingRaised)]
         parts = [event.value for event in self.events if isinstance(event, PartDone)]
         if parts and task is Task.ADDON:
-            new = new.with_extra(Extra(value=parts[-1]))
+            new = new.with_extra(replace(new.extras[new.addon], value=parts[-1]))
         if lines and (not of_others or task in _CHANGE_OTHERS):
             new = replace(new, log=(*new.log, *lines)[-LOG_LINES:])
         if findings and task is None:
@@ -202,20 +203,18 @@ class Finished(Action, frozen=True):
         idle = _idle(state)
         if isinstance(self.result, Surveyed):
             return _with_survey(idle, self, self.result)
-        if task in _BESIDE:
-            done = _filled(idle, self.result).with_status(task, replace(idle.status_of(task), progress=None))
-            if task is Task.ADDON:
-                return done
-            changed = isinstance(self.result, Adding) and self.result.changed
-            done = replace(done, raised=state.reported if changed else state.raised)
-            return _opened(_stale(done, Step.INSTALL), task) if changed else done
-        if task is Task.PREPARE:
-            ready = StepStatus(phase=Phase.READY, seconds=self.seconds)
-            done = _filled(idle, self.result).with_status(task, ready)
+        if task in {Task.PREPARE, Task.ADD, Task.ADDON}:  # their steps are not done yet, or stay as they are
+            phase = Phase.READY if task is Task.PREPARE else Phase.DONE
+            done = _filled(idle, self.result).with_status(task, StepStatus(phase=phase, seconds=self.seconds))
         else:
             done = _opened(with_result(idle, task, self.result, self.seconds), task)
-        if task in _RAISE:
+        added = isinstance(self.result, Adding) and self.result.changed
+        if added:
+            done = _opened(_stale(done, Step.INSTALL), task)
+        if task in _RAISE or added:
             done = replace(done, raised=state.reported)
+        elif task is Task.ADD:  # nothing was changed
+            done = replace(done, raised=state.raised)
         return done if self.detected is None else _with_detected(done, self.detected)
 
 
@@ -233,14 +232,16 @@ class Failed(Action, frozen=True):
 
     def after(self, state: State) -> State:
         """Keep why it failed, and what came before."""
-        why: dict[str, Any] = {"message": self.message, "hint": self.hint, "exit_code": self.exit_code}
-        if state.running is Task.ADDON:
-            return Finished(task=Task.ADDON, result=replace(state.extras[state.addon], **why)).after(state)
-        if state.running is Task.ADD and state.adding:
-            return Finished(task=Task.ADD, result=replace(state.adding, prepared=None, **why)).after(state)
-        failed = state.running if state.running and state.running.is_about_environments else self.step
-        status = StepStatus(phase=Phase.FAILED, unreachable=self.unreachable, **why)
-        return _idle(state).with_status(failed, status)
+        status = StepStatus(
+            phase=Phase.FAILED,
+            message=self.message,
+            hint=self.hint,
+            exit_code=self.exit_code,
+            unreachable=self.unreachable,
+        )
+        if state.running is Task.ADD and state.adding:  # what was worked out does not hold, and nothing was changed
+            state = replace(state, adding=replace(state.adding, prepared=None), reported=())
+        return _idle(state).with_status(state.running or self.step, status)
 
 
 class Abandoned(Action, frozen=True):
@@ -472,7 +473,7 @@ def _filled(state: State, result: Result) -> State:  # noqa: C901, PLR0911 - one
         case Exported():
             return replace(state.with_choices(overwrite=False), exported=result)
         case Extra():
-            return state.with_extra(result)
+            return state.with_extra(replace(result, status=state.extras[state.addon].status))
         case Adding():
             return _with_added(state, result)
         case _:

@@ -223,26 +223,19 @@ class Exported(Record, frozen=True):
 
 
 class Extra(Record, frozen=True):
-    """What an add-on keeps while the setup is open: its own record as `value`, and why its task ended early."""
+    """What an add-on keeps while the setup is open: its own record as `value`, and how far its task is."""
 
     value: Any = None
-    message: Text = ""
-    hint: Text = ""
-    exit_code: int = 0
+    status: StepStatus = StepStatus()
 
 
 class Adding(Record, frozen=True):
-    """Packages to be added to the environment: `prepared` says what would change, `installed` what stands then.
-
-    `message` and `hint` say why it failed, with all as it was.
-    """
+    """Packages to be added to the environment: `prepared` says what would change, `installed` what is there then."""
 
     requirements: tuple[str, ...]
     prepared: Prepared | None = None
     installed: Installed | None = None
-    message: Text = ""
-    hint: Text = ""
-    exit_code: int = 0
+    status: StepStatus = StepStatus()
 
     @property
     def changed(self) -> bool:
@@ -384,14 +377,24 @@ class State(Record, frozen=True):
         return replace(self, extras={**self.extras, self.addon: extra})
 
     def with_status(self, of: Task | Step, status: StepStatus) -> State:
-        """Return the state with another status of a step, or of the step or the page that shows a task."""
-        if isinstance(of, Task) and of.is_about_environments:
+        """Return the state with another status of a step or a task; a few tasks have one beside that of their step."""
+        if isinstance(of, Step):
+            return replace(self, statuses={**self.statuses, of: status})
+        if of.is_about_environments:
             return self.with_environments(status=status)
-        return replace(self, statuses={**self.statuses, (of.step if isinstance(of, Task) else of): status})
+        if of is Task.ADDON:
+            return self.with_extra(replace(self.extras[self.addon], status=status))
+        if of is Task.ADD and self.adding:
+            return replace(self, adding=replace(self.adding, status=status))
+        return self.with_status(of.step, status)
 
     def status_of(self, task: Task) -> StepStatus:
         """Return how far a task is, or how it ended."""
-        return self.environments.status if task.is_about_environments else self.status(task.step)
+        if task.is_about_environments:
+            return self.environments.status
+        if task is Task.ADDON:
+            return self.extras[self.addon].status
+        return self.adding.status if task is Task.ADD and self.adding else self.status(task.step)
 
     @property
     def progress(self) -> Progress | None:

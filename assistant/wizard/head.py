@@ -195,9 +195,8 @@ def _status(state: State) -> str:
         progress = state.progress
         text = visible(render(progress.text)) if progress else ""
         stopping = say("Stopping; changes made so far are being rolled back.") if state.stopping else ""
-        if state.running.is_about_environments:
-            return stopping or text or word(state.environments.status)
-        return about(state.running.step, stopping or text or word(state.status(state.running.step)))
+        said = stopping or text or word(state.status_of(state.running))
+        return said if state.running.is_about_environments else about(state.running.step, said)
     if state.page is Page.ENVIRONMENTS:
         status = state.environments.status
         return say("My environments: {text}", text=word(status)) if status.phase is not Phase.LOCKED else ""

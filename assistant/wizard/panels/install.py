@@ -95,8 +95,8 @@ def draw_restart(state: State) -> Markup:
 
 def draw_adding(adding: Adding) -> Markup:
     """Show what adding packages would change, why they cannot be added, or that they were."""
-    if adding.message:
-        return html.failure(adding.message, adding.hint)
+    if adding.status.message:
+        return html.failure(adding.status.message, adding.status.hint)
     if adding.installed:
         return html.note(Severity.OK, say("Added: {packages}", packages=", ".join(adding.requirements)))
     if adding.prepared is None:
