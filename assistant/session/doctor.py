@@ -81,7 +81,10 @@ def judged(found: Detection, *, live: bool = False) -> tuple[Finding, ...]:
     With `live` the machine is the one at hand.
     """
     machine = found.machine
-    planning = planned(machine)
+    try:
+        planning = make_plans(machine, load_catalog())
+    except BadInput:  # nobody can read the version of its Python; what wants to plan for it will say so
+        planning = Planning()
     causes = CAUSES_OF_DRIVER.intersection(finding.key for finding in found.findings)
     obstacles = tuple(finding for finding in _obstacles(planning) if not (causes and finding.key.startswith("nvidia-")))
     seen = {finding.key for finding in obstacles}
@@ -93,14 +96,6 @@ def judged(found: Detection, *, live: bool = False) -> tuple[Finding, ...]:
         gpu_plan=any(plan.backend is not Backend.CPU for plan in planning.plans),
     )
     return with_remedies((*checked, *obstacles, *observed), machine)
-
-
-def planned(machine: Machine) -> Planning:
-    """Return the plans for a machine; none for one whose Python's version nobody can read."""
-    try:
-        return make_plans(machine, load_catalog())
-    except BadInput:  # what wants to plan for it will say so
-        return Planning()
 
 
 def _obstacles(planning: Planning) -> tuple[Finding, ...]:

@@ -65,6 +65,69 @@ TITLES: Mapping[Part, Message] = {
 }
 
 
+def detected(state: State, tools: Tools) -> Detected:
+    """Detect and judge a machine; find its interpreters too, where it is the one at hand."""
+    if not state.machine:
+        tools.sources.warm_up()
+    found = detect(ReplayHost(load(state.machine)) if state.machine else tools.host, overrides=state.choices.overrides)
+    if state.failed_cell and state.environment:
+        found = as_kernel_has_it(found, state.environment, tools)
+    found = replace(found, findings=tuple(each for each in judged(found) if each.severity is not Severity.OK))
+    return Detected(detection=found, pythons={} if state.machine else interpreters(tools.host))
+
+
+def as_kernel_has_it(found: Detection, kernel: Environment, tools: Tools) -> Detection:
+    """Return what was detected with the packages that another kernel has, and tell what is wrong with those."""
+    try:
+        site = look_at(Path(kernel.python), tools.host)
+    except BadInput as error:
+        tools.sink(FindingRaised(step=Step.DETECT, finding=unanswered(error)))
+        return found
+    machine = replace(found.machine, packages=site.versions, python=site.version)
+    for finding in () if is_own_environment(kernel.path) else judged_site(site, tools.host, machine):
+        tools.sink(FindingRaised(step=Step.DETECT, finding=finding))
+    return replace(found, machine=machine)
+
+
+def interpreters(host: Host) -> dict[str, str]:
+    """Return the interpreters of this kernel and of its Jupyter server; "" where none was found.
+
+    `ours` is not empty where the kernel runs in the environment that start.py made for the assistant itself.
+    """
+    own, server = host.facts("platform"), host.facts("server")
+    return {
+        "kernel": str(own.get("executable", "")),
+        "server": str(server.get("executable", "")),
+        "ours": "yes" if is_own_environment(str(own.get("prefix", ""))) else "",
+    }
+
+
+def kernel_is_ours(state: State) -> bool:
+    """Return whether this kernel runs in the assistant's own environment, which is no place for anything else."""
+    return state.detected is not None and bool(state.detected.pythons.get("ours"))
+
+
+def prepared(state: State, tools: Tools) -> Prepared:
+    """Resolve the packages, and judge the environment as it would be after the installation."""
+    plan = required(state.plan)
+    case = PlanInputs(required(state.detection).machine, load_catalog(), state.choices.request)
+    plans = state.planning.plans if state.planning else ()
+    ready = prepare_any(plan, plans[state.choices.plan + 1 :], case, state.choices.target, tools, card_of(state))
+    if ready.site is None:
+        return ready
+    after = {**ready.site.versions, **ready.resolution.versions}
+    gpu = plan.backend is not Backend.CPU
+    mixed = mixed_packages(after, ready.site.version, required(state.detection).machine, gpu_plan=gpu)
+    for finding in mixed:
+        tools.sink(FindingRaised(step=Step.INSTALL, finding=finding))
+    return replace(ready, findings=(*mixed, *ready.findings))
+
+
+def installed(state: State, tools: Tools) -> Installed:
+    """Install what was prepared."""
+    return _install(required(state.preview), state, tools, keep=state.choices.keep)
+
+
 def _install(prepared: Prepared, state: State, tools: Tools, *, keep: bool) -> Installed:
     """Install what was prepared, verified before it counts; judge an environment that was there before anew."""
     proofs: list[Report] = []
@@ -127,34 +190,13 @@ def _refused(report: Report, names: tuple[Message, ...]) -> WorkFailed:
 
 
 def _as_placed(report: Report, built: str, target: str) -> Report:
-    """Let a report name the place that an environment goes to, not the folder in which it was built and _report."""
+    """Let a report name the place that an environment goes to, not the folder in which it was built."""
 
     def placed(text: str) -> str:
         return text.replace(built, target)
 
     checks = tuple(replace(check, detail=map_texts(check.detail, placed)) for check in report.checks)
     return replace(report, checks=checks, facts={key: placed(text) for key, text in report.facts.items()})
-
-
-def prepared(state: State, tools: Tools) -> Prepared:
-    """Resolve the packages, and judge the environment as it would be after the installation."""
-    plan = required(state.plan)
-    case = PlanInputs(required(state.detection).machine, load_catalog(), state.choices.request)
-    plans = state.planning.plans if state.planning else ()
-    ready = prepare_any(plan, plans[state.choices.plan + 1 :], case, state.choices.target, tools, card_of(state))
-    if ready.site is None:
-        return ready
-    after = {**ready.site.versions, **ready.resolution.versions}
-    gpu = plan.backend is not Backend.CPU
-    mixed = mixed_packages(after, ready.site.version, required(state.detection).machine, gpu_plan=gpu)
-    for finding in mixed:
-        tools.sink(FindingRaised(step=Step.INSTALL, finding=finding))
-    return replace(ready, findings=(*mixed, *ready.findings))
-
-
-def installed(state: State, tools: Tools) -> Installed:
-    """Install what was prepared."""
-    return _install(required(state.preview), state, tools, keep=state.choices.keep)
 
 
 _INSTALLERS = {"pip", "pip3", "python", "python3", "py", "uv"}
@@ -266,15 +308,19 @@ def _judge(made: Environment, state: State, tools: Tools) -> None:
 def write_files(state: State, tools: Tools) -> Exported:
     """Write the files; the lock is left out where packages have been replaced since."""
     made, report = required(state.environment), required(state.report)
-    chosen = state.choices.folder
+    chosen, detection = state.choices.folder, required(state.detection)
     folder = Path(chosen).expanduser().absolute() if chosen else Path(made.path) / "assistant-export"
     tools.sink(Progress(step=Step.EXPORT, text=_("Writing the files")))
-    environment = replace(made, packages=_installed(made, tools.host))
+    try:
+        there = look_at(Path(made.python), tools.host).versions
+    except BadInput:
+        there = made.packages
+    # Pip is a tool of the environment, and no part of what is rebuilt elsewhere.
+    environment = replace(made, packages={name: version for name, version in there.items() if name != "pip"})
     lock = state.preview.resolution if state.preview else Resolution(lock="", packages=())
     if not lock.versions.items() <= environment.packages.items():
         lock = Resolution(lock="", packages=())
     question = _("{folder} holds files that the assistant did not write: {names}. Replace them?")
-    detection = required(state.detection)
     setup = Setup(
         machine=detection.machine,
         findings=detection.findings,
@@ -296,55 +342,3 @@ def write_files(state: State, tools: Tools) -> Exported:
         ),
     )
     return Exported(files=tuple(str(path) for path in written))
-
-
-def _installed(environment: Environment, host: Host) -> dict[str, str]:
-    """Return what an environment holds now; pip is its tool, and no part of what is rebuilt elsewhere."""
-    try:
-        found = look_at(Path(environment.python), host).versions
-    except BadInput:
-        found = environment.packages
-    return {name: version for name, version in found.items() if name != "pip"}
-
-
-def as_kernel_has_it(found: Detection, kernel: Environment, tools: Tools) -> Detection:
-    """Return what was detected with the packages that another kernel has, and tell what is wrong with those."""
-    try:
-        site = look_at(Path(kernel.python), tools.host)
-    except BadInput as error:
-        tools.sink(FindingRaised(step=Step.DETECT, finding=unanswered(error)))
-        return found
-    machine = replace(found.machine, packages=site.versions, python=site.version)
-    for finding in () if is_own_environment(kernel.path) else judged_site(site, tools.host, machine):
-        tools.sink(FindingRaised(step=Step.DETECT, finding=finding))
-    return replace(found, machine=machine)
-
-
-def detected(state: State, tools: Tools) -> Detected:
-    """Detect and judge a machine; find its interpreters too, where it is the one at hand."""
-    if not state.machine:
-        tools.sources.warm_up()
-    found = detect(ReplayHost(load(state.machine)) if state.machine else tools.host, overrides=state.choices.overrides)
-    if state.failed_cell and state.environment:
-        found = as_kernel_has_it(found, state.environment, tools)
-    found = replace(found, findings=tuple(each for each in judged(found) if each.severity is not Severity.OK))
-    return Detected(detection=found, pythons={} if state.machine else interpreters(tools.host))
-
-
-def interpreters(host: Host) -> dict[str, str]:
-    """Return the interpreters of this kernel and of its Jupyter server; "" where none was found.
-
-    `ours` is not empty where the kernel runs in the environment that start.py made for the assistant itself.
-    """
-    own, server = host.facts("platform"), host.facts("server")
-    return {
-        "kernel": str(own.get("executable", "")),
-        "version": str(own.get("python", "")),
-        "server": str(server.get("executable", "")),
-        "ours": "yes" if is_own_environment(str(own.get("prefix", ""))) else "",
-    }
-
-
-def kernel_is_ours(state: State) -> bool:
-    """Return whether this kernel runs in the assistant's own environment, which is no place for anything else."""
-    return state.detected is not None and bool(state.detected.pythons.get("ours"))

@@ -14,7 +14,7 @@ def test_this_python_is_named_and_a_server_that_is_not_there_is_not() -> None:
     """Outside of Jupyter only this interpreter is known."""
     found = interpreters(LiveHost())
     assert found["kernel"] == sys.executable
-    assert set(found) == {"kernel", "version", "server", "ours"}
+    assert set(found) == {"kernel", "server", "ours"}
 
 
 def test_the_assistants_own_environment_is_known_for_what_it_is() -> None:
