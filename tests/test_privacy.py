@@ -323,7 +323,7 @@ def test_every_line_of_a_child_is_cleaned():
         for path, function, call in calls_in(ROOT)
         if name_of(call) == "LogLine"
     }
-    own = {"install/uv.py:log", "session/remediation.py:_changed", "session/steps.py:proved"}
+    own = {"install/uv.py:log", "session/remediation.py:_changed", "session/steps.py:_prove"}
     children = {"install/uv.py:each", "session/remediation.py:tell", "verify/run.py:_hear_stray"}
     assert loggers == own | children
     for place in children:

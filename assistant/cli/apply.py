@@ -32,8 +32,9 @@ from assistant.cli.terminal import ask, echo, echo_json, json_option, yes_option
 from assistant.detect import detect
 from assistant.export import FORMATS, read_config
 from assistant.host.live import LiveHost
+from assistant.host.process import CancelToken
 from assistant.i18n import Message, _, as_typed, ngettext, say
-from assistant.install import Consent, Sources, check_index_url, check_requirement, python_of
+from assistant.install import Consent, Sources, Tools, check_index_url, check_requirement, python_of
 from assistant.model.errors import BadInput
 from assistant.model.plan import Plan, Request
 from assistant.model.record import replace
@@ -184,7 +185,8 @@ def check(
     report = None
     if folder and not no_verify:
         made, device = replace(exported.environment, python=str(python_of(folder))), exported.verification.device
-        report = run_checks(made, device, exported.plan, Work(quiet=True).tools)
+        unheard = Tools(host, Sources(host), lambda _event: None, CancelToken())  # the answer is the difference
+        report = run_checks(made, device, exported.plan, unheard)
     found = drifts(exported, machine, folder, report, host)
     if as_json:
         rows = [{"kind": one.kind, "name": one.name, "was": one.was, "now": one.now, "text": one.text} for one in found]

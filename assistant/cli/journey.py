@@ -1,4 +1,4 @@
-"""Runs a session's tasks in the terminal: a progress line while they work, a few lines when they are done."""
+"""Runs a setup's tasks in the terminal: a progress line while they work, a few lines when they are done."""
 
 from __future__ import annotations
 
@@ -231,8 +231,7 @@ class Journey:
     def _save(self, task: Task) -> None:
         """Save an environment that stands, with the plan that it was made for."""
         if self.state.environment and self.state.plan and (fault := self._work.store.save(self.state)):
-            told = FindingRaised(step=task.step, finding=fault)
-            self.state = reduce(self.state, Reported(events=(told,)))
+            self.state = reduce(self.state, Reported(events=(FindingRaised(step=task.step, finding=fault),)))
 
     def plan(self, request: Request) -> State:
         """Plan what is asked for."""

@@ -69,10 +69,13 @@ class ThreadRunner:
 
 
 class _Batches:
-    """Events of a task, from any of its threads, handed on in order and some time after the first of each batch."""
+    """Events of a task, from any of its threads, handed on in order and some time after the first of each batch.
+
+    They are handed on in the context of whoever made this, which the task's own threads may lack.
+    """
 
     def __init__(self, deliver: Callable[[tuple[Event, ...]], None], pause: float) -> None:
-        self._deliver, self._pause = deliver, pause
+        self._deliver, self._pause, self._context = deliver, pause, copy_context()
         self._gathered: list[Event] = []
         self._gathering, self._delivering = threading.Lock(), threading.RLock()
 
@@ -84,7 +87,7 @@ class _Batches:
         if not self._pause:
             self.flush()
         elif first:
-            timer = threading.Timer(self._pause, copy_context().run, (self.flush,))
+            timer = threading.Timer(self._pause, self._context.copy().run, (self.flush,))
             timer.daemon = True
             timer.start()
 

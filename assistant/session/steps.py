@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -144,7 +145,7 @@ def _prove(prepared: Prepared, made: Environment, lock: Lock, tools: Tools, *, k
     plan = prepared.plan
     in_place, over = made.path == prepared.target, CancelToken()
     # Another core compiles meanwhile what will be needed soon.
-    ahead = None if in_place else Ahead(lambda: compile_ahead(made.python, over, lock))
+    ahead = None if in_place else Ahead(partial(compile_ahead, made.python, over, lock))
     try:
         report = run_checks(made, plan.backend.value, plan, tools, lock=lock, traceless=in_place)
     finally:

@@ -45,9 +45,9 @@ from assistant.api.steps import (
     State,
     Task,
     detect,
-    required,
     load_catalog,
     recorded_machines,
+    required,
 )
 from assistant.api.terminal import echo, echo_json, json_option, yes_option
 from assistant_addons.classroom.folder import WHEELS, Checked, Kind, check, check_files, read_bundle, read_lock

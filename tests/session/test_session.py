@@ -111,7 +111,7 @@ def test_a_task_knows_what_its_caller_knew(monkeypatch: pytest.MonkeyPatch) -> N
 
     def look(_state: State, tools: Tools) -> Detected:
         seen.append(answered.get())
-        tools.sink(LogLine(step=Step.DETECT, text="1"))
+        threading.Thread(target=tools.sink, args=(LogLine(step=Step.DETECT, text="1"),)).start()
         assert shown.wait(10)
         return Detected(detection=Detection(machine=Machine()))
 

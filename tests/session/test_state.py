@@ -244,21 +244,14 @@ def test_a_problem_vanishes_only_once_it_was_looked_for_and_not_found(task: Task
     assert state.findings == (() if end == "gone" else (CONFLICT,))
 
 
-@each("task", [Task.INSTALL, Task.VERIFY, Task.MEND])
-def test_what_a_task_has_mended_on_the_machine_is_said_no_more(task: Task) -> None:
+def test_what_a_task_has_mended_on_the_machine_is_said_no_more() -> None:
     """What detection had found goes with its cause, also from what is exported; what was not found by it stays."""
     broken = Finding(key="kernel-broken", severity=Severity.WARNING, text="It cannot start.")
     slow = Finding(key="slow", severity=Severity.INFO, text="It is slow.")
-    state = after(*INSTALLED, *told(Task.VERIFY, CONFLICT), Finished(task=Task.VERIFY, result=VERIFIED))
-    found = replace(state.detection, findings=(broken, slow))
-    state = replace(state, detected=Detected(detection=found))
-    result = {
-        Task.INSTALL: Installed(environment=MADE),
-        Task.VERIFY: VERIFIED,
-        Task.MEND: Mended(way="cause#1", outcome=Outcome.DONE),
-    }[task]
-    end = Finished(task=task, result=result, detected=(slow,))
-    state = after(*told(task, *[CONFLICT] * (task is not Task.MEND)), end, state=state)
+    found = Detected(detection=Detection(machine=Machine(), findings=(broken, slow)))
+    state = replace(after(*INSTALLED), detected=found, raised=(CONFLICT,))
+    end = Finished(task=Task.MEND, result=Mended(way="cause#1", outcome=Outcome.DONE), detected=(slow,))
+    state = after(Begin(task=Task.MEND), end, state=state)
     assert state.findings == (slow, CONFLICT)
     assert state.detection.findings == (slow,)
 
