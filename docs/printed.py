@@ -35,7 +35,7 @@ from assistant.host.recording import ReplayHost
 from assistant.i18n import use_language
 from assistant.machines import load
 from assistant.model.plan import Backend, Request
-from assistant.session.remedy_plans import pip_commands
+from assistant.session.diagnosis import pip_commands
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -263,7 +263,7 @@ def test_every_pattern_is_found():
     """The walk sees what is compiled, what is handed to `re` as it is, and every rule."""
     places = {used.where.partition(":")[0] for used in every()}
     assert len(every()) > 900
-    assert {"catalog/identity.py", "detect/common.py", "session/adding.py", "rules/mps.toml"} <= places
+    assert {"catalog/identity.py", "detect/common.py", "session/steps.py", "rules/mps.toml"} <= places
 
 
 def test_a_pattern_that_runs_away_is_seen():

@@ -33,7 +33,7 @@ from assistant.model.record import replace, to_json
 from assistant.model.report import Check, Environment, Report, Status
 from assistant.privacy import Known, Lines, Policy, redact, secret_values
 from assistant.privacy.rules import RULES
-from assistant.session.causes import log_report
+from assistant.session.diagnosis import log_report
 from assistant.session.state import Detected, Diagnosed, Pasted, Phase, Planned, State, StepStatus
 from assistant.session.store import Store
 from assistant.verify.runner import Child, Clock, Results
@@ -231,7 +231,7 @@ EXEMPT = {
     "install/kernel.py:put_kernel_back": "it puts back what had been there",
     "install/constraints.py:protect": "names and versions of packages",
     "install/resolution.py:_solved_with_family": "names and versions of packages",
-    "session/causes.py:taken": "private: the user's own log, kept whole until it is diagnosed, and never sent",
+    "session/store.py:keep_log": "private: the user's own log, kept whole until it is diagnosed, and never sent",
     "session/store.py:save": "private and obeyed: a setup goes on with the addresses that the user gave",
     "start.py:_make": "a name of a folder",
 }
@@ -324,7 +324,7 @@ def test_every_line_of_a_child_is_cleaned():
         for path, function, call in calls_in(ROOT)
         if name_of(call) == "LogLine"
     }
-    own = {"install/uv.py:log", "session/remediation.py:_changed", "session/steps.py:proved"}
+    own = {"install/uv.py:log", "session/remediation.py:_changed", "session/steps.py:_prove"}
     children = {"install/uv.py:each", "session/remediation.py:tell", "verify/runner.py:hear"}
     assert loggers == own | children
     for place in children:

@@ -42,7 +42,7 @@ BUDGETS = {
     "assistant/privacy": (550, 150),
     "assistant_addons/projects": (4800, 2350),
     "assistant/runtime": (650, 400),
-    "assistant/session": (4700, 2250),
+    "assistant/session": (4450, 2150),
     "assistant/verify": (2150, 1200),
     "assistant/wizard": (3050, 1500),
     "docs": (600, 300),

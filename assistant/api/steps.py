@@ -28,6 +28,6 @@ from assistant.machines import shipped as recorded_machines
 from assistant.plan import USUAL_PYTHON, PlanInputs, make_plans, nothing_fits
 from assistant.session.diagnosis import diagnosed
 from assistant.session.planning import decided
-from assistant.session.state import State, Task, known
+from assistant.session.state import State, Task, required
 from assistant.session.store import Store, fault
 from assistant.views import plan_title, rejection_reason, system_name

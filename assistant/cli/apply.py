@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any
 
 import click
@@ -15,9 +14,9 @@ from assistant.catalog import load_catalog
 from assistant.catalog.bundles import installed_recipes
 from assistant.catalog.catalog import known_index
 from assistant.cli.console import draw_rows
-from assistant.cli.draw import draw_course, draw_drifts, draw_plan
+from assistant.cli.draw import draw_approach, draw_drifts, draw_exported, draw_plan
 from assistant.cli.inputs import host_of, read_text, replay_option
-from assistant.cli.journey import Journey, refuse_failed
+from assistant.cli.journey import Journey, Work, refuse_blocked, refuse_failed
 from assistant.cli.options import (
     dry_run_option,
     each,
@@ -30,16 +29,18 @@ from assistant.cli.options import (
 from assistant.cli.plan import best_plan
 from assistant.cli.terminal import ask, echo, echo_json, json_option, yes_option
 from assistant.detect import detect
-from assistant.export import FORMATS, Config, read_config
+from assistant.export import FORMATS, read_config
 from assistant.host.live import LiveHost
 from assistant.i18n import Message, _, as_typed, ngettext, render, say
 from assistant.install import Consent, Sources, check_index_url, check_requirement, python_of
 from assistant.model.errors import BadInput
 from assistant.model.plan import Plan, Request
-from assistant.model.report import Environment, Report
+from assistant.model.record import replace
 from assistant.model.shell import quoted
-from assistant.session.apply import changes, check_lock, course, drifts, environment_of, unknown_requirements
-from assistant.session.state import State, Task, known
+from assistant.session.actions import with_result
+from assistant.session.apply import approach, changes, check_lock, drifts, environment_of, unknown_requirements
+from assistant.session.state import Detected, State, Task, required
+from assistant.session.steps import write_files
 from assistant.session.store import Store, last_setup
 
 
@@ -127,13 +128,13 @@ def apply(  # noqa: PLR0913 - one for each option
     sources = Sources(LiveHost(), find_links=find_links, offline=offline, consent=consent)
     state = State().with_choices(target="" if target == "new" else target)
     journey = Journey(state, sources, quiet=as_json, asks=not yes)
-    machine = detect(host_of(replay)).machine if replay else known(journey.run(Task.DETECT).detection).machine
-    how = course(exported, machine, load_catalog(), anew=anew or own != Request())
+    machine = detect(host_of(replay)).machine if replay else required(journey.run(Task.DETECT).detection).machine
+    how = approach(exported, machine, load_catalog(), anew=anew or own != Request())
     request = how.request
     if own != Request():  # the torch version of the configuration is not kept then
         request = own.joined(Request(backend=request.backend, python=request.python))
     if not as_json:
-        draw_course(how)
+        draw_approach(how)
     if replay:
         plan, resolution = how.plan or best_plan(machine, load_catalog(), request), None
     else:
@@ -143,8 +144,8 @@ def apply(  # noqa: PLR0913 - one for each option
             journey.take(how.plan)
         else:
             journey.plan(request)
-        resolution = known(journey.run(Task.PREPARE).preview).resolution
-        plan = known(journey.state.plan)
+        resolution = required(journey.run(Task.PREPARE).preview).resolution
+        plan = required(journey.state.plan)
         if how.plan:
             check_lock(exported, resolution)
     differs = changes(exported, plan, resolution) if replay or not how.plan else ()
@@ -178,7 +179,10 @@ def check(
     host = host_of(replay)
     machine, last = detect(host).machine, Store().environment()
     folder = None if replay else environment_of(exported, target, last.path if last else "")
-    report = None if no_verify or folder is None else _verified(exported, folder)
+    report = None
+    if folder and not no_verify:
+        environment = replace(exported.environment, python=str(python_of(folder)))
+        report = verify.run(environment, exported.plan, device=exported.verification.device)
     found = drifts(exported, machine, folder, report, host)
     if as_json:
         rows = [{"kind": one.kind, "name": one.name, "was": one.was, "now": one.now, "text": one.text} for one in found]
@@ -190,11 +194,6 @@ def check(
     else:
         echo(say("Everything is as it was."))
     context.exit(1 if found else 0)
-
-
-def _verified(exported: Config, folder: Path) -> Report:
-    made = Environment(path=str(folder), python=str(python_of(folder)), packages=exported.environment.packages)
-    return verify.run(made, exported.plan, device=exported.verification.device)
 
 
 @click.command()
@@ -209,10 +208,17 @@ def export(formats: tuple[str, ...], folder: str, *, force: bool, listing: bool,
         _list(as_json=as_json)
         return
     state = last_setup().with_choices(folder=folder, formats=formats, overwrite=force)
-    journey = Journey(state, quiet=as_json, asks=True)
-    journey.run(Task.EXPORT)
+    work = Work(quiet=as_json, asks=True)
+    if state.detected is None:  # of an environment that was only verified
+        state = replace(state, detected=Detected(detection=detect(work.tools.host)))
+    refuse_blocked(state, Task.EXPORT)
+    with work.shown(takes_back=True):
+        state = with_result(state, Task.EXPORT, write_files(state, work.tools))
+    work.store.save(state)
     if as_json:
-        echo_json(journey.state.exported.files, indent=0)
+        echo_json(state.exported.files, indent=0)
+    else:
+        draw_exported(state)
 
 
 def _list(*, as_json: bool) -> None:

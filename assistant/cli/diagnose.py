@@ -27,8 +27,7 @@ from assistant.model.shell import shell_of
 from assistant.model.visible import visible
 from assistant.privacy import redact
 from assistant.session.answers import of_log
-from assistant.session.causes import log_report
-from assistant.session.diagnosis import diagnosed_lines, machine_of_log, placed_causes, places, unexplained
+from assistant.session.diagnosis import diagnosed_lines, log_report, machine_of_log, placed_causes, places, unexplained
 from assistant.session.doctor import examine, judged
 from assistant.session.state import Place
 from assistant.views import machine_rows, remedy_blocks

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from assistant.model.machine import Detection
     from assistant.model.plan import Plan, Planning
     from assistant.model.report import Report
-    from assistant.session.apply import Course
+    from assistant.session.apply import Approach
     from assistant.session.state import State, Unexplained
 
 SIGNS = {
@@ -117,11 +117,11 @@ def _bullets(lines: Iterable[str | Message], sign: str) -> None:
         console.print(Text(f"    {sign} {as_typed(line)}"))
 
 
-def draw_course(course: Course) -> None:
+def draw_approach(approach: Approach) -> None:
     """Print what has changed on the machine, and whether the configuration is applied to the letter."""
-    draw_drifts(course.differs)
-    if course.plan:
-        requirements = ", ".join(one_line(text)[:300] for text in course.plan.requirements)
+    draw_drifts(approach.differs)
+    if approach.plan:
+        requirements = ", ".join(one_line(text)[:300] for text in approach.plan.requirements)
         console.print(Text(say("The configuration is applied to the letter: the same packages, file by file.")))
         console.print(Text(f"    {requirements}", style="dim"))
     else:
@@ -279,8 +279,6 @@ def draw_exported(state: State) -> None:
     _draw_done(say("Export"), render(text))
     for path in files if len(files) <= MOST_FILES else ():
         console.print(Text(f"    {path.relative_to(folder)}"))
-    for line in state.log:
-        console.print(Text(f"  ! {as_typed(line)}", style="yellow"))
 
 
 def draw_next(state: State, *, offline: bool) -> None:

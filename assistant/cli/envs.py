@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from rich.text import Text
 
 from assistant.cli.console import console, draw_rows
 from assistant.cli.draw import draw_findings
-from assistant.cli.journey import Journey
+from assistant.cli.journey import Work
 from assistant.cli.options import source_options
 from assistant.cli.terminal import ask, echo, echo_json, json_option, yes_option
 from assistant.host.live import LiveHost
@@ -32,10 +32,10 @@ from assistant.install import prune as prune_downloads
 from assistant.install import recover as take_back
 from assistant.model.errors import Cancelled
 from assistant.model.shell import quoted
-from assistant.session.actions import Pick
 from assistant.session.answers import of_environment, of_environments
-from assistant.session.state import State, Task
-from assistant.session.survey import Known, Light, Repair, Survey, kept_for_undo, megabytes, move_words
+from assistant.session.environments import compared, looked, repaired, surveyed, undone
+from assistant.session.state import State, Surveyed
+from assistant.session.survey import EnvironmentSummary, Light, Repair, Survey, kept_for_undo, megabytes, move_words
 
 
 @click.command()
@@ -74,8 +74,8 @@ def envs(remove: str, *, prune: bool, every: bool, yes: bool, as_json: bool, **o
     elif lets_go:
         _let_go(lets_go, as_json=as_json)
     elif every or check or mend or undo:
-        journey = Journey(State(), Sources(LiveHost(), **options), quiet=as_json, asks=not yes)
-        _visit(journey, {Task.CHECK: check, Task.COMPARE: mend, Task.UNDO: undo}, yes=yes, as_json=as_json)
+        work = Work(Sources(LiveHost(), **options), quiet=as_json, asks=not yes)
+        _visit(work, {looked: check, compared: mend, undone: undo}, yes=yes, as_json=as_json)
     else:
         found = made_environments(LiveHost())
         if as_json:
@@ -107,17 +107,26 @@ def _let_go(path: str, *, as_json: bool) -> None:
     echo_json({"freed_bytes": freed}) if as_json else echo(say("Freed {size} MB.", size=freed // 10**6))
 
 
-def _visit(journey: Journey, wanted: dict[Task, str], *, yes: bool, as_json: bool) -> None:
-    """List the environments, or do what is wanted with one of them."""
-    task, path = next(((task, path) for task, path in wanted.items() if path), (Task.SURVEY, ""))
-    if path:
-        journey.session.dispatch(Pick(path=str(spot_at(path).path)))
-    repair = journey.run(task).environments.repair
+Visit = Callable[[State, Tools], Surveyed]
+
+
+def _visit(work: Work, asked: dict[Visit, str], *, yes: bool, as_json: bool) -> None:
+    """List the environments, or do what is asked for with one of them."""
+    visit, path = next(((visit, path) for visit, path in asked.items() if path), (surveyed, ""))
+    state = State().with_environments(picked=str(spot_at(path).path) if path else "")
+
+    def run(visit: Visit) -> State:
+        with work.shown(takes_back=visit in {undone, repaired}):
+            found = visit(state, work.tools)
+        return state.with_environments(survey=found.survey, repair=found.repair)
+
+    state = run(visit)
+    repair = state.environments.repair
     if repair and (yes or not as_json):
         _agree(repair, yes=yes, as_json=as_json)
-        journey.run(Task.REPAIR)
-    survey = journey.state.environments.survey or Survey()
-    known = survey.of(journey.state.environments.picked)
+        state = run(repaired)
+    survey = state.environments.survey or Survey()
+    known = survey.of(state.environments.picked)
     if as_json:
         echo_json(of_environment(known, survey, repair) if known else of_environments(survey))
     elif known:
@@ -156,7 +165,7 @@ SIGNS = {
 }
 
 
-def draw_environments(found: Iterable[Known], *, cut_short: bool) -> None:
+def draw_environments(found: Iterable[EnvironmentSummary], *, cut_short: bool) -> None:
     """Print three lines for each environment: its name and what it holds, where it is, how it stands."""
     found = tuple(found)
     for one in found:
@@ -170,7 +179,7 @@ def draw_environments(found: Iterable[Known], *, cut_short: bool) -> None:
         )
 
 
-def draw_environment(one: Known) -> None:
+def draw_environment(one: EnvironmentSummary) -> None:
     """Print all that is known of an environment, with what would fix it."""
     _draw_one(one)
     if one.size is not None:
@@ -198,7 +207,7 @@ def draw_repair(repair: Repair) -> None:
         console.print(Text.assemble(("! ", "yellow"), say("would remain: {problem}", problem=finding.text)))
 
 
-def _draw_one(one: Known) -> None:
+def _draw_one(one: EnvironmentSummary) -> None:
     sign, style = SIGNS[one.light]
     known = [render(one.keeper)]
     known += [f"PyTorch {render(one.build)}"] if one.torch else []

@@ -1,10 +1,12 @@
-"""Runs a session's tasks in the terminal: a progress line while they work, a few lines when they are done."""
+"""Runs a setup's tasks in the terminal: a progress line while they work, a few lines when they are done."""
 
 from __future__ import annotations
 
+import dataclasses
 import sys
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from types import TracebackType
 
 import click
@@ -29,42 +31,26 @@ from assistant.cli.draw import (
 from assistant.cli.terminal import ask
 from assistant.host.base import Host
 from assistant.host.live import LiveHost
-from assistant.host.process import on_interrupt
-from assistant.i18n import Text, _, render, say, sentences
-from assistant.install import KERNEL, Sources, find_target
+from assistant.host.process import CancelToken, on_interrupt
+from assistant.host.uv import find_uv
+from assistant.i18n import Message, _, render, say, sentences
+from assistant.install import KERNEL, Sources, Tools, find_target, read_marker
 from assistant.model.errors import AssistantError, BadInput, Cancelled, WorkFailed
-from assistant.model.event import Event, Progress
+from assistant.model.event import Event, FindingRaised, Progress, Step
 from assistant.model.plan import Plan, Planning, Request
 from assistant.model.record import replace
-from assistant.session.actions import Answer, Resume, Wish
-from assistant.session.session import TAKE_BACK, InlineRunner, Session
+from assistant.model.shell import command_line
+from assistant.session.actions import Begin, Failed, Finished, Reported, Wish, blockers, reduce
 from assistant.session.state import Phase, Planned, State, Task
-from assistant.session.steps import TITLES, stopped
+from assistant.session.steps import TITLES
 from assistant.session.store import Store
+from assistant.session.tasks import TAKE_BACK, failed, perform
 
 
-class OnlyFinished(Store):
-    """Keeps the last setup until another environment stands: what is refused or only tried replaces nothing."""
-
-    def save(self, state: State) -> Text:
-        """Write a state that has a plan and the environment made for it."""
-        return super().save(state) if state.environment and state.plan else ""
-
-
-def refuse_blocked(session: Session, task: Task) -> None:
+def refuse_blocked(state: State, task: Task) -> None:
     """Raise `BadInput` where a task cannot begin now."""
-    if reasons := session.blockers(task):
+    if reasons := blockers(state, task):
         raise BadInput(sentences(reasons), hint=_("Run `assistant setup` first."))
-
-
-def failure_of(state: State, task: Task) -> AssistantError | None:
-    """Return why a task failed, with its exit code; None where it did not."""
-    status = state.environments.status if task.is_about_environments else state.status(task.step)
-    if status.phase is not Phase.FAILED:
-        return None
-    failure = AssistantError(status.message, hint=status.hint)
-    failure.exit_code = status.exit_code or 1
-    return failure
 
 
 def with_own_python(request: Request, target: str, host: Host) -> Request:
@@ -76,9 +62,9 @@ def with_own_python(request: Request, target: str, host: Host) -> Request:
 
 
 class Bar:
-    """A line at the foot of the terminal: what a session does, how far that is, and how fast."""
+    """A line at the foot of the terminal: what is going on, how far that is, and how fast."""
 
-    def __init__(self, session: Session, *, hidden: bool) -> None:
+    def __init__(self, *, hidden: bool) -> None:
         terminal = Terminal(stderr=True)
         said = TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis"))
         spinner = SpinnerColumn("dots" if terminal.encoding.startswith("utf") else "line")  # rich does so for bars
@@ -86,7 +72,6 @@ class Bar:
         off = hidden or not terminal.is_terminal
         self._bars = Bars(spinner, said, self._share, console=terminal, transient=True, disable=off, expand=True)
         self._line = self._bars.add_task("", total=None)
-        session.listen(self._hear)
 
     def __enter__(self) -> None:
         """Show it."""
@@ -108,7 +93,7 @@ class Bar:
         if not self._bars.disable:
             self._bars.stop()
 
-    def _hear(self, event: Event) -> None:
+    def show(self, event: Event) -> None:
         """Show how far a task is, under the title of its part where it has one; ignore all other events."""
         if isinstance(event, Progress):
             title = TITLES[event.part] if event.part else event.text
@@ -140,25 +125,61 @@ DRAW: dict[Task, Callable[[State], None]] = {
 }
 
 
+class Work:
+    """What a step works with in the terminal: the bar shows its events, and its questions are asked here.
+
+    `quiet` draws nothing (for --json); with `asks` a question is put to the user, else the answer is no.
+    """
+
+    def __init__(self, sources: Sources | None = None, *, quiet: bool = False, asks: bool = False) -> None:
+        host = LiveHost()
+        self.store = Store()
+        self.bar = Bar(hidden=quiet)
+        self._asks = asks and not quiet and sys.stdin.isatty()
+        self.tools = Tools(host, sources or Sources(host), self.hear, CancelToken(), self._ask)
+
+    def hear(self, event: Event) -> None:
+        """Write lines of output into the log, and show how far the step is."""
+        self.bar.show(self.store.logged(event))
+
+    @contextmanager
+    def shown(self, *, takes_back: bool = False) -> Iterator[None]:
+        """Show the bar while a step works; with `takes_back`, Ctrl-C asks it to stop and take back what it began."""
+        with self.bar, on_interrupt(self.tools.cancel.signal) if takes_back else nullcontext():
+            yield
+
+    def _ask(self, question: Message) -> bool:
+        """Put the question of a step to the user; Ctrl-C stops the step."""
+        if not self._asks:
+            return False
+        answer = False
+        self.bar.stop()
+        try:
+            with on_interrupt(_raise_abort):
+                answer = ask(question, default=False)
+        except click.Abort:
+            self.tools.cancel.signal()
+        self.bar.start()
+        self.tools.cancel.check()
+        return answer
+
+
+def _raise_abort() -> None:
+    raise click.Abort
+
+
 class Journey:
-    """A session in the terminal; `quiet` draws nothing (for --json), `asks` puts a task's questions to the user."""
+    """A setup in the terminal: its tasks one after the other, each drawn when it is done.
+
+    An installation that stands is saved as the last setup; what is refused or only tried replaces nothing.
+    """
 
     def __init__(
         self, state: State, sources: Sources | None = None, *, quiet: bool = False, asks: bool = False
     ) -> None:
-        host = LiveHost()
-        asks = asks and not quiet and sys.stdin.isatty()
-        sources = sources or Sources(host)
-        self.session = Session(host, InlineRunner(), OnlyFinished(), state, sources=sources, asks=asks)
-        self.session.watch(self._answer)
-        self._quiet, self._offline = quiet, sources.offline
-        self._interrupted = False
-        self._bar = Bar(self.session, hidden=quiet)
-
-    @property
-    def state(self) -> State:
-        """The session's state."""
-        return self.session.state
+        self._work = Work(sources, quiet=quiet, asks=asks)
+        self._quiet = quiet
+        self.state = replace(state, log_file=str(self._work.store.log))
 
     def run(self, *tasks: Task) -> State:
         """Run tasks in order; raise the failure of the first that fails, with its own exit code.
@@ -166,34 +187,61 @@ class Journey:
         A `KeyboardInterrupt` that is raised carries what stands then, as an `AssistantError`.
         """
         for task in tasks:
-            refuse_blocked(self.session, task)
+            refuse_blocked(self.state, task)
             try:
-                # Ctrl-C stops what changes files only where it can be taken back, and anything else at once.
-                heard = on_interrupt(self._interrupt) if task in TAKE_BACK else nullcontext()
-                with self._bar, heard:
-                    self.session.begin(task)
-                self._raise_for(task)
+                self._run(task)
             except KeyboardInterrupt as error:
                 raise KeyboardInterrupt(stopped(self.state)) from error
             except AssistantError as error:
-                if self._interrupted:
+                if self._work.tools.cancel:
                     raise KeyboardInterrupt(error) from error
                 raise
-            if self._interrupted:
+            if self._work.tools.cancel:
                 raise KeyboardInterrupt(stopped(self.state))
             if not self._quiet and task in DRAW:
                 DRAW[task](self.state)
         return self.state
 
+    def _run(self, task: Task) -> None:
+        """Run a task to its end, and save what it has come to; look for the cause where real work has failed."""
+        self.state = reduce(self.state, Begin(task=task))
+        events: list[Event] = []
+
+        def hear(event: Event) -> None:
+            events.append(event)
+            self._work.hear(event)
+
+        failure: AssistantError | None = None
+        end: Finished | Failed
+        try:
+            with self._work.shown(takes_back=task in TAKE_BACK):
+                end = perform(task, self.state, dataclasses.replace(self._work.tools, sink=hear))
+        except AssistantError as error:
+            failure, end = error, failed(task, error)
+        self.state = reduce(reduce(self.state, Reported(events=tuple(events))), end)
+        if failure is None:
+            self._save(task)
+            return
+        if task in {Task.INSTALL, Task.VERIFY} and failure.exit_code == 1:
+            self._run(Task.DIAGNOSE)
+            if not self._quiet:
+                draw_causes(self.state)
+        raise failure
+
+    def _save(self, task: Task) -> None:
+        """Save an environment that stands, with the plan that it was made for."""
+        if self.state.environment and self.state.plan and (fault := self._work.store.save(self.state)):
+            self.state = reduce(self.state, Reported(events=(FindingRaised(step=task.step, finding=fault),)))
+
     def plan(self, request: Request) -> State:
         """Plan what is asked for."""
-        self.session.dispatch(Wish(request=request))
+        self.state = reduce(self.state, Wish(request=request))
         return self.run(Task.PLAN)
 
     def take(self, plan: Plan) -> None:
         """Go on with a plan that was made elsewhere."""
         planning = Planning(choice=plan, plans=(plan,))
-        self.session.dispatch(Resume(state=replace(self.state, planned=Planned(planning=planning))))
+        self.state = replace(self.state, planned=Planned(planning=planning))
 
     def install(self, *then: Task, yes: bool) -> None:
         """Ask before anything is written, unless all is there already; install, verify, and do what comes then.
@@ -203,42 +251,30 @@ class Journey:
         ready = self.state.preview and self.state.preview.ready
         if not (ready or yes or ask(say("Install now?"), default=True)):
             raise Cancelled(_("Nothing was installed."), hint=_("Run the command again when you are ready."))
-        self.run(Task.INSTALL, Task.VERIFY, *then)
+        self.run(Task.INSTALL)
+        if self.state.report is None:  # an environment that was there already
+            self.run(Task.VERIFY)
+        elif not self._quiet:
+            draw_verified(self.state)
+        self.run(*then)
         if not self._quiet:
-            draw_next(self.state, offline=self._offline)
-
-    def _interrupt(self) -> None:
-        self._interrupted = True
-        self.session.interrupt()
-
-    def _raise_for(self, task: Task) -> None:
-        """Raise the failure of a task, after the diagnosis of one that did real work."""
-        status = self.state.environments.status if task.is_about_environments else self.state.status(task.step)
-        if status.phase is Phase.FAILED and task in {Task.INSTALL, Task.VERIFY} and status.exit_code == 1:
-            self.session.begin(Task.DIAGNOSE)
-            if not self._quiet:
-                draw_causes(self.state)
-        if failure := failure_of(self.state, task):
-            raise failure
-
-    def _answer(self, old: State, new: State) -> None:
-        """Put the question of a running task to the user."""
-        if not new.question or old.question:
-            return
-        self._bar.stop()
-        try:
-            with on_interrupt(_raise_abort):
-                self.session.dispatch(Answer(yes=ask(new.question, default=False)))
-        except click.Abort:
-            self._interrupt()
-        self._bar.start()
-
-
-def _raise_abort() -> None:
-    raise click.Abort
+            draw_next(self.state, offline=self._work.tools.sources.offline)
 
 
 def refuse_failed(state: State) -> None:
     """Raise `WorkFailed` where a check of the verification failed."""
     if state.report and not state.report.passed:
         raise WorkFailed(_("Some checks failed."), hint=_("The table above and the report say which, and why."))
+
+
+def stopped(state: State) -> Cancelled:
+    """Return what an interrupted installation has left, and how that is removed."""
+    made, preview = state.environment, state.preview
+    if state.status(Step.INSTALL).phase is not Phase.DONE or made is None or (preview and preview.ready):
+        return Cancelled(_("Stopped before anything was changed."))
+    text = _("Stopped, but the installation in {path} is complete and stays.", path=made.path)
+    if read_marker(Path(made.path)):
+        command = command_line(["assistant", "envs", "--remove", made.path])
+        return Cancelled(text, hint=_("`{command}` removes it.", command=command))
+    command = command_line([find_uv(), "pip", "uninstall", "--python", made.python, "torch"])
+    return Cancelled(text, hint=_("To take torch out of it again: {command}", command=command))

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from assistant.cli.draw import draw_preview
-from assistant.cli.journey import Journey, refuse_failed, with_own_python
+from assistant.cli.draw import draw_preview, draw_verified
+from assistant.cli.journey import Journey, Work, refuse_failed, with_own_python
 from assistant.cli.options import (
     dry_run_option,
     parse_target,
@@ -27,9 +27,12 @@ from assistant.i18n import _
 from assistant.install import Consent, Sources
 from assistant.model.errors import BadInput
 from assistant.model.record import replace
+from assistant.model.report import Level
+from assistant.session.actions import with_report
 from assistant.session.answers import of_preview, of_setup
-from assistant.session.state import State, Task
+from assistant.session.state import State, Task, required
 from assistant.session.store import last_setup, setup_of
+from assistant.verify import run
 
 agreement_options = together(
     yes_option(help="Answer yes to every question."),
@@ -95,19 +98,25 @@ def install(target: str, *, dry_run: bool, yes: bool, as_json: bool, **options: 
 @json_option
 def verify(target: str, device: str, *, full: bool, as_json: bool) -> None:
     """Check that an environment really computes on its device."""
-    state = setup_of(Path(target).expanduser().absolute(), LiveHost()) if target else last_setup()
-    if not (device or state.plan):
-        path = state.environment.path if state.environment else target
+    state = setup_of(Path(target).expanduser().absolute()) if target else last_setup()
+    made, plan = required(state.environment), state.plan
+    if not (device or plan):
         raise BadInput(
-            _("It is not known which device {path} is for.", path=path), hint=_("Name it, as in --device cpu.")
+            _("It is not known which device {path} is for.", path=made.path), hint=_("Name it, as in --device cpu.")
         )
-    state = state.with_choices(device=device, level="full" if full else "quick")
-    installed = replace(state.installed, proof=None) if state.installed else None
-    journey = Journey(replace(state, installed=installed, verified=None), quiet=as_json)
-    journey.run(Task.VERIFY)
+    work = Work(quiet=as_json)
+    with work.shown():
+        level: Level = "full" if full else "quick"
+        tools = work.tools
+        report = run(made, plan, device=device, level=level, sink=tools.sink, cancel=tools.cancel)
+    state = with_report(state, report)
+    if plan:  # what is exported next is what was verified last
+        work.store.save(state)
     if as_json:
-        echo_json(journey.state.report)
-    refuse_failed(journey.state)
+        echo_json(report)
+    else:
+        draw_verified(state)
+    refuse_failed(state)
 
 
 def _prepared(

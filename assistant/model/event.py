@@ -85,24 +85,11 @@ class FindingRaised(Record, frozen=True, tag=True):
     finding: Finding
 
 
-class JobFailed(Record, frozen=True, tag=True):
-    """A step failed; `message` and `hint` are one sentence each, `exit_code` is the command's.
-
-    `unreachable` is the address at which no package index answered, "" for any other failure.
-    """
-
-    step: Step
-    message: Text
-    hint: Text = ""
-    exit_code: int = 1
-    unreachable: str = ""
-
-
 class PartDone(Record, frozen=True, tag=True):
     """A task of an add-on has done a part: `value` is the add-on's record so far."""
 
     value: Any
 
 
-Event = Progress | LogLine | FindingRaised | JobFailed | PartDone
+Event = Progress | LogLine | FindingRaised | PartDone
 Sink = Callable[[Event], None]

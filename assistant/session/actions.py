@@ -1,85 +1,345 @@
-"""What can happen to a guided setup: what the user does, and what its tasks report."""
+"""What can happen to a guided setup, and the state after it; when a task can begin, and which goes on by itself.
+
+Each action is a record whose `after` is a pure function; one that makes no sense now changes nothing.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from assistant.i18n import Message
-from assistant.model.event import Event, JobFailed
-from assistant.model.plan import Request
-from assistant.model.record import Record
-from assistant.model.report import Level
-from assistant.session.state import Page, Pasted, Result, State, Task
+from assistant.i18n import Message, Text, _
+from assistant.install import Prepared
+from assistant.model.event import Event, FindingRaised, LogLine, PartDone, Progress, Step
+from assistant.model.finding import Finding
+from assistant.model.plan import Plan, Request
+from assistant.model.record import Record, replace
+from assistant.model.report import Level, Report
+from assistant.session.state import (
+    Adding,
+    Detected,
+    Diagnosed,
+    Exported,
+    Extra,
+    Installed,
+    Mended,
+    Page,
+    Pasted,
+    Phase,
+    Planned,
+    Result,
+    State,
+    StepStatus,
+    Surveyed,
+    Task,
+    Verified,
+    each_once,
+)
+from assistant.session.survey import Survey
+from assistant.verify import raised
+
+LOG_LINES = 200  # that the panels show; the file of `State.log_file` has every line
+STEPS = tuple(Step)
+
+_WRITE = {Task.PREPARE, Task.INSTALL, Task.VERIFY, Task.EXPORT, Task.MEND, Task.ADD}
+_NEED_PLAN = {Task.PREPARE, Task.INSTALL, Task.EXPORT}
+# What these report is about the environment: once one has ended well, it replaces what was wrong with that before.
+# Until then, and where it fails, nothing counts as mended.
+_RAISE = {Task.PREPARE, Task.INSTALL, Task.VERIFY}
+_CHANGE_OTHERS = {Task.REPAIR, Task.UNDO}  # of the tasks about environments those whose output is worth reading
 
 
-class Begin(Record, frozen=True):
+def blockers(state: State, task: Task) -> tuple[Message, ...]:
+    """List why a task cannot begin now; empty when it can."""
+    here = state.environments
+    fact_changed = state.status(Step.DETECT).phase is Phase.STALE
+    answer_changed = state.status(Step.PLAN).phase is Phase.STALE and not fact_changed
+    of_setup = not task.is_about_environments
+    picks = task.is_about_environments and task not in {Task.SURVEY, Task.REPAIR}
+    lacks = (
+        (state.running is not None, _("Something is still running; wait for it or cancel it.")),
+        ((picks and not here.picked) or (task is Task.REPAIR and not here.repair), _("No environment was chosen.")),
+        (of_setup and task is not Task.DETECT and not state.detection, _("The hardware has not been detected yet.")),
+        (
+            task in {Task.PLAN, *_NEED_PLAN} and fact_changed,
+            _("A fact has changed, so the hardware has to be looked at again."),
+        ),
+        (task in _NEED_PLAN and answer_changed, _("An earlier answer has changed, so the plan has to be made again.")),
+        (task in _NEED_PLAN and state.plan is None, _("There is no plan for this machine yet.")),
+        (
+            task in _WRITE and bool(state.machine),
+            _("This is a simulation of another machine, so nothing can be installed."),
+        ),
+        (task is Task.INSTALL and state.preview is None, _("The packages have not been resolved yet.")),
+        (
+            task in {Task.VERIFY, Task.EXPORT, Task.ADD} and state.environment is None,
+            _("There is no installed environment yet."),
+        ),
+        (task is Task.EXPORT and state.report is None, _("The environment has not been verified yet.")),
+        (task is Task.ADD and not (state.adding and state.adding.requirements), _("No packages were named.")),
+        (task is Task.ADDON and state.addon not in state.extras, _("There is nothing to work on yet.")),
+    )
+    return tuple(reason for lacking, reason in lacks if lacking)
+
+
+def following(state: State) -> Task | None:
+    """Return the task that goes on by itself: up to the user's agreement, and from the installation to its proof."""
+    if state.running:
+        return None
+    for task in (Task.DETECT, Task.PLAN):
+        phase = state.status(task.step).phase
+        if task is Task.PLAN and state.page is Page.ENVIRONMENTS and phase is not Phase.RUNNING:
+            looks = state.environments.survey is None and state.environments.status.phase is not Phase.FAILED
+            return Task.SURVEY if looks else _proof(state)  # the plan waits until somebody wants to see it
+        if task is Task.PLAN and state.page is Page.WRONG and phase is Phase.READY and state.failed_cell:
+            return Task.DIAGNOSE if state.status(Step.DIAGNOSE).phase is Phase.READY else None
+        if phase is not Phase.DONE:
+            return None if phase is Phase.FAILED else task
+    prepares = state.preview is None and state.plan and not state.machine
+    installed = state.status(Step.INSTALL).phase
+    return Task.PREPARE if prepares and installed not in {Phase.DONE, Phase.FAILED} else _proof(state)
+
+
+def _proof(state: State) -> Task | None:
+    """Return the verification, where an installation has been made and nobody has verified it yet."""
+    waits = state.status(Step.VERIFY).phase in {Phase.LOCKED, Phase.READY}
+    return Task.VERIFY if waits and state.status(Step.INSTALL).phase is Phase.DONE else None
+
+
+class Action(Record, frozen=True):
+    """Something that the user does, or that a task reports."""
+
+    def after(self, state: State) -> State:
+        """Return the state after the action."""
+        raise NotImplementedError
+
+
+class Choice(Action, frozen=True):
+    """What the user may choose while nothing runs; what rested on the old choice turns stale."""
+
+
+def reduce(state: State, action: Action) -> State:
+    """Return the state after an action; nothing is chosen while a task runs."""
+    return state if state.running and isinstance(action, Choice) else action.after(state)
+
+
+class Begin(Action, frozen=True):
     """Start a task."""
 
     task: Task
 
+    def after(self, state: State) -> State:
+        """Mark the task as running, with an empty log unless the last one is still needed."""
+        task = self.task
+        if blockers(state, task):
+            return state
+        new = state.with_status(task, StepStatus(phase=Phase.RUNNING))
+        # What the failed task said is what there is to diagnose.
+        keeps = task in {Task.DIAGNOSE, Task.ADD, Task.ADDON} or (
+            task.is_about_environments and task not in _CHANGE_OTHERS
+        )
+        log = state.log if keeps else ()
+        return replace(new, running=task, stopping=False, page=task.page or state.page, log=log)
 
-class Told(Record, frozen=True):
+
+class Reported(Action, frozen=True):
     """A running task has reported something: its events since the last time."""
 
     events: tuple[Event, ...]
 
+    def after(self, state: State) -> State:
+        """Keep lines and findings, the latest progress, and what an add-on has come to so far."""
+        task, new = state.running, state
+        of_others = task is not None and task.is_about_environments
+        lines = [event.text for event in self.events if isinstance(event, LogLine)]
+        progress = [event for event in self.events if isinstance(event, Progress)]
+        findings = [event.finding for event in self.events if isinstance(event, FindingRaised)]
+        parts = [event.value for event in self.events if isinstance(event, PartDone)]
+        if parts and task is Task.ADDON:
+            new = new.with_extra(replace(new.extras[new.addon], value=parts[-1]))
+        if lines and (not of_others or task in _CHANGE_OTHERS):
+            new = replace(new, log=(*new.log, *lines)[-LOG_LINES:])
+        if findings and task is None:
+            new = replace(new, raised=each_once(new.raised, findings))
+        elif findings and not of_others:
+            new = replace(new, reported=each_once(new.reported, findings))
+        if progress and task:
+            new = new.with_status(task, replace(new.status_of(task), progress=progress[-1]))
+        return new
 
-class Asked(Record, frozen=True):
+
+class Asked(Action, frozen=True):
     """A running task needs an answer of the user before it can go on."""
 
     question: Message
 
+    def after(self, state: State) -> State:
+        """Show the question."""
+        return replace(state, question=self.question) if state.running else state
 
-class Answer(Record, frozen=True):
+
+class Answer(Action, frozen=True):
     """Answer the question of the running task."""
 
     yes: bool
 
+    def after(self, state: State) -> State:
+        """Take the question away; the session hands the answer to the task."""
+        return replace(state, question="")
 
-class Finished(Record, frozen=True):
-    """A task ended well with its result."""
+
+class Finished(Action, frozen=True):
+    """A task ended well with its result; `detected` is what detection had found and is still true, None if unasked."""
 
     task: Task
     result: Result
     seconds: float = 0.0
+    detected: tuple[Finding, ...] | None = None
+
+    def after(self, state: State) -> State:
+        """Keep the result, drop what rested on an earlier one, and open the next step."""
+        task = self.task
+        if state.running is not task:
+            return state
+        idle = _idle(state)
+        if isinstance(self.result, Surveyed):
+            return _with_survey(idle, self, self.result)
+        if task in {Task.PREPARE, Task.ADD, Task.ADDON}:  # their steps are not done yet, or stay as they are
+            phase = Phase.READY if task is Task.PREPARE else Phase.DONE
+            done = _filled(idle, self.result).with_status(task, StepStatus(phase=phase, seconds=self.seconds))
+        else:
+            done = _opened(with_result(idle, task, self.result, self.seconds), task)
+        added = isinstance(self.result, Adding) and self.result.changed
+        if added:
+            done = _opened(_stale(done, Step.INSTALL), task)
+        if task in _RAISE or added:
+            done = replace(done, raised=state.reported)
+        elif task is Task.ADD:  # nothing was changed
+            done = replace(done, raised=state.raised)
+        return done if self.detected is None else _with_detected(done, self.detected)
 
 
-class Abandoned(Record, frozen=True):
+class Failed(Action, frozen=True):
+    """A task failed; `message` and `hint` are one sentence each, `exit_code` is the command's.
+
+    `unreachable` is the address at which no package index answered, "" for any other failure.
+    """
+
+    step: Step
+    message: Text
+    hint: Text = ""
+    exit_code: int = 1
+    unreachable: str = ""
+
+    def after(self, state: State) -> State:
+        """Keep why it failed, and what came before."""
+        status = StepStatus(
+            phase=Phase.FAILED,
+            message=self.message,
+            hint=self.hint,
+            exit_code=self.exit_code,
+            unreachable=self.unreachable,
+        )
+        if state.running is Task.ADD and state.adding:  # what was worked out does not hold, and nothing was changed
+            state = replace(state, adding=replace(state.adding, prepared=None), reported=())
+        return _idle(state).with_status(state.running or self.step, status)
+
+
+class Abandoned(Action, frozen=True):
     """A task that only reads was given up, because an answer that it rests on has changed."""
 
+    def after(self, state: State) -> State:
+        """Let it be begun again."""
+        if state.running is None:
+            return state
+        phase = Phase.LOCKED if state.running.is_about_environments else Phase.READY
+        return _idle(state).with_status(state.running, StepStatus(phase=phase))
 
-class Show(Record, frozen=True):
+
+class Stop(Action, frozen=True):
+    """Ask the running task to stop."""
+
+    def after(self, state: State) -> State:
+        """Say so until the task has ended."""
+        return replace(state, stopping=True) if state.running and not state.stopping else state
+
+
+class Show(Action, frozen=True):
     """Look at a page; nothing is lost by going back."""
 
     page: Page
 
+    def after(self, state: State) -> State:
+        """Show the page."""
+        return replace(state, page=self.page)
 
-class Choose(Record, frozen=True):
+
+class Paste(Action, frozen=True):
+    """Set the log to diagnose; no other task rests on it."""
+
+    log: Pasted | str
+
+    def after(self, state: State) -> State:
+        """Keep the log."""
+        pasted = Pasted(text=self.log) if isinstance(self.log, str) else self.log
+        return replace(state, pasted=pasted, edited=False)
+
+
+class Edited(Action, frozen=True):
+    """The page holds another log now than the one that was set last; it is sent when it is to be diagnosed."""
+
+    def after(self, state: State) -> State:
+        """Note that what was found is not about that log."""
+        return replace(state, edited=True)
+
+
+class Choose(Choice, frozen=True):
     """Take another of the plans, by its place."""
 
     index: int
 
+    def after(self, state: State) -> State:
+        """Take that plan; its packages have to be resolved."""
+        exists = state.planning is not None and 0 <= self.index < len(state.planning.plans)
+        if not exists or self.index == state.choices.plan:
+            return state
+        return _stale(replace(state.with_choices(plan=self.index), preview=None), Step.PLAN)
 
-class Wish(Record, frozen=True):
+
+class Wish(Choice, frozen=True):
     """Set which backend, Python and pins to plan for."""
 
     request: Request
 
+    def after(self, state: State) -> State:
+        """Have the plan made again."""
+        new = replace(state.with_choices(request=self.request, plan=0), preview=None)
+        return _stale(new, Step.PLAN, itself=True)
 
-class Aim(Record, frozen=True):
+
+class Aim(Choice, frozen=True):
     """Set where the environment goes ("" for the default folder)."""
 
     target: str
 
+    def after(self, state: State) -> State:
+        """Take the target; what is wrong with the former one is forgotten."""
+        return _stale(replace(state.with_choices(target=self.target), preview=None, raised=()), Step.PLAN)
 
-class SetFact(Record, frozen=True):
+
+class SetFact(Choice, frozen=True):
     """Set a fact of the machine by hand, such as `nvidia_driver`; "" takes the setting back."""
 
     fact: str
     value: str
 
+    def after(self, state: State) -> State:
+        """Have the machine looked at again."""
+        others = {fact: value for fact, value in state.choices.overrides.items() if fact != self.fact}
+        overrides = others | ({self.fact: self.value} if self.value else {})
+        return _stale(replace(state.with_choices(overrides=overrides), preview=None), Step.DETECT, itself=True)
 
-class Fill(Record, frozen=True):
+
+class Fill(Choice, frozen=True):
     """Set how thoroughly to verify, and to which folder ("" for the default), which formats or what for to export.
 
     What is None stays as it is.
@@ -90,63 +350,204 @@ class Fill(Record, frozen=True):
     formats: tuple[str, ...] | None = None
     purpose: str | None = None
 
-
-class Paste(Record, frozen=True):
-    """Set the log to diagnose."""
-
-    log: Pasted | str
-
-
-class Edited(Record, frozen=True):
-    """The page holds another log now than the one that was set last; it is sent when it is to be diagnosed."""
+    def after(self, state: State) -> State:
+        """Take what was set; the step that it is about has to be repeated."""
+        changed = {name: getattr(self, name) for name in self.__struct_fields__ if getattr(self, name) is not None}
+        return _stale(state.with_choices(**changed), Step.VERIFY if self.level else Step.EXPORT, itself=True)
 
 
-class Mend(Record, frozen=True):
+class Mend(Choice, frozen=True):
     """Choose a remedy, by its cause's key and its number as in "oom#1", for `Task.MEND` to apply."""
 
     way: str
 
+    def after(self, state: State) -> State:
+        """Name the remedy."""
+        return replace(state, way=self.way)
 
-class Add(Record, frozen=True):
+
+class Add(Choice, frozen=True):
     """Name packages, as requirements, for `Task.ADD` to add to the environment."""
 
     requirements: tuple[str, ...]
 
+    def after(self, state: State) -> State:
+        """Name the packages; what was worked out for others is no longer meant."""
+        return replace(state, adding=Adding(requirements=self.requirements))
 
-class Supply(Record, frozen=True):
+
+class Supply(Choice, frozen=True):
     """Give an add-on, by its name, the record that its task works on when `Task.ADDON` is begun."""
 
     addon: str
     value: Any
 
+    def after(self, state: State) -> State:
+        """Keep the record."""
+        return replace(state, addon=self.addon).with_extra(Extra(value=self.value))
 
-class Pick(Record, frozen=True):
+
+class Pick(Choice, frozen=True):
     """Choose the environment, by its path, that the tasks about environments are about."""
 
     path: str
 
+    def after(self, state: State) -> State:
+        """Choose it; what was offered for the last one is no longer meant."""
+        return state.with_environments(picked=self.path, repair=None, status=StepStatus())
 
-class LookIn(Record, frozen=True):
+
+class LookIn(Choice, frozen=True):
     """Name a folder in which environments are looked for as well."""
 
     folder: str
 
+    def after(self, state: State) -> State:
+        """Have one more folder searched."""
+        before = state.environments.survey or Survey()
+        folders = tuple(dict.fromkeys((*before.folders, self.folder)))
+        return state.with_environments(survey=replace(before, folders=folders)) if self.folder else state
 
-class Simulate(Record, frozen=True):
+
+class Simulate(Choice, frozen=True):
     """Look at a recorded machine instead of this one; "" goes back to this one, as it was left."""
 
     machine: str
 
+    def after(self, state: State) -> State:
+        """Lay the real setup aside, or go back to it."""
+        if self.machine == state.machine:
+            return state
+        real = state if not state.machine else state.aside or State()
+        return State(machine=self.machine, aside=real) if self.machine else replace(real, page=Page.SETUP)
 
-class Resume(Record, frozen=True):
+
+class Resume(Choice, frozen=True):
     """Go on from a state that was saved before the kernel restarted."""
 
     state: State
 
+    def after(self, state: State) -> State:  # noqa: ARG002 - nothing of it is left
+        """Take the saved state."""
+        return self.state
 
-class Stop(Record, frozen=True):
-    """Ask the running task to stop."""
+
+def _idle(state: State) -> State:
+    """Return a state in which nothing runs any more; what the task has found counts beside what was known before."""
+    raised = each_once(state.raised, state.reported)
+    return replace(state, running=None, stopping=False, question="", raised=raised, reported=())
 
 
-Wished = Add | Choose | Wish | Aim | Fill | LookIn | Mend | Pick | Resume | SetFact | Simulate | Supply
-Action = Abandoned | Begin | Told | Asked | Answer | Edited | Finished | JobFailed | Paste | Show | Stop | Wished
+def _stale(state: State, changed: Step, *, itself: bool = False) -> State:
+    """Mark what rests on a changed step as stale; its results are kept until they are made anew."""
+    for step in STEPS[STEPS.index(changed) + (not itself) :]:
+        status = state.status(step)
+        if status.phase in {Phase.DONE, Phase.FAILED}:
+            state = state.with_status(step, replace(status, phase=Phase.STALE))
+    return state
+
+
+def _filled(state: State, result: Result) -> State:  # noqa: C901, PLR0911 - one for each kind
+    """Keep a task's result, and drop what rested on an earlier one."""
+    match result:
+        case Detected():
+            return replace(state, detected=result, preview=None)
+        case Planned():
+            return replace(state.with_choices(plan=0), planned=result, preview=None)
+        case Prepared():
+            return replace(_with_plan(state, result.plan), preview=result)
+        case Installed():
+            return replace(state, installed=result, verified=None, exported=Exported(), failed_cell=False)
+        case Verified():
+            return replace(state, verified=result)
+        case Diagnosed():
+            seen = {str(one.text) for one in state.detection.findings} if state.detection else set()
+            found = tuple(one for one in result.findings if str(one.text) in seen)
+            others = tuple(one for one in result.findings if str(one.text) not in seen)
+            return _with_detected(replace(state, diagnosed=result, raised=others, mended={}), found)
+        case Mended():
+            new = replace(state, mended={**state.mended, result.way: result})
+            if result.summary and new.environments.survey:
+                new = new.with_environments(survey=new.environments.survey.with_summary(result.summary))
+            return new if result.raised is None else replace(new, raised=result.raised)
+        case Exported():
+            return replace(state.with_choices(overwrite=False), exported=result)
+        case Extra():
+            return state.with_extra(replace(result, status=state.extras[state.addon].status))
+        case Adding():
+            return _with_added(state, result)
+        case _:
+            raise TypeError(type(result))
+
+
+def with_result(state: State, task: Task, result: Result, seconds: float = 0.0) -> State:
+    """Return the state after a task of a step has ended well: what rested on an earlier result has to be repeated."""
+    done = StepStatus(phase=Phase.DONE, seconds=seconds)
+    return _stale(_filled(state, result), task.step).with_status(task, done)
+
+
+def _opened(state: State, task: Task) -> State:
+    """Let the step after a task that has ended be begun, and the diagnosis: a log can be pasted at any time."""
+    if task.step is Step.INSTALL:  # what was verified of an earlier installation is not of this one
+        state = state.with_status(Step.VERIFY, StepStatus(phase=Phase.DONE if state.report else Phase.READY))
+    for step in (*STEPS[STEPS.index(task.step) + 1 :][:1], Step.DIAGNOSE):
+        if state.status(step).phase is Phase.LOCKED:
+            state = state.with_status(step, StepStatus(phase=Phase.READY))
+    return state
+
+
+def with_report(state: State, report: Report) -> State:
+    """Return the state after a verification alone; what else is wrong with the environment still is."""
+    others = (one for one in state.raised if not one.key.startswith("verify."))
+    return with_result(replace(state, raised=(*others, *raised(report))), Task.VERIFY, Verified(report=report))
+
+
+def _with_plan(state: State, plan: Plan) -> State:
+    """Put a plan in the place of the one that was chosen, as what stands in for it was found."""
+    if state.planned is None or state.plan == plan:
+        return state
+    planning = state.planned.planning
+    alike = (
+        place for place, one in enumerate(planning.plans) if (one.backend, one.variant) == (plan.backend, plan.variant)
+    )
+    place = next(alike, state.choices.plan)
+    plans = (*planning.plans[:place], plan, *planning.plans[place + 1 :])
+    planned = replace(state.planned, planning=replace(planning, plans=plans, choice=plans[0]))
+    return replace(state, planned=planned).with_choices(plan=place)
+
+
+def _with_added(state: State, adding: Adding) -> State:
+    """Keep what adding came to; once it is done, the plan asks for the packages too, and its lock holds them."""
+    new, done = replace(state, adding=adding), adding.prepared
+    if not (adding.changed and adding.installed and done):
+        return new
+    new = _with_plan(new, done.plan)
+    return replace(new, preview=done, installed=adding.installed, verified=None, exported=Exported())
+
+
+def _with_detected(state: State, found: tuple[Finding, ...]) -> State:
+    """Put what is still true of what detection had found in the place of that."""
+    if state.detected is None:
+        return state
+    detection = replace(state.detected.detection, findings=found)
+    return replace(state, detected=replace(state.detected, detection=detection))
+
+
+def _with_survey(state: State, end: Finished, result: Surveyed) -> State:
+    """Keep what is known of environments; what is wrong with the setup's own is judged anew where it was changed."""
+    # The real setup is laid aside while a recorded machine is looked at; what was changed here may be its environment.
+    picked = state.environments.picked
+    aside = _with_survey(state.aside.with_environments(picked=picked), end, result) if state.aside else None
+    status = StepStatus(phase=Phase.DONE, seconds=end.seconds)
+    new = replace(state, aside=aside)
+    new = new.with_environments(survey=result.survey, repair=result.repair, status=status)
+    entry = result.survey.of(picked)
+    own = state.environment is not None and state.environment.path == picked
+    if end.task in _CHANGE_OTHERS and own and entry and state.detection and state.installed:
+        installed = replace(state.installed, proof=None)
+        new = replace(new, raised=entry.findings, installed=installed, verified=None)
+        return new.with_status(Task.VERIFY, StepStatus(phase=Phase.READY))
+    if end.task is Task.REMOVE and own:
+        left = {step: state.statuses[step] for step in (Step.DETECT, Step.PLAN) if step in state.statuses}
+        return replace(new, installed=None, verified=None, preview=None, exported=Exported(), statuses=left)
+    return new

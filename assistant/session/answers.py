@@ -13,7 +13,7 @@ from assistant.model.plan import Planning
 from assistant.model.record import Record, replace, with_words
 from assistant.plan import explain
 from assistant.session.state import State, Unexplained
-from assistant.session.survey import Known, Repair, Survey
+from assistant.session.survey import EnvironmentSummary, Repair, Survey
 
 if TYPE_CHECKING:
     from assistant.diagnose import Log
@@ -40,8 +40,8 @@ def of_log(log: Log, machine: Machine, diagnoses: Iterable[Diagnosis]) -> Answer
 
     found = tuple(diagnoses)
     rest = Unexplained() if found else unexplained(log, machine)
-    told = {"unexplained": with_words(rest)} if rest != Unexplained() else {}
-    return {"diagnoses": with_words(found), **told}
+    more = {"unexplained": with_words(rest)} if rest != Unexplained() else {}
+    return {"diagnoses": with_words(found), **more}
 
 
 def of_preview(preview: Prepared | None) -> Answer:
@@ -69,12 +69,12 @@ def of_setup(state: State) -> Answer:
 
 def of_environments(survey: Survey) -> Answer:
     """Return the environments that were found."""
-    every = [_of_known(one) for one in survey.environments]
+    every = [_of_summary(one) for one in survey.environments]
     notes = {"notes": with_words(survey.notes)} if survey.notes else {}
     return {"environments": every, "cut_short": survey.cut_short, **notes}
 
 
-def of_environment(known: Known, survey: Survey, repair: Repair | None = None) -> Answer:
+def of_environment(summary: EnvironmentSummary, survey: Survey, repair: Repair | None = None) -> Answer:
     """Return what is known of an environment, and the change that was worked out for it."""
     change, notes = {}, survey.notes
     if repair:
@@ -83,14 +83,14 @@ def of_environment(known: Known, survey: Survey, repair: Repair | None = None) -
         change |= {"mends": repair.mends, "remains": repair.remains}
         notes = (*difference.findings, *notes)
     words = {name: with_words(value) for name, value in change.items()}
-    return {**words, "notes": with_words(notes), "environment": _of_known(known)}
+    return {**words, "notes": with_words(notes), "environment": _of_summary(summary)}
 
 
-def _of_known(known: Known) -> Answer:
+def _of_summary(summary: EnvironmentSummary) -> Answer:
     """Return an environment with its light and the sentence about it."""
-    fields = _fields(known)
+    fields = _fields(summary)
     fields.pop("stamp", None)  # says nothing to anybody else
-    return {**fields, "light": known.light.value, "state": render(known.state)}
+    return {**fields, "light": summary.light.value, "state": render(summary.state)}
 
 
 def _fields(record: object) -> Answer:

@@ -30,7 +30,7 @@ from assistant.model.report import Report
 from assistant.plan import NIGHTLY, brings_cuda, make_plans
 
 
-class Course(Record, frozen=True, omit_defaults=False):
+class Approach(Record, frozen=True, omit_defaults=False):
     """How a configuration is applied here: its own `plan` exactly, or, where that is None, a new one for `request`.
 
     `differs` is what has changed on the machine.
@@ -41,7 +41,7 @@ class Course(Record, frozen=True, omit_defaults=False):
     differs: tuple[Drift, ...] = ()
 
 
-def course(config: Config, here: Machine, catalog: Catalog, *, anew: bool = False) -> Course:
+def approach(config: Config, here: Machine, catalog: Catalog, *, anew: bool = False) -> Approach:
     """Choose how to apply a configuration: exactly, on the same hardware where its plan still fits, else planned anew.
 
     A plan that was not the best one then (a CPU build beside a GPU, say) was a deliberate choice: its backend is kept
@@ -52,15 +52,15 @@ def course(config: Config, here: Machine, catalog: Catalog, *, anew: bool = Fals
     offered = _plans(here, catalog, pinned)
     fits = plan.variant.startswith(NIGHTLY) or any(_alike(plan, other) for other in offered)
     if fits and not anew and config.same_hardware(here):
-        return Course(request=pinned, plan=_with_extras(config), differs=differs)
+        return Approach(request=pinned, plan=_with_extras(config), differs=differs)
     then = _plans(config.machine, catalog, pinned)
     deliberate = bool(then) and not _alike(plan, then[0]) and any(plan.backend is other.backend for other in offered)
     asked = {canonicalize_name(Requirement(line).name) for line in plan.requirements}
     free = Request(backend=plan.backend if deliberate else None, bundle=plan.recipe or bundle_within(asked))
     best = next((other.backend for other in _plans(here, catalog, free)), None)
     tried = (replace(free, python=pinned.python, pins=pinned.pins), replace(free, python=pinned.python), free)
-    kept = (request for request in tried for other in _plans(here, catalog, request)[:1] if other.backend is best)
-    return Course(request=next(kept, free), differs=differs)  # no pin is worth a GPU
+    possible = (request for request in tried for other in _plans(here, catalog, request)[:1] if other.backend is best)
+    return Approach(request=next(possible, free), differs=differs)  # no pin is worth a GPU
 
 
 def unknown_requirements(plan: Plan, catalog: Catalog, trusted: Iterable[str] = ()) -> tuple[str, ...]:
@@ -110,11 +110,11 @@ def environment_of(config: Config, target: str, last: str) -> Path | None:
             raise not_an_environment(folder)
         return folder if folder.exists() else None
     plan = config.plan
-    wanted = (plan.backend, plan.torch, plan.python)
+    asked = (plan.backend, plan.torch, plan.python)
     fitting = [
         folder
         for folder, marker in marked_environments()
-        if (marker.plan.backend, marker.plan.torch, marker.plan.python) == wanted
+        if (marker.plan.backend, marker.plan.torch, marker.plan.python) == asked
     ]
     named = [folder for folder in fitting if folder.name == config.environment.path]
     for group in ([folder for folder in fitting if str(folder) == last], named, fitting):

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Iterable
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, lru_cache
 
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from assistant.catalog import load_catalog
+from assistant.catalog.companions import carried_by_torch_index
+from assistant.catalog.launchers import launchers, written
+from assistant.catalog.rows import CORE, FAMILY
 from assistant.detect import read_report
 from assistant.diagnose import (
     Log,
     PlanRequest,
+    RuleRemedy,
     as_remedy,
     check_up,
     interpreter_of,
@@ -25,14 +34,15 @@ from assistant.diagnose import (
     supposed_cuda,
     symptoms,
 )
-from assistant.i18n import _
+from assistant.host.live import known_here
+from assistant.i18n import Message, Text, _, in_language
 from assistant.model.errors import BadInput
-from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
+from assistant.model.finding import Diagnosis, Finding, Interpreter, Launch, Remedy, Severity
 from assistant.model.machine import Gpu, Machine, Vendor
-from assistant.model.plan import Backend
-from assistant.model.record import replace
-from assistant.privacy import Lines
-from assistant.session.remedy_plans import CHECKS, any_nvidia, gpus_known, planned, whole, with_plans
+from assistant.model.plan import Backend, Plan, Request
+from assistant.model.record import from_json, replace, to_json
+from assistant.plan import make_plans
+from assistant.privacy import Lines, redact
 from assistant.session.state import Place, Source, Unexplained
 
 # Words of programs that gave up.
@@ -57,6 +67,18 @@ _PACKAGE_OF = {"cv2": "opencv-python", "sklearn": "scikit-learn", "skimage": "sc
 _ANY = {"package": "NAME"}  # where a check of the machine is the reason, and no log names a package
 # Words of the reports that people paste whole: collect_env, nvidia-smi, rocminfo, dxdiag, system_profiler.
 REPORTS = ("pytorch version:", "nvidia-smi", "hsa agents", "dxdiag", "spdisplaysdatatype", "graphics/displays")
+# What shows that a plan has helped, where its remedy has no check of its own.
+CHECKS = {
+    Backend.CUDA: 'python -c "import torch; assert torch.cuda.is_available()"',
+    Backend.ROCM: 'python -c "import torch; assert torch.cuda.is_available()"',
+    Backend.XPU: 'python -c "import torch; assert torch.xpu.is_available()"',
+    Backend.MPS: 'python -c "import torch; assert torch.backends.mps.is_available()"',
+    Backend.DIRECTML: 'python -c "import torch, torch_directml as d; torch.ones(2, device=d.device()).sum()"',
+    Backend.CPU: 'python -c "import torch; torch.ones(2).sum()"',
+}
+_WHICH_GPU = Remedy(text=_("First find out which GPU is in the computer."), commands=("assistant detect",))
+REPORTED = 80  # last lines of a log that go into a report
+TO_WRITE = "<!-- Please write this part yourself. -->"
 
 
 def diagnosed(log: Log, machine: Machine) -> tuple[Diagnosis, ...]:
@@ -66,13 +88,13 @@ def diagnosed(log: Log, machine: Machine) -> tuple[Diagnosis, ...]:
 
 def diagnosed_lines(log: Log, machine: Machine) -> tuple[tuple[Diagnosis, int | None], ...]:
     """Return what `diagnosed` does, each cause with the index in `log.lines` of the line that shows it."""
-    known = merged(machine, _stated(log))
-    found, supposed = [], _supposed(known, log)
-    for match in matches(log, known):
-        where = interpreter_of(log, known, match.line)
+    facts = merged(machine, _stated(log))
+    found, supposed = [], _supposed(facts, log)
+    for match in matches(log, facts):
+        where = interpreter_of(log, facts, match.line)
         remedies = with_plans(zip(match.diagnosis.remedies, match.origins, strict=True), supposed, log, where)
         found.append((_with_module(replace(match.diagnosis, remedies=remedies), log, match.line), match.line))
-    better = _better(log, known) if found and not any(remedy.plan for remedy in found[0][0].remedies) else None
+    better = _better(log, facts) if found and not any(remedy.plan for remedy in found[0][0].remedies) else None
     if better:
         best, line = found[0]
         found[0] = replace(best, remedies=(*best.remedies, better)), line
@@ -80,8 +102,8 @@ def diagnosed_lines(log: Log, machine: Machine) -> tuple[tuple[Diagnosis, int | 
 
 
 def _supposed(machine: Machine, log: Log) -> Machine:
-    """Return a machine with the NVIDIA card that words or the build imply, where nobody told or looked which it has."""
-    if gpus_known(machine):
+    """Return a machine with the NVIDIA card that words or the build imply, where nobody has named or looked for one."""
+    if names_gpus(machine):
         nvidia = bool(machine.gpus) and all(gpu.vendor is Vendor.NVIDIA for gpu in machine.gpus)
         return replace(machine, os=machine.os or "linux") if nvidia else machine
     words = bool(_OF_NVIDIA.search(log.text)) and not _OF_OTHERS.search(log.text)
@@ -94,8 +116,8 @@ def placed_causes(
     causes: Iterable[tuple[Diagnosis, int | None]], log: Log, machine: Machine
 ) -> tuple[tuple[Diagnosis, int | None], ...]:
     """Return causes whose remedies' commands are typed for the Python that the log's program runs in."""
-    known = merged(machine, _stated(log))
-    wheres = ((cause, line, interpreter_of(log, known, line)) for cause, line in causes)
+    facts = merged(machine, _stated(log))
+    wheres = ((cause, line, interpreter_of(log, facts, line)) for cause, line in causes)
     return tuple(
         (replace(cause, remedies=tuple(placed(remedy, where) for remedy in cause.remedies)), line)
         for cause, line, where in wheres
@@ -127,8 +149,8 @@ def source_of(log: Log, machine: Machine, here: Machine, line: int | None = None
     """Return what a log of a machine comes from; `line` is the index of the line that shows its first cause."""
     program, arguments = launched(log)
     gpus = _computing(machine.gpus)
-    seen = machine.os and gpus_known(machine)
-    best = planned(machine, PlanRequest()) if seen else None
+    seen = machine.os and names_gpus(machine)
+    best = plan_for(machine, PlanRequest()) if seen else None
     return Source(
         program=program.name if program else "",
         arguments=arguments if program else (),
@@ -172,7 +194,7 @@ def _better(log: Log, machine: Machine) -> Remedy | None:
     directml = any("directml" in word for word in arguments) or "torch-directml" in log.facts.packages
     cpu = log.facts.packages.get("torch", "").endswith("+cpu")
     used = Backend.DIRECTML if directml or "privateuseone" in log.text else Backend.CPU if cpu else None
-    plan = planned(machine, PlanRequest()) if used and machine.os else None
+    plan = plan_for(machine, PlanRequest()) if used and machine.os else None
     order = list(Backend)
     if used is None or plan is None or order.index(plan.backend) >= order.index(used):
         return None
@@ -181,7 +203,9 @@ def _better(log: Log, machine: Machine) -> Remedy | None:
         used=used.title, better=plan.backend.title, gpu=gpus[0].label if gpus else "GPU"
     )
     launch = relaunched(log, plan.backend, machine.os or "") if launched(log)[0] else ()
-    return Remedy(text=text, plan=plan, check=(CHECKS[plan.backend],), launch=tuple(map(whole, launch)), mends=False)
+    return Remedy(
+        text=text, plan=plan, check=(CHECKS[plan.backend],), launch=tuple(map(written_out, launch)), mends=False
+    )
 
 
 def with_torch(causes: tuple[Diagnosis, ...], log: Log, machine: Machine) -> tuple[Diagnosis, ...]:
@@ -190,7 +214,7 @@ def with_torch(causes: tuple[Diagnosis, ...], log: Log, machine: Machine) -> tup
     Other remedies lead to an environment that has it, if there is one.
     """
     lacks = "torch" not in machine.packages and _NO_TORCH.search(log.text)
-    plan = planned(machine, PlanRequest()) if lacks else None
+    plan = plan_for(machine, PlanRequest()) if lacks else None
     if plan is None:
         return causes
     text = _("Install PyTorch into the environment of this kernel.")
@@ -216,14 +240,14 @@ def machine_of_log(log: Log, here: Machine) -> Machine:
 
 def unexplained(log: Log, machine: Machine) -> Unexplained:
     """Return what can be said of a log whose cause is not known."""
-    known = merged(machine, _stated(log))
-    told = symptoms(log)
-    asked = question(told, known)
-    if asked is None and told == () and _FAILED.search(log.text):
+    facts = merged(machine, _stated(log))
+    seen = symptoms(log)
+    asked = question(seen, facts)
+    if asked is None and seen == () and _FAILED.search(log.text):
         asked = Remedy(text=_("Paste the whole output, from the command on: what matters often stands above the end."))
-    wrong = tuple(finding for finding in check_up(known) if finding.wrong)
-    shown = tuple(Finding(key=one.key, severity=Severity.INFO, text=_(one.text)) for one in told)
-    return Unexplained(symptoms=shown, findings=with_remedies(wrong, known), question=asked)
+    wrong = tuple(finding for finding in check_up(facts) if finding.wrong)
+    shown = tuple(Finding(key=one.key, severity=Severity.INFO, text=_(one.text)) for one in seen)
+    return Unexplained(symptoms=shown, findings=with_remedies(wrong, facts), question=asked)
 
 
 def with_remedies(findings: Iterable[Finding], machine: Machine) -> tuple[Finding, ...]:
@@ -237,7 +261,8 @@ def with_remedies(findings: Iterable[Finding], machine: Machine) -> tuple[Findin
         more = with_plans(
             ((as_remedy(each), each) for each in remedies_for(rules[finding.key], machine, _ANY)), machine
         )
-        new = tuple(remedy for remedy in more if remedy.text not in {known.text for known in finding.remedies})
+        own = {remedy.text for remedy in finding.remedies}
+        new = tuple(remedy for remedy in more if remedy.text not in own)
         return replace(finding, remedies=(*finding.remedies, *new))
 
     return tuple(map(helped, findings))
@@ -256,3 +281,198 @@ def _stated(log: Log) -> Machine:
         return merged(replace(reported, evidence=()), log.facts)
     except BadInput:
         return log.facts
+
+
+def log_report(log: Log, machine: Machine, found: Iterable[Diagnosis]) -> str:
+    """Return a log's report without private things, in English, as most places that help ask for it."""
+    private = known_here()
+    here: Machine = redact(replace(machine, nvidia_smi_output=None, evidence=()), known=private)
+    last = without_secrets(log, len(log.lines) - REPORTED, len(log.lines))
+    text = "\n".join(line for _number, line in last).strip("\n").replace("```", "'''")
+    parts = {
+        "What happened": TO_WRITE,
+        "Likely causes": _causes(redact(tuple(found), known=private)),
+        "Log": _fenced(redact(text, known=private)),
+        "Machine": _fenced(to_json(here, indent=1).replace("```", "'''"), "json"),
+    }
+    return "\n".join(f"### {title}\n\n{part}\n" for title, part in parts.items())
+
+
+def _causes(found: tuple[Diagnosis, ...]) -> str:
+    """Say in English what the assistant takes for the cause, with its key."""
+    if not found:
+        return "torch-setup-assistant knows no cause for this log."
+    with in_language("en"):
+        lines = (f"- {one.title} (`{one.key}`, {one.confidence:.0%})" for one in found)
+        return "\n".join(("What torch-setup-assistant takes for the cause:", "", *lines))
+
+
+def _fenced(text: str, kind: str = "text") -> str:
+    return f"```{kind}\n{text}\n```"
+
+
+def with_plans(
+    remedies: Iterable[tuple[Remedy, RuleRemedy | None]],
+    machine: Machine,
+    log: Log | None = None,
+    where: Interpreter | None = None,
+) -> tuple[Remedy, ...]:
+    """Fill in plans, their checks and launch arguments; leave out a remedy whose plan this machine cannot have.
+
+    `where` is the Python that the log's program runs in: a plan that fits it comes with the commands that put it there.
+    """
+    filled: list[tuple[Remedy, RuleRemedy | None]] = []
+    for remedy, origin in remedies:
+        by_maker = origin and origin.plan and (origin.plan.backend is None or "vendor" in origin.facts)
+        if by_maker and not names_gpus(machine):
+            asked = {each.text for each, _origin in filled}
+            both = (remedy, _WHICH_GPU) if remedy.commands else (_WHICH_GPU, remedy)
+            filled += [(each, None) for each in both if each.text not in asked]
+            continue
+        request = origin.plan if origin else None
+        plan = plan_for(machine, request, where) if request else None
+        check = remedy.check or ((CHECKS[plan.backend],) if plan else ())
+        commands = (*remedy.commands, *(_into(plan, machine, request, where) if plan and request else ()))
+        text = _for_this(remedy.text, plan)
+        filled.append((replace(remedy, plan=plan, check=check, text=text, commands=commands), origin))
+    first = next((remedy.plan for remedy, _origin in filled if remedy.plan), None)
+    possible = tuple(
+        replace(remedy, launch=tuple(map(written_out, relaunched(log, first.backend, machine.os or ""))))
+        if origin and origin.launch and first and log and log.text
+        else remedy
+        for remedy, origin in filled
+        if origin is None or origin.plan is None or remedy.plan or remedy.commands or remedy.env
+    )
+    return possible or tuple(remedy for remedy, _origin in filled)
+
+
+def any_nvidia(machine: Machine, cuda: str) -> Machine:
+    """Return a machine with an NVIDIA card of which no more is known, and the newest CUDA that its driver surely takes.
+
+    A driver takes all minor releases of its CUDA: https://docs.nvidia.com/deploy/cuda-compatibility/. The system
+    matters little: CUDA's indexes serve Linux and Windows alike.
+    """
+    driver = None if machine.cuda_driver_api or machine.nvidia_driver else cuda
+    cards = machine.gpus or (Gpu(vendor=Vendor.NVIDIA),)
+    return replace(machine, os=machine.os or "linux", gpus=cards, cuda_driver_api=machine.cuda_driver_api or driver)
+
+
+def names_gpus(machine: Machine) -> bool:
+    """Return whether GPUs are named, or were looked for: a machine that was not detected may have some all the same."""
+    return bool(machine.gpus or machine.evidence)
+
+
+def plan_for(machine: Machine, request: PlanRequest, where: Interpreter | None = None) -> Plan | None:
+    """Return the plan for a request; in an environment that stands, the one that changes least of it.
+
+    Where CUDA is to be had and nothing is known of machine or card, any NVIDIA card is meant.
+    """
+    if request.backend is Backend.CUDA and not names_gpus(machine):
+        machine = any_nvidia(machine, supposed_cuda(new_card=True))
+    if not machine.os:
+        return None
+    facts = to_json(replace(machine, evidence=()))  # of what was looked at the planner asks nothing
+    in_place = _fits_into(request, where)
+    family = in_place or "torch" in machine.packages
+    plan = _plan(facts, request, family=family)
+    if plan is None or not in_place:
+        return plan
+    there = replace(request, python=_minor(machine) or None)
+    same = replace(there, pins=(f"torch=={_torch(machine)}", *request.pins))
+    narrower = [*([same] if request.changes == "build" and _torch(machine) else []), *([there] if there.python else [])]
+    plans = (_plan(facts, each, family=family) for each in narrower)
+    return next((one for one in plans if one and one.backend is plan.backend), plan)
+
+
+def _fits_into(request: PlanRequest, where: Interpreter | None) -> bool:
+    """Return whether a log comes from an environment in which the request can be met."""
+    return where is not None and request.changes != "environment" and request.python is None
+
+
+def _minor(machine: Machine) -> str:
+    return ".".join((machine.python or "").split(".")[:2])
+
+
+def _torch(machine: Machine) -> str:
+    return machine.packages.get("torch", "").partition("+")[0]
+
+
+def _into(plan: Plan, machine: Machine, request: PlanRequest, where: Interpreter | None) -> Iterator[str]:
+    """Yield the commands that put a plan into the environment that a log comes from; none where it needs another."""
+    if not _fits_into(request, where) or _minor(machine) not in {"", plan.python}:
+        return
+    sure = _minor(machine) or plan.torch == _torch(machine)  # that these releases are there for its Python
+    stays = machine.packages.get("torch") == f"{plan.torch}+{plan.variant}"
+    named = {canonicalize_name(Requirement(line).name): line for line in plan.requirements}
+    asked = {"torch-directml", *(canonicalize_name(Requirement(pin).name) for pin in request.pins)}
+    changed = [name for name in named if name in CORE | asked and not (stays and name == "torch")]
+    lines: dict[str, str] = {name: named[name] if sure else _bare(named[name]) for name in changed}
+    if here := _from_torchs_index(plan, lines):
+        yield f"python -m pip uninstall -y {' '.join(here)}"
+    yield from _pip_install(plan, lines)
+
+
+def pip_commands(plan: Plan) -> Iterator[str]:
+    """Yield the commands of plain pip that install what a plan requires, torch and what shares its index first."""
+    return _pip_install(plan, {canonicalize_name(Requirement(line).name): line for line in plan.requirements})
+
+
+def _pip_install(plan: Plan, lines: Mapping[str, str]) -> Iterator[str]:
+    """Yield the commands that install requirements, by name: first those from torch's index, then the rest."""
+    here = _from_torchs_index(plan, lines)
+    if here:
+        index = f" --index-url {plan.index_url}" if plan.index_url else ""
+        yield f"python -m pip install {' '.join(_quoted(lines[name]) for name in here)}{index}"
+    if rest := [name for name in lines if name not in here]:
+        yield f"python -m pip install {' '.join(_quoted(lines[name]) for name in rest)}"
+
+
+def _from_torchs_index(plan: Plan, names: Iterable[str]) -> list[str]:
+    """Return what comes from the index that the plan's torch comes from."""
+    if plan.index_url is None:
+        return [*names]
+    return [
+        name
+        for name in names
+        if name in CORE or (name not in plan.apart and carried_by_torch_index(name, plan.variant))
+    ]
+
+
+def _bare(line: str) -> str:
+    """Return a requirement without its versions: `torch[device-gfx1151]` of `torch[device-gfx1151]==2.14.0`."""
+    need = Requirement(line)
+    return f"{need.name}[{','.join(sorted(need.extras))}]" if need.extras else need.name
+
+
+def _quoted(line: str) -> str:
+    return f'"{line}"' if set(line) & set("<>;[ !~") else line
+
+
+def _for_this(text: Text, plan: Plan | None) -> Text:
+    """Name the one build that was planned, where a rule's sentence lists those of every maker."""
+    listed = text.id if isinstance(text, Message) else text
+    if plan is None or sum(backend.title in listed for backend in Backend) <= 2:  # noqa: PLR2004 - a pair is a contrast
+        return text
+    return _("Install PyTorch for {backend}, the build that fits this computer.", backend=plan.backend.title)
+
+
+def written_out(launch: Launch) -> Launch:
+    """Write out the line of a file of settings, such as `device: auto`, in which a bare argument would be an error."""
+    settings = next((each for each in launchers() if each.name == launch.app), None)
+    if launch.line or settings is None or any(word.startswith("-") for word in settings.choosing):
+        return launch
+    line = written(settings, launch.add, next(iter(settings.lines))) if launch.add else None
+    return replace(launch, line=line, add=()) if line else launch
+
+
+@cache  # many remedies ask for the same plan; the machine as JSON, since a record with dicts has no hash
+def _plan(facts: str, request: PlanRequest, *, family: bool) -> Plan | None:
+    """Plan for a machine; of the `family` torchvision and torchaudio, which may be there, change with torch."""
+    machine = from_json(facts, Machine, "machine")
+    beside = FAMILY if family and not {*request.pins} & {*FAMILY} else ()
+    for pins in dict.fromkeys(((*request.pins, *beside), request.pins)):
+        whole = Request(backend=request.backend, python=request.python, pins=pins)
+        with contextlib.suppress(BadInput):
+            if choice := make_plans(machine, load_catalog(), whole).choice:
+                return choice
+    return None

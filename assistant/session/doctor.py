@@ -30,6 +30,7 @@ MENDABLE = {
 }
 # What detection sees in WSL and what keeps NVIDIA's driver from answering there: the cause is shown, not its effect.
 CAUSES_OF_DRIVER = {"wsl-host-too-old", "wsl-linux-driver-installed"}
+DISPROVED = {"vc-runtime-missing"}  # by torch that was imported
 
 
 def examine(host: Host, site: Site | None = None) -> tuple[Finding, ...]:
@@ -60,16 +61,17 @@ def findings_of(site: Site, machine: Machine, *, gpu_plan: bool = True) -> tuple
     return (*mixed_packages(site.versions, site.version, machine, gpu_plan=gpu_plan), *conflicts(site, {}))
 
 
-def still_true(found: Detection, host: Host) -> tuple[Finding, ...]:
+def still_true(found: Detection, host: Host, *, passed: bool = False) -> tuple[Finding, ...]:
     """Leave out what has been mended since of the Jupyter kernels and of the packages of this Python.
 
-    What cannot be looked at again still counts.
+    What cannot be looked at again still counts, but for what a verification that `passed` disproves.
     """
     now = replace(found.machine, packages={name: str(text) for name, text in host.facts("packages").items()})
     wrong = {finding.text for finding in (*broken_kernels(host), *check_packages(now))}
     asked = {finding.text for finding in check_packages(found.machine)} if host.ask("packages") else set()
     if host.ask("kernels"):
         asked |= {finding.text for finding in found.findings if finding.key == "kernel-broken"}
+    asked |= {finding.text for finding in found.findings if passed and finding.key in DISPROVED}
     return tuple(finding for finding in found.findings if finding.text in wrong or finding.text not in asked)
 
 
@@ -79,7 +81,10 @@ def judged(found: Detection, *, live: bool = False) -> tuple[Finding, ...]:
     With `live` the machine is the one at hand.
     """
     machine = found.machine
-    planning = planned(machine)
+    try:
+        planning = make_plans(machine, load_catalog())
+    except BadInput:  # nobody can read the version of its Python; what wants to plan for it will say so
+        planning = Planning()
     causes = CAUSES_OF_DRIVER.intersection(finding.key for finding in found.findings)
     obstacles = tuple(finding for finding in _obstacles(planning) if not (causes and finding.key.startswith("nvidia-")))
     seen = {finding.key for finding in obstacles}
@@ -91,14 +96,6 @@ def judged(found: Detection, *, live: bool = False) -> tuple[Finding, ...]:
         gpu_plan=any(plan.backend is not Backend.CPU for plan in planning.plans),
     )
     return with_remedies((*checked, *obstacles, *observed), machine)
-
-
-def planned(machine: Machine) -> Planning:
-    """Return the plans for a machine; none for one whose Python's version nobody can read."""
-    try:
-        return make_plans(machine, load_catalog())
-    except BadInput:  # what wants to plan for it will say so
-        return Planning()
 
 
 def _obstacles(planning: Planning) -> tuple[Finding, ...]:

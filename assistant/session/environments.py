@@ -1,33 +1,41 @@
-"""The environments on this machine: found, judged by what they hold, and looked into when the user asks."""
+"""The environments on this machine: found, judged by what they hold, and looked into or mended when the user asks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from assistant import verify
-from assistant.catalog import load_catalog
+from assistant.catalog import carried_by_torch_index, load_catalog
+from assistant.catalog.companions import sharing
+from assistant.catalog.onnxruntimes import runtime_plugins
+from assistant.catalog.rows import FAMILY
 from assistant.detect import detect
 from assistant.host.base import Host
 from assistant.host.files import may_write
 from assistant.host.folders import here, is_own_environment
-from assistant.i18n import Text, _
+from assistant.host.lock import Lock
+from assistant.i18n import Text, _, first_line
 from assistant.install import (
     FOREIGN_PIP,
     Difference,
     Distribution,
-    Move,
     Site,
     Spot,
     Tools,
+    Wanted,
+    carry_out,
     check_folder,
     dead,
     environments_with_kernels,
     find_environments,
+    forget,
     full_path,
     guards,
     interpreter,
@@ -36,33 +44,52 @@ from assistant.install import (
     marked_environments,
     read_marker,
     read_site,
+    remove_environment,
     replaced,
     size_of,
     spot_at,
     stamp_of,
     torch_build,
+    undo,
     undoable,
+    version_in_place,
+    work_out,
 )
-from assistant.model.errors import BadInput
-from assistant.model.event import Progress, Step
+from assistant.model.errors import AssistantError, BadInput, WorkFailed
+from assistant.model.event import Event, FindingRaised, Progress, Step
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.machine import Machine
-from assistant.model.plan import Backend, Plan
+from assistant.model.plan import Backend, Plan, Request
 from assistant.model.record import replace
 from assistant.model.report import Environment, Report
 from assistant.plan import make_plans
 from assistant.session.doctor import findings_of
-from assistant.session.state import State, Surveyed
-from assistant.session.survey import Known, Survey
+from assistant.session.state import State, Surveyed, required
+from assistant.session.survey import EnvironmentSummary, Repair, Survey
 
 _OF_THE_SHELL = {FOREIGN_PIP, "pythonpath-leak"}  # these are about the shell that asks, not about the environment
 
 
-def known_of(spot: Spot, site: Site, host: Host, machine: Machine, kernels: Iterable[str] = ()) -> Known:
+def survey(host: Host, machine: Machine, folders: Iterable[str] = ()) -> Survey:
+    """Find the environments on this machine and judge each by its files; nothing in them is started."""
+    marked, kernels = dict(marked_environments()), environments_with_kernels()
+    named = tuple(str(full_path(folder)) for folder in folders)
+    found = find_environments(host, here(), marked, map(Path, named))
+    rows = []
+    for spot in found.spots:
+        row = EnvironmentSummary(path=str(spot.path), name=spot.name, kind=spot.kind, of=spot.of, unread=True)
+        with suppress(OSError, ValueError):  # a stranger's files may hold anything
+            if not is_closed(spot.path, host):
+                row = summary_of(spot, read_site(spot.path, host), host, machine, kernels.get(spot.path, ()))
+        rows.append(row)
+    return Survey(environments=tuple(rows), folders=named, cut_short=found.cut_short)
+
+
+def summary_of(spot: Spot, site: Site, host: Host, machine: Machine, kernels: Iterable[str] = ()) -> EnvironmentSummary:
     """Return what is known of an environment by what it holds, with its findings."""
     marker, versions = read_marker(spot.path), site.versions
     own = is_own_environment(spot.path)
-    return Known(
+    return EnvironmentSummary(
         path=str(spot.path),
         name=spot.name,
         kind=spot.kind,
@@ -89,25 +116,14 @@ def may_change(path: str) -> bool:
     return not (is_own_environment(path) or _is_others(path))
 
 
-def judged_after(difference: Difference, host: Host, machine: Machine, site: Site | None = None) -> tuple[Finding, ...]:
-    """Judge an environment as a change would leave it, or as it has (`site`)."""
-    before = difference.site
-    if site is None:
-        moving = {move.name: move for move in difference.moves}
-        stays = [one for one in before.distributions if canonicalize_name(one.name) not in moving]
-        comes = [
-            Distribution(name=name, version=move.after, place=before.purelib, requires=_requires(before, move))
-            for name, move in moving.items()
-            if move.after
-        ]
-        site = replace(before, distributions=(*stays, *comes))
-    return judged_site(site, host, machine, guarded=False)
-
-
-def _requires(site: Site, move: Move) -> tuple[str, ...]:
-    """Return what a package requires that comes again as it is; of another version nothing is known."""
-    same = (one for one in site.own if (canonicalize_name(one.name), one.version) == (move.name, move.after))
-    return next((one.requires for one in same), ())
+def _backend(site: Site, host: Host, machine: Machine) -> Backend | None:
+    """Return what torch was built for; None without torch, or where that cannot be told."""
+    if "torch-directml" in site.versions:
+        return Backend.DIRECTML
+    built = torch_build(site, host).partition(" ")[0]
+    if built == "cpu" and machine.os == "macos" and machine.arch == "arm64":
+        return Backend.MPS
+    return {"cuda": Backend.CUDA, "hip": Backend.ROCM, "xpu": Backend.XPU, "cpu": Backend.CPU}.get(built)
 
 
 def judged_site(site: Site, host: Host, machine: Machine, *, guarded: bool = True) -> tuple[Finding, ...]:
@@ -126,14 +142,46 @@ def judged_site(site: Site, host: Host, machine: Machine, *, guarded: bool = Tru
     return tuple(finding for finding in found if finding.wrong and finding.key not in _OF_THE_SHELL)
 
 
-def _backend(site: Site, host: Host, machine: Machine) -> Backend | None:
-    """Return what torch was built for; None without torch, or where that cannot be told."""
-    if "torch-directml" in site.versions:
-        return Backend.DIRECTML
-    built = torch_build(site, host).partition(" ")[0]
-    if built == "cpu" and machine.os == "macos" and machine.arch == "arm64":
-        return Backend.MPS
-    return {"cuda": Backend.CUDA, "hip": Backend.ROCM, "xpu": Backend.XPU, "cpu": Backend.CPU}.get(built)
+def looked_into(
+    path: str, host: Host, machine: Machine, before: EnvironmentSummary | None = None
+) -> tuple[EnvironmentSummary, Site | None]:
+    """Ask an environment's own Python what it holds, and judge that; None for the second where it does not answer.
+
+    Raises `BadInput` for a folder that is no environment.
+    """
+    spot = spot_at(path)
+    spot = Spot(spot.path, before.name, before.kind, before.of) if before else spot
+    kernels = environments_with_kernels().get(spot.path, ())
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    site = None
+    try:
+        site = look_at(spot.path, host)
+        summary = summary_of(spot, site, host, machine, kernels)
+    except BadInput as error:
+        summary = summary_of(spot, read_site(spot.path, host), host, machine, kernels)
+        if not summary.findings or summary.findings[0].key != "environment-without-python":
+            summary = replace(summary, findings=(unanswered(error), *summary.findings))
+    return replace(summary, checked=now, stamp=site.stamp if site else stamp_of(interpreter(spot.path))), site
+
+
+def unanswered(error: BadInput) -> Finding:
+    """Return the finding that an environment's Python does not answer."""
+    return Finding(key="python-does-not-answer", severity=Severity.ERROR, text=error.message)
+
+
+def machine_here(state: State, host: Host) -> Machine:
+    """Return the machine at hand, whichever recorded one is looked at meanwhile."""
+    real = state.aside if state.machine else state
+    return real.detection.machine if real and real.detection else detect(host).machine
+
+
+def kernel_of(summary: EnvironmentSummary) -> tuple[Environment, Plan]:
+    """Return an environment with its kernel, and what it was planned for, or is as good as."""
+    kernel, marker = summary.kernels[0], read_marker(Path(summary.path))
+    if marker:
+        return replace(marker.environment, kernel=kernel), marker.plan
+    made = Environment(path=summary.path, python="", kernel=kernel)
+    return made, Plan(backend=summary.backend or Backend.CPU, variant="", torch=summary.torch, python=summary.python)
 
 
 def surveyed(state: State, tools: Tools) -> Surveyed:
@@ -161,7 +209,7 @@ def _fault(folder: str) -> Finding | None:
     return Finding(key="no-folder", severity=Severity.WARNING, text=text, remedies=remedies)
 
 
-def _as_checked(now: Known, before: Known | None) -> Known:
+def _as_checked(now: EnvironmentSummary, before: EnvironmentSummary | None) -> EnvironmentSummary:
     """Keep what a check has found as long as the environment holds the same."""
     if before is None or not before.stamp or before.stamp != stamp_of(interpreter(Path(now.path))):
         return now
@@ -170,76 +218,257 @@ def _as_checked(now: Known, before: Known | None) -> Known:
 
 def looked(state: State, tools: Tools) -> Surveyed:
     """Look into the environment that the user chose, and let it compute where it has torch."""
-    machine, before = machine_here(state, tools.host), state.environments.survey or Survey()
-    tools.sink(Progress(step=Step.VERIFY, text=_("Reading what {path} holds", path=state.environments.picked)))
-    known, site = looked_into(state.environments.picked, tools.host, machine, before.of(state.environments.picked))
-    if report := _verified_site(known, site, tools):
+    picked = state.environments.picked
+    tools.sink(Progress(step=Step.VERIFY, text=_("Reading what {path} holds", path=picked)))
+    entry, site = _look_again(state, tools)
+    if site and entry.torch and not entry.own:
+        marker = read_marker(Path(picked))
+        made = (
+            replace(marker.environment, python=site.python) if marker else Environment(path=picked, python=site.python)
+        )
+        device = (entry.backend or Backend.CPU).value
+        plan = marker.plan if marker else None
+        report = verify.run(made, plan, device=device, sink=tools.sink, cancel=tools.cancel, traceless=True)
         wrong = tuple(finding for finding in verify.raised(report) if finding.wrong)
-        known = replace(known, findings=(*known.findings, *wrong), device=report.device if report.usable else "")
-    return Surveyed(survey=before.with_known(replace(known, size=size_of(Path(known.path)))))
+        entry = replace(entry, findings=(*entry.findings, *wrong), device=report.device if report.usable else "")
+    return _with(state, replace(entry, size=size_of(Path(entry.path))))
 
 
-def machine_here(state: State, host: Host) -> Machine:
-    """Return the machine at hand, whichever recorded one is looked at meanwhile."""
-    real = state.aside if state.machine else state
-    return real.detection.machine if real and real.detection else detect(host).machine
+def _look_again(state: State, tools: Tools) -> tuple[EnvironmentSummary, Site | None]:
+    """Look into the environment that the user chose, as `looked_into` does."""
+    picked, survey = state.environments.picked, state.environments.survey
+    return looked_into(picked, tools.host, machine_here(state, tools.host), survey.of(picked) if survey else None)
 
 
-def survey(host: Host, machine: Machine, folders: Iterable[str] = ()) -> Survey:
-    """Find the environments on this machine and judge each by its files; nothing in them is started."""
-    marked, kernels = dict(marked_environments()), environments_with_kernels()
-    named = tuple(str(full_path(folder)) for folder in folders)
-    found = find_environments(host, here(), marked, map(Path, named))
-    rows = []
-    for spot in found.spots:
-        row = Known(path=str(spot.path), name=spot.name, kind=spot.kind, of=spot.of, unread=True)
-        with suppress(OSError, ValueError):  # a stranger's files may hold anything
-            if not is_closed(spot.path, host):
-                row = known_of(spot, read_site(spot.path, host), host, machine, kernels.get(spot.path, ()))
-        rows.append(row)
-    return Survey(environments=tuple(rows), folders=named, cut_short=found.cut_short)
+def _with(state: State, entry: EnvironmentSummary, repair: Repair | None = None) -> Surveyed:
+    """Return the environments with what is known of one by now, and the change that is offered for it."""
+    return Surveyed(survey=(state.environments.survey or Survey()).with_summary(entry), repair=repair)
 
 
-def looked_into(path: str, host: Host, machine: Machine, before: Known | None = None) -> tuple[Known, Site | None]:
-    """Ask an environment's own Python what it holds, and judge that; None for the second where it does not answer.
+def undone(state: State, tools: Tools) -> Surveyed:
+    """Put back what the environment held before its last change."""
+    tools.sink(Progress(step=Step.INSTALL, text=_("Putting the packages back as they were")))
+    undo(Path(state.environments.picked), tools)
+    return _with(state, _look_again(state, tools)[0])
 
-    Raises `BadInput` for a folder that is no environment.
+
+def forgotten(state: State, _tools: Tools) -> Surveyed:
+    """Delete what is kept for undoing the last change of an environment: the change is for good."""
+    survey = state.environments.survey or Survey()
+    environment = survey.of(state.environments.picked)
+    forget(Path(state.environments.picked))
+    return _with(state, replace(environment, undo=None)) if environment else Surveyed(survey=survey)
+
+
+def removed(state: State, tools: Tools) -> Surveyed:
+    """Remove an environment that the assistant made."""
+    tools.sink(Progress(step=Step.INSTALL, text=_("Removing {path}", path=state.environments.picked)))
+    remove_environment(state.environments.picked)
+    return Surveyed(survey=(state.environments.survey or Survey()).without(state.environments.picked))
+
+
+def compared(state: State, tools: Tools) -> Surveyed:
+    """Work out the change that mends the environment that the user chose, and what it leaves; nothing is changed."""
+    machine = machine_here(state, tools.host)
+    environment, site = _look_again(state, tools)
+    if environment.own:
+        raise BadInput(
+            _("This is the assistant's own environment: the next update replaces it."),
+            hint=_("Set up an environment of your own; nothing needs to be changed here."),
+        )
+    if site is None or not mendable(environment):
+        raise BadInput(
+            _("Nothing that is wrong with {path} can be mended by changing its packages.", path=environment.path),
+            hint=_("Check it to see what is wrong, or set up a new environment."),
+        )
+    difference = work_out(site, change_mending(site, environment.findings, machine), tools)
+    if not difference.moves:
+        raise BadInput(
+            _("No change of packages that would mend {path} was found.", path=environment.path),
+            hint=_("Set up a new environment instead."),
+        )
+    remains = judged_site(site_after(difference), tools.host, machine, guarded=False)
+    left = set(map(_identity, remains))
+    mends = tuple(one for one in environment.findings if _identity(one) not in left)
+    repair = Repair(path=environment.path, difference=difference, mends=mends, remains=remains)
+    return _with(state, environment, repair)
+
+
+def site_after(difference: Difference) -> Site:
+    """Return an environment as a change would leave it; of a version that comes nothing is known but its name."""
+    before, moving = difference.site, {move.name: move for move in difference.moves}
+    requires: dict[tuple[str, str], tuple[str, ...]] = {
+        (canonicalize_name(one.name), one.version): one.requires for one in before.own
+    }
+    stays = [one for one in before.distributions if canonicalize_name(one.name) not in moving]
+    comes = [
+        Distribution(name=name, version=move.after, place=before.purelib, requires=requires.get((name, move.after), ()))
+        for name, move in moving.items()
+        if move.after
+    ]
+    return replace(before, distributions=(*stays, *comes))
+
+
+def repaired(state: State, tools: Tools) -> Surveyed:
+    """Carry out the change that was shown; it counts only once all packages import and what it mends is gone."""
+    repair, machine = required(state.environments.repair), machine_here(state, tools.host)
+
+    def prove(made: Environment, lock: Lock) -> None:
+        site = look_at(Path(made.python), tools.host)
+        names = {*site.versions, *made.packages}
+        if differs := [name for name in names if site.versions.get(name) != made.packages.get(name)]:
+            raise _refused(_("{names} would not have the versions that were shown", names=", ".join(sorted(differs))))
+        left = set(map(_identity, judged_site(site, tools.host, machine, guarded=False)))
+        if stays := [one for one in repair.mends if _identity(one) in left]:
+            raise _refused(stays[0].text)
+        for check in _imported(repair.difference, site, lock, tools).wrong:
+            raise _refused(first_line(check.detail))
+
+    carry_out(repair.difference, prove, tools)
+    return _with(state, _look_again(state, tools)[0])
+
+
+def _identity(finding: Finding) -> tuple[str, str]:
+    return finding.key, str(finding.text)
+
+
+_GROUND = re.compile(r"torch(vision|audio)?$|numpy$|onnxruntime")
+
+
+def _imported(difference: Difference, site: Site, lock: Lock, tools: Tools) -> Report:
+    """Import the packages that moved, and of those that require one of them what everything else rests on."""
+    moved = {move.name for move in difference.moves}
+    needing = {canonicalize_name(one.name) for one in site.own if moved.intersection(map(_name_of, one.requires))}
+    names = [name for name in site.versions if name in moved or (name in needing and _GROUND.match(name))]
+
+    def hear(event: Event) -> None:
+        if not isinstance(event, FindingRaised):  # a change that is refused leaves nothing to be told of
+            tools.sink(event)
+
+    return verify.run_checks(
+        site.python,
+        Backend.CPU.value,
+        hear,
+        tools.cancel,
+        level=(),
+        packages=names,
+        calls=False,
+        traceless=True,
+        lock=lock,
+    )
+
+
+def _name_of(requirement: str) -> str:
+    found = re.match(r"[A-Za-z0-9][\w.-]*", requirement)  # PEP 508: a requirement begins with the name
+    return canonicalize_name(found[0]) if found else ""
+
+
+def _refused(reason: object) -> WorkFailed:
+    return WorkFailed(
+        _("The change did not mend the environment, so it was rolled back: {reason}.", reason=reason),
+        hint=_("Everything is as it was before. Set up a new environment instead."),
+    )
+
+
+def mendable(environment: EnvironmentSummary) -> bool:
+    """Return whether anything that is wrong with an environment can be mended by changing its packages."""
+    closed = environment.own or environment.others or environment.unread
+    return not closed and any(one.key in _WAYS for one in environment.findings)
+
+
+def change_mending(site: Site, findings: Iterable[Finding], machine: Machine) -> Wanted:
+    """Return the change that would mend what is wrong with an environment, as far as changing packages can."""
+    requires: dict[str, str] = {}
+    change = Wanted()
+    order = list(_WAYS)
+    for finding in sorted((one for one in findings if one.key in _WAYS), key=lambda one: order.index(one.key)):
+        more = _WAYS[finding.key](site, finding, machine)
+        for line in more.requires:  # of two ways that name a package the first counts
+            requires.setdefault(canonicalize_name(Requirement(line).name), line)
+        change = Wanted(
+            removes=(*change.removes, *more.removes),
+            again=(*change.again, *more.again),
+            index_url=change.index_url or more.index_url,
+        )
+    removes = tuple(name for name in dict.fromkeys(change.removes) if name not in requires)
+    again = tuple(name for name in dict.fromkeys(change.again) if name not in removes)
+    return replace(change, requires=tuple(requires.values()), removes=removes, again=again)
+
+
+def _one_runtime(site: Site, finding: Finding, machine: Machine) -> Wanted:
+    """Keep the flavour of ONNX Runtime that a plan for this machine takes, else the plain one, and install it again.
+
+    What plugs into it in the plan comes along: the provider of the flavour that goes may be a plug-in by now.
     """
-    spot = spot_at(path)
-    spot = Spot(spot.path, before.name, before.kind, before.of) if before else spot
-    kernels = environments_with_kernels().get(spot.path, ())
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    site = None
+    flavours = [canonicalize_name(str(line).partition("==")[0]) for line in finding.evidence]
+    plan = _best_plan(site, machine)
+    planned = {canonicalize_name(Requirement(line).name) for line in plan.requirements} if plan else set()
+    stays = next((name for name in flavours if name in planned), None)
+    stays = stays or next((name for name in flavours if name == "onnxruntime"), flavours[0])
+    plugins = tuple(sorted(planned & {*runtime_plugins()})) if stays in planned else ()
+    return Wanted(removes=tuple(name for name in flavours if name != stays), again=(stays,), requires=plugins)
+
+
+def _one_version(site: Site, finding: Finding, _machine: Machine) -> Wanted:
+    """Install again the version that has most of its files in place; that removes the files of the others."""
+    name = str(finding.evidence[0]).partition("==")[0]
+    return Wanted(requires=(f"{name}=={version_in_place(site, name)}",), again=(name,))
+
+
+def _one_index(site: Site, _finding: Finding, _machine: Machine) -> Wanted:
+    """Take what belongs to torch from torch's own index."""
+    versions = site.versions
+    beside = [name for name in FAMILY if name in versions]
+    return Wanted(requires=(f"torch=={versions['torch']}", *beside))
+
+
+def _for_this_gpu(site: Site, _finding: Finding, machine: Machine) -> Wanted:
+    """Take the build that a plan for this machine takes; none where the plan needs variables beside the packages."""
+    plan = _best_plan(site, machine)
+    if plan is None or plan.env:
+        return Wanted()
+    lines = [line for line in plan.requirements if carried_by_torch_index(canonicalize_name(Requirement(line).name))]
+    named = {canonicalize_name(Requirement(line).name) for line in lines}
+    beside = [name for name in FAMILY if name in site.versions and name not in named]
+    return Wanted(requires=(*lines, *beside), index_url=plan.index_url)
+
+
+def _no_directml(site: Site, finding: Finding, _machine: Machine) -> Wanted:
+    """Remove what cannot load here; ONNX Runtime comes in its plain flavour where none other is there."""
+    names = tuple(canonicalize_name(str(line).partition("==")[0]) for line in finding.evidence)
+    alone = sharing("onnxruntime-packages-conflict", site.versions) == ("onnxruntime-directml",)
+    return Wanted(removes=names, requires=("onnxruntime",) if alone else ())
+
+
+def _original(site: Site, _finding: Finding, _machine: Machine) -> Wanted:
+    """Bring back the versions that the environment's constraints name."""
+    prefix, versions = Path(site.prefix), site.versions
+    lines = guards(prefix)[0].read_text(encoding="utf-8", errors="replace").splitlines()  # its comments may be edited
+    pins = (line.strip() for line in lines if "==" in line and not line.startswith("#"))
+    others = tuple(pin for pin in pins if versions.get(pin.partition("==")[0]) != pin.partition("==")[2])
+    marker = read_marker(prefix)
+    return Wanted(requires=others, index_url=marker.plan.index_url if marker else None)
+
+
+Way = Callable[[Site, Finding, Machine], Wanted]
+_WAYS: dict[str, Way] = {  # in order: where two name the same package, the first counts
+    "wrong-backend-build-for-gpu": _for_this_gpu,
+    "torch-cpu-build-installed": _for_this_gpu,
+    "build-replaced": _original,
+    "package-installed-twice": _one_version,
+    "directml-on-native-linux": _no_directml,
+    "onnxruntime-packages-conflict": _one_runtime,
+    "torch-torchvision-mismatch": _one_index,
+    "numpy2-abi": lambda _site, _finding, _machine: Wanted(requires=("numpy<2",)),
+    # What is required and does not fit is mended by every change (see `work_out`).
+    "requirement-broken": lambda _site, _finding, _machine: Wanted(),
+    "torch-pinned": lambda _site, _finding, _machine: Wanted(),
+}
+
+
+def _best_plan(site: Site, machine: Machine) -> Plan | None:
+    """Return what would be installed into a new environment of the same Python."""
     try:
-        site = look_at(spot.path, host)
-        known = known_of(spot, site, host, machine, kernels)
-    except BadInput as error:
-        known = known_of(spot, read_site(spot.path, host), host, machine, kernels)
-        if not known.findings or known.findings[0].key != "environment-without-python":
-            known = replace(known, findings=(unanswered(error), *known.findings))
-    return replace(known, checked=now, stamp=site.stamp if site else stamp_of(interpreter(spot.path))), site
-
-
-def unanswered(error: BadInput) -> Finding:
-    """Return the finding that an environment's Python does not answer."""
-    return Finding(key="python-does-not-answer", severity=Severity.ERROR, text=error.message)
-
-
-def _verified_site(known: Known, site: Site | None, tools: Tools) -> Report | None:
-    """Run the quick checks on the device that an environment's torch is built for; None where there is none to run."""
-    if not (site and known.torch) or known.own:
+        return make_plans(machine, load_catalog(), Request(python=site.minor)).choice
+    except AssistantError:
         return None
-    device = (known.backend or Backend.CPU).value
-    marker = read_marker(Path(known.path))
-    made = Environment(path=known.path, python=site.python, packages=marker.environment.packages if marker else {})
-    plan = marker.plan if marker else None
-    return verify.run(made, plan, device=device, sink=tools.sink, cancel=tools.cancel, traceless=True)
-
-
-def kernel_of(known: Known) -> tuple[Environment, Plan]:
-    """Return an environment with its kernel, and what it was planned for, or is as good as."""
-    kernel, marker = known.kernels[0], read_marker(Path(known.path))
-    if marker:
-        return replace(marker.environment, kernel=kernel), marker.plan
-    made = Environment(path=known.path, python="", kernel=kernel)
-    return made, Plan(backend=known.backend or Backend.CPU, variant="", torch=known.torch, python=known.python)

@@ -1,34 +1,59 @@
-"""Plans for a setup: what the planner allows, and searched where more is asked for than torch's own family.
+"""Plans for a setup, and what stands in for one whose index does not serve.
 
-An add-on brings what goes beyond torch's own family. The reader `project` is a module: its
-`with_project_of(request, trusted)` reads the project that a request names, `read_project` and `agreed` do so for the
-terminal. The task `decide` is a function `(planning, case, tools) -> Planning`, which finds the build with which all
-packages go together.
+A plan says what the catalogue says. An add-on brings what goes beyond torch's own family. The reader `project` is a
+module: its `with_project_of(request, trusted)` reads the project that a request names, `read_project` and `agreed` do
+so for the terminal. The task `decide` is a function `(planning, case, tools) -> Planning`, which finds the build with
+which all packages go together.
+
+Only uv asks an index: for the whole plan, and where that fails, for torch alone in the user's own sources (the indexes
+and folders that the settings of pip and uv name), newest release first. What is taken is of the build that the plan is
+for; PyPI's default build for Linux, which brings several GB of CUDA, is never taken for a plan for the CPU unless the
+user agreed to it.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any, NamedTuple
 
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from assistant import addons
 from assistant.catalog import AMD_INDEX, AMD_NIGHTLY, load_catalog
 from assistant.catalog.bundles import is_recipe, recipe_reader
-from assistant.catalog.rows import CORE
+from assistant.catalog.rows import CORE, FAMILY
+from assistant.host.download import file_name
 from assistant.i18n import Text, _
-from assistant.install import Tools
+from assistant.install import OnlySource, Package, Prepared, Tools, Unsolved, find_one, prepare
 from assistant.model.errors import WorkFailed
+from assistant.model.event import FindingRaised, Step
+from assistant.model.finding import Finding, Severity
 from assistant.model.plan import Backend, Plan, Planning
 from assistant.model.record import replace
-from assistant.plan import NIGHTLY, PlanInputs, card_name, make_plans, nothing_fits, requested
-from assistant.session.state import Planned, State, known
+from assistant.plan import (
+    DEFAULT_BUILD,
+    NIGHTLY,
+    PlanInputs,
+    Target,
+    card_name,
+    make_plans,
+    nothing_fits,
+    requested,
+    target_of,
+)
+from assistant.privacy import without_credentials
+from assistant.session.state import Planned, State, required
+from assistant.views import plan_title
 
 
 def card_of(state: State) -> str:
     """Return the GPU that the chosen plan computes on, as people call it; "" for the CPU."""
-    return card_name(known(state.detection).machine, known(state.plan).backend)
+    return card_name(required(state.detection).machine, required(state.plan).backend)
 
 
 def project_reader() -> Any:  # noqa: ANN401 - the module that is described above
@@ -44,7 +69,7 @@ def planned(state: State, tools: Tools) -> Planned:
     request, project = state.choices.request, None
     if request.project:
         request, project = project_reader().with_project_of(request, tools.sources.trusted)
-    case = PlanInputs(known(state.detection).machine, load_catalog(), request)
+    case = PlanInputs(required(state.detection).machine, load_catalog(), request)
     planning = decided(case, tools)
     if planning.choice is None:
         raise nothing_fits(planning)
@@ -59,25 +84,38 @@ def decided(case: PlanInputs, tools: Tools) -> Planning:
     """
     if is_recipe(case.request.bundle):
         case = case._replace(request=recipe_reader().with_recipe(case.request))
-    planning = make_plans(*case)
-    searches = planning.choice and _asks_more(case)
-    return _searched(planning, case, tools) if searches else _of_own_index(planning, tools)
+    planning, request = make_plans(*case), case.request
+    names = {canonicalize_name(need.name) for need in requested(*case)} if planning.choice else set()
+    sources = request.constraints or request.overrides or request.indexes or request.links
+    if planning.choice is None or not (names - CORE or sources):
+        return _of_own_index(planning, tools)
+    try:
+        decide = addons.load_from_extra(addons.TASKS, "decide", extra="projects")
+    except WorkFailed as error:
+        return unchecked(_of_own_index(planning, tools), error.message)
+    found: Planning = decide(planning, case, tools)
+    return found
 
 
 def _of_own_index(planning: Planning, tools: Tools) -> Planning:
-    """Let plans take torch from the index that the user named: one of their own may hold several builds."""
-    own = tools.sources.index_url
-    if not own:
+    """Let plans take torch from the index that the user named, by its local tag: it may hold several builds."""
+
+    def own(plan: Plan) -> Plan:
+        named = with_torch(plan, f"torch=={plan.torch}+{local_of(plan)}") if has_builds(plan) else plan.requirements
+        return replace(plan, index_url=tools.sources.index_url, requirements=named)
+
+    if not tools.sources.index_url:
         return planning
-    plans = tuple(replace(_named(plan), index_url=own) if plan.index_url else plan for plan in planning.plans)
+    plans = tuple(own(plan) if plan.index_url else plan for plan in planning.plans)
     return replace(planning, plans=plans, choice=plans[0] if plans else None)
 
 
-def _named(plan: Plan) -> Plan:
-    """Let a plan name its build of torch by the local tag."""
-    if not has_builds(plan):
-        return plan
-    return replace(plan, requirements=with_torch(plan, f"torch=={plan.torch}+{local_of(plan)}"))
+def unchecked(planning: Planning, reason: Text) -> Planning:
+    """Keep the plans as they are, and say that nobody could tell whether all that is asked for goes with them."""
+    text = _("It could not be checked whether all packages go together: {reason}", "packages-not-checked")
+    warning = text.format(reason=reason)
+    plans = tuple(replace(plan, warnings=(*plan.warnings, warning)) for plan in planning.plans)
+    return replace(planning, plans=plans, choice=plans[0] if plans else None)
 
 
 def has_builds(plan: Plan) -> bool:
@@ -96,27 +134,203 @@ def with_torch(plan: Plan, line: str) -> tuple[str, ...]:
     return tuple(re.sub(r"^torch(?P<extras>(?:\[[^]]*])?)\s*[=>]=.*$", exact, one) for one in plan.requirements)
 
 
-def _asks_more(case: PlanInputs) -> bool:
-    """Return whether a request may ask for what does not go with any torch."""
-    request = case.request
-    names = {canonicalize_name(need.name) for need in requested(*case)}
-    beside = request.constraints or request.overrides or request.indexes or request.links
-    return bool(names - CORE or beside)
+# As in uv's "Because there is no version of torch==2.15.0+cpu and …", "Because torch was not found in the package
+# registry and …", "Because torch==2.15.0 has no wheels with a matching Python ABI tag …".
+_LACKS_TORCH = re.compile(
+    r"no versions? of torch(?![\w-])|(?<![\w-])torch(?:[=<>]\S*)? (?:was not found|has no wheels)"
+)
+MOST = 12  # chosen: the releases of a year and a half
+AT_ONCE = 4  # chosen: questions to uv at a time
 
 
-def _searched(planning: Planning, case: PlanInputs, tools: Tools) -> Planning:
-    """Have the add-on search for the whole set; without it the plans stay as they are."""
+class _Place(NamedTuple):
+    """Where torch is looked for, None for the user's own sources, and what to look for: a release and its local tag."""
+
+    address: str | None
+    version: str
+    local: str
+    variant: str
+
+    @property
+    def line(self) -> str:
+        """The requirement that names this torch and no other."""
+        return f"torch=={self.version}" + (f"+{self.local}" if self.local else "")
+
+
+def prepare_any(
+    plan: Plan, following: Sequence[Plan], case: PlanInputs, where: str, tools: Tools, card: str = ""
+) -> Prepared:
+    """Prepare a plan for a target as `prepare` does, or the nearest that stands in for it, whose reasons say so.
+
+    Where every source answers and none has the build, the plans that are `following` have their turn. Raises as
+    `prepare` does, with the failure of the plan itself where nothing stands in.
+    """
     try:
-        decide = addons.load_from_extra(addons.TASKS, "decide", extra="projects")
-    except WorkFailed as error:
-        return unchecked(_of_own_index(planning, tools), error.message)
-    found: Planning = decide(planning, case, tools)
-    return found
+        return _exact(prepare(plan, where, tools, card), case)
+    except (Unsolved, OnlySource) as error:
+        if not _is_about_torch(error, plan, tools):
+            raise
+        failure = error
+    for other in _stand_ins(plan, case, failure, tools):
+        for one in filter(None, (other, _without_companions(other, case))):
+            with suppress(Unsolved, OnlySource):
+                return _said(prepare(one, where, tools, card), plan, failure, tools)
+    silent = isinstance(failure, Unsolved) and failure.unreachable
+    for other in () if silent or case.request.backend else following:
+        instead = replace(other, warnings=(*other.warnings, failure.message))
+        with suppress(WorkFailed):
+            return _said(prepare_any(instead, (), case, where, tools, card), plan, failure, tools)
+    raise _nothing(plan, case, failure)
 
 
-def unchecked(planning: Planning, reason: Text) -> Planning:
-    """Keep the plans as they are, and say that nobody could tell whether all that is asked for goes with them."""
-    text = _("It could not be checked whether all packages go together: {reason}", "packages-not-checked")
-    warning = text.format(reason=reason)
-    plans = tuple(replace(plan, warnings=(*plan.warnings, warning)) for plan in planning.plans)
-    return replace(planning, plans=plans, choice=plans[0] if plans else None)
+def _said(prepared: Prepared, plan: Plan, failure: WorkFailed, tools: Tools) -> Prepared:
+    """Report that something else stands in for a plan, and why."""
+    text = _("{instead} stands in for {planned}. {reason}", instead=plan_title(prepared.plan), planned=plan_title(plan))
+    finding = Finding(key="stands-in", severity=Severity.WARNING, text=text.format(reason=failure.message))
+    tools.sink(FindingRaised(step=Step.INSTALL, finding=finding))
+    return replace(prepared, findings=(finding, *prepared.findings))
+
+
+def _exact(prepared: Prepared, case: PlanInputs) -> Prepared:
+    """Let a plan name the nightly build that was resolved; refuse another build of torch than the plan is for.
+
+    A folder of wheels may hold one beside PyPI's, and uv takes that for the newer of the two.
+    """
+    plan, version = prepared.plan, Version(prepared.resolution.versions["torch"])
+    if plan.variant.startswith(NIGHTLY):
+        lines = with_torch(plan, f"torch=={version}")
+        return replace(prepared, plan=replace(plan, torch=version.public, requirements=lines))
+    target = target_of(case.machine, replace(case.request, python=plan.python), case.catalog)
+    build = case.catalog.build_of(plan.torch, plan.variant, target.platform) if isinstance(target, Target) else ""
+    if plan.index_url is None and version.local and build and version.local != build and has_builds(plan):
+        raise WorkFailed(
+            _("Your package sources hold torch {version}, which is not the build of this plan.", version=version),
+            hint=_("Choose the plan for that build, or leave the source out that holds it."),
+        )
+    return prepared
+
+
+def _is_about_torch(error: Unsolved | OnlySource, plan: Plan, tools: Tools) -> bool:
+    """Return whether torch's own index could not be reached, or does not have the torch of a plan."""
+    if isinstance(error, OnlySource):
+        return any(need.startswith("torch==") for need in error.needs)
+    if error.unreachable:
+        own = without_credentials(plan.index_url or "")  # as uv names it
+        return bool(own and error.address.startswith(own)) or tools.sources.offline
+    return _LACKS_TORCH.search(error.reason) is not None
+
+
+def _stand_ins(plan: Plan, case: PlanInputs, failure: WorkFailed, tools: Tools) -> Iterator[Plan]:
+    """Yield what stands in for a plan, nearest first: its build elsewhere, older ones, PyPI's where it runs here."""
+    silent = isinstance(failure, Unsolved) and failure.unreachable
+    named = tools.sources.index_url or plan.index_url
+    places = (None,) if silent or named is None else (named, None)
+    asked = list(_places(plan, case, places))
+
+    def find(place: _Place) -> Package | None:
+        """Ask uv for torch alone; None where the sources do not have it."""
+        bare = replace(plan, index_url=place.address, requirements=(place.line,), constraints=(), overrides=())
+        return find_one(bare, tools.uv(plan, None))
+
+    with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
+        found = list(pool.map(find, asked))
+    for place, package in zip(asked, found, strict=True):
+        again = _planned_as(plan, place, case) if package else None
+        if again and package and (place.local or Version(package.version).local in {None, local_of(again)}):
+            yield _tied(again, place, package, failure)
+    if plan.backend is Backend.CPU and case.request.cuda_libraries:
+        yield from _default_builds(plan, case)
+
+
+def _default_builds(plan: Plan, case: PlanInputs) -> Iterator[Plan]:
+    """Yield PyPI's default builds of torch for the CPU, newest first: what can be had anywhere, at several GB."""
+    warning = _("This is PyPI's default build: it brings several GB of CUDA libraries and still computes on the CPU.")
+    bare = replace(plan, variant=DEFAULT_BUILD, index_url=None, download_mb=None, reasons=(), warnings=(warning,))
+    torchs = [need for need in map(Requirement, case.request.pins) if need.name == "torch"]
+    for release in case.catalog.releases:
+        allowed = all(need.specifier.contains(release.version) for need in torchs)
+        if allowed and Version(release.version) <= Version(plan.torch):
+            line = f"torch=={release.version}"
+            yield replace(bare, torch=release.version, requirements=with_torch(plan, line))
+
+
+def _places(plan: Plan, case: PlanInputs, addresses: tuple[str | None, ...]) -> Iterator[_Place]:
+    """Yield where and as what a plan's torch may be had: its own build first, each release from the newest on."""
+    target = target_of(case.machine, replace(case.request, python=plan.python), case.catalog)
+    if not isinstance(target, Target) or not has_builds(plan):
+        return
+    local = local_of(plan)
+    builds = case.catalog.wheels(target.platform, target.tag)
+    versions = list(dict.fromkeys(one.version for one in builds if Version(one.version) <= Version(plan.torch)))[:MOST]
+    for address in addresses:
+        for version in versions:
+            if any((one.version, one.variant) == (version, local) for one in builds):
+                yield _Place(address, version, local, plan.variant)
+            if case.catalog.build_of(version, "pypi", target.platform) == local:
+                yield _Place(address, version, "", plan.variant)
+    if plan.backend is Backend.CUDA:
+        for version in versions:
+            yield _Place(None, version, "", case.catalog.build_of(version, "pypi", target.platform))
+
+
+def _planned_as(plan: Plan, place: _Place, case: PlanInputs) -> Plan | None:
+    """Return the plan for another release or build: it has its own reasons, or does not run on this machine at all."""
+    if (place.version, place.variant) == (plan.torch, plan.variant):
+        return plan
+    pins = (
+        *case.request.pins,
+        f"torch=={place.version}" + ("" if place.variant == plan.variant else f"+{place.variant}"),
+    )
+    request = replace(case.request, backend=plan.backend, python=plan.python, pins=pins)
+    try:
+        found = make_plans(case.machine, case.catalog, request).plans
+    except WorkFailed:
+        return None
+    return next((one for one in found if (one.backend, one.variant) == (plan.backend, place.variant)), None)
+
+
+def _tied(plan: Plan, place: _Place, package: Package, failure: WorkFailed) -> Plan:
+    """Tie a plan to the torch that was found, its companions to the same build, and say why it is this one."""
+    lines = with_torch(plan, place.line)
+    if place.address is None and place.local:
+        lines = tuple(f"{one}+{place.local}" if _is_companion(one) and "==" in one else one for one in lines)
+    folder = package.url.rpartition("/")[0].removeprefix("file://")
+    found = _("Found: {file} is at {place}.", file=file_name(package.url), place=folder)
+    return replace(plan, index_url=place.address, requirements=lines, reasons=(*plan.reasons, failure.message, found))
+
+
+def _is_companion(line: str) -> bool:
+    return canonicalize_name(Requirement(line).name) in FAMILY
+
+
+def _without_companions(plan: Plan, case: PlanInputs) -> Plan | None:
+    """Return a plan without the companions of torch that the user did not pin; None where there are none.
+
+    PyPI's torchvision does not load beside a torch for the CPU.
+    """
+    pinned = {canonicalize_name(Requirement(pin).name) for pin in case.request.pins}
+    out = [line for line in plan.requirements if _is_companion(line) and Requirement(line).name not in pinned]
+    if not out or plan.index_url is not None:
+        return None
+    text = _("{packages}: left out, as none of your package sources has them for this build of torch.")
+    return replace(
+        plan,
+        requirements=tuple(line for line in plan.requirements if line not in out),
+        warnings=(*plan.warnings, text.format(packages=", ".join(out))),
+    )
+
+
+def _nothing(plan: Plan, case: PlanInputs, failure: WorkFailed) -> WorkFailed:
+    """Return the failure where nothing stands in; for the CPU it names what could be had all the same."""
+    if plan.backend is not Backend.CPU or plan.index_url is None or case.machine.os != "linux":
+        return failure
+    return Unsolved(
+        _("No CPU build of torch is available from here. {reason}"),
+        hint=_(
+            "Restore the connection, name another source, or take PyPI's build and its several GB of CUDA.",
+            option="--index-url, --find-links, --with-cuda-libraries",
+        ),
+        reason=failure.message,
+        unreachable=True,
+        address=plan.index_url,
+    )

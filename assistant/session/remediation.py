@@ -1,4 +1,4 @@
-"""Which remedies of a diagnosis can be applied to this setup's environment, and how one is applied and checked."""
+"""The diagnosis of a setup: the causes of what was pasted or failed, which remedies can be applied, and how one is."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from assistant.diagnose import UV_OPTIONS, load_rules
+from assistant.diagnose import UV_OPTIONS, load_rules, read_log
 from assistant.host.folders import is_own_environment
 from assistant.host.process import CancelToken, stream
 from assistant.host.uv import find_uv
-from assistant.i18n import Message, _, sentences
+from assistant.i18n import Message, _, render, sentences
 from assistant.install import (
     Site,
     Tools,
@@ -34,15 +34,54 @@ from assistant.model.plan import Backend
 from assistant.model.report import Environment
 from assistant.model.shell import command_line
 from assistant.privacy import Lines, Policy
+from assistant.session.diagnosis import (
+    diagnosed_lines,
+    log_report,
+    machine_of_log,
+    places,
+    source_of,
+    unexplained,
+    with_remedies,
+    with_torch,
+)
 from assistant.session.doctor import still_true
 from assistant.session.environments import judged_site, looked_into, may_change
-from assistant.session.state import Mended, Outcome, Pasted, Source, State, known
+from assistant.session.state import Diagnosed, Mended, Outcome, Pasted, Source, State, Unexplained, each_once, required
+from assistant.session.store import whole_log
 from assistant.session.survey import move_words
 
 Words = tuple[str, ...]
 LIMIT = 3600.0  # seconds for one command: 2 GB of PyTorch over a line of 5 Mbit/s
 CHECK_LIMIT = 300.0  # chosen: far more than `import torch` takes from a slow disk
 _SHELL = frozenset("();<>|&")  # a word of nothing but these was not quoted
+
+
+def causes_found(state: State, tools: Tools) -> Diagnosed:
+    """Find the causes of a pasted log or of the last failure, and remedies for all findings that still hold."""
+    tools.sink(Progress(step=Step.DIAGNOSE, text=_("Looking for causes")))
+    machine, pasted = required(state.detection).machine, state.pasted
+    text = whole_log(pasted) or "\n".join(map(render, state.failures))
+    still = state.findings
+    if not state.machine:  # what has been mended since is left out; of the setup's environment only its own tasks know
+        still = each_once(still_true(required(state.detection), tools.host), state.raised)
+    findings = with_remedies(still, machine)
+    if not text:
+        return Diagnosed(findings=findings, explained=pasted)
+    log = read_log(text)
+    origin = machine_of_log(log, machine) if pasted.text else machine
+    causes = diagnosed_lines(log, origin)
+    diagnoses, lines = tuple(cause for cause, _line in causes), [line for _cause, line in causes]
+    if state.failed_cell and state.environment:
+        diagnoses = with_torch(diagnoses, log, machine)
+    return Diagnosed(
+        findings=findings,
+        diagnoses=diagnoses,
+        places=places(log, lines),
+        explained=pasted,
+        source=source_of(log, origin, machine, lines[0] if lines else None),
+        unexplained=Unexplained() if diagnoses else unexplained(log, origin),
+        markdown=log_report(log, origin, diagnoses),
+    )
 
 
 def named(state: State) -> dict[str, Remedy]:
@@ -109,10 +148,12 @@ def mended(state: State, tools: Tools) -> Mended:
         raise BadInput(_("This fix can't be applied here."), hint=_("Copy its commands into a terminal."))
     outcome = _apply(remedy, environment, tools)
     raised = _anew(state, environment, tools) if environment == state.environment else None
-    found, before = known(state.detection), state.environments.survey and state.environments.survey.of(environment.path)
+    found, before = (
+        required(state.detection),
+        state.environments.survey and state.environments.survey.of(environment.path),
+    )
     listed = looked_into(environment.path, tools.host, found.machine, before)[0] if before else None
-    still = still_true(found, tools.host)
-    return Mended(way=state.way, outcome=outcome, text=remedy.text, raised=raised, detected=still, known=listed)
+    return Mended(way=state.way, outcome=outcome, text=remedy.text, raised=raised, summary=listed)
 
 
 def _anew(state: State, environment: Environment, tools: Tools) -> tuple[Finding, ...] | None:
@@ -121,7 +162,7 @@ def _anew(state: State, environment: Environment, tools: Tools) -> tuple[Finding
         site = look_at(Path(environment.python), tools.host)
     except BadInput:
         return None
-    return judged_site(site, tools.host, known(state.detection).machine, guarded=False)
+    return judged_site(site, tools.host, required(state.detection).machine, guarded=False)
 
 
 def _apply(remedy: Remedy, environment: Environment, tools: Tools) -> Outcome:
@@ -154,23 +195,23 @@ def _changed(commands: tuple[Words, ...], environment: Environment, tools: Tools
     """Change packages as commands ask for, all or none, so that it can be undone; False where that cannot be done."""
     try:
         site = look_at(Path(environment.python), tools.host)
-        wanted = wanted_by(commands, site)
-        if wanted is None:
+        change = change_of(commands, site)
+        if change is None:
             return False
-        difference = work_out(site, wanted, tools, all_else=False)
+        difference = work_out(site, change, tools, all_else=False)
         if difference.moves:
             carry_out(difference, lambda _made, _lock: None, tools)
         lines = list(map(move_words, difference.moves))
     except (BadInput, Unsolved) as error:
         if isinstance(error, Unsolved) and len(commands) > 1:
             raise  # of several commands the first would have changed something before the one that fails
-        wanted, lines = None, [_("What follows cannot be undone later: {reason}", reason=error.message)]
+        change, lines = None, [_("What follows cannot be undone later: {reason}", reason=error.message)]
     for line in lines:
         tools.sink(LogLine(step=Step.DIAGNOSE, text=line))
-    return wanted is not None
+    return change is not None
 
 
-def wanted_by(commands: Iterable[Words], site: Site) -> Wanted | None:
+def change_of(commands: Iterable[Words], site: Site) -> Wanted | None:
     """Return the change of packages that commands ask for; None where one also says how it is to be made."""
     removes, requires, versions = dict[str, str](), dict[str, str](), site.versions
     for _uv, _pip, verb, _option, _python, *rest in commands:
@@ -230,7 +271,7 @@ def _words(command: str, python: str) -> Words | None:
             return None
 
 
-def stands(state: State) -> bool:
+def is_current(state: State) -> bool:
     """Return whether the diagnoses are of what the user sees: the text in the box, or, without any, what failed."""
     if state.edited or state.diagnosed.explained != state.pasted:
         return False
@@ -293,7 +334,7 @@ def best(state: State) -> str:
     Without a cause it is a finding's. What a fix has mended already is offered no other.
     """
     fixed = {name.partition("#")[0] for name, done in state.mended.items() if done.outcome is Outcome.FIXED}
-    keys = [cause.key for cause in state.diagnosed.diagnoses[:1]] if stands(state) else []
+    keys = [cause.key for cause in state.diagnosed.diagnoses[:1]] if is_current(state) else []
     keys = keys or ([finding.key for finding in state.findings if finding.wrong] if state.pasted == Pasted() else [])
     able = [name for name in offered(state) if name not in state.mended]
     return next((name for key in keys if key not in fixed for name in able if name.partition("#")[0] == key), "")
@@ -314,7 +355,7 @@ def goes_into(way: str, state: State) -> str:
 
 def first(state: State) -> str:
     """Name the fix that is shown with the cause: the one that the button applies, else the first that there is."""
-    if not stands(state) or not state.diagnosed.diagnoses:
+    if not is_current(state) or not state.diagnosed.diagnoses:
         return ""
     cause = state.diagnosed.diagnoses[0]
     return best(state) or (f"{cause.key}#1" if cause.remedies else "")
@@ -322,7 +363,7 @@ def first(state: State) -> str:
 
 def launches(state: State) -> list[Launch]:
     """Return how the program that a log names is to be started, where that belongs to another fix than the first."""
-    if not stands(state) or not state.diagnosed.diagnoses or not state.diagnosed.source.program:
+    if not is_current(state) or not state.diagnosed.diagnoses or not state.diagnosed.source.program:
         return []
     cause, shown = state.diagnosed.diagnoses[0], first(state)
     fixes = (fix for number, fix in enumerate(cause.remedies, 1) if f"{cause.key}#{number}" != shown)
@@ -331,13 +372,13 @@ def launches(state: State) -> list[Launch]:
 
 def others(state: State) -> dict[str, Remedy]:
     """Return the likeliest cause's other fixes, by their names, without those that only say how to start a program."""
-    if not stands(state) or not state.diagnosed.diagnoses:
+    if not is_current(state) or not state.diagnosed.diagnoses:
         return {}
-    cause, told = state.diagnosed.diagnoses[0], launches(state)
+    cause, starts = state.diagnosed.diagnoses[0], launches(state)
     hidden = {first(state), *state.mended}
     every = ((f"{cause.key}#{number}", fix) for number, fix in enumerate(cause.remedies, 1))
     return {
         name: fix
         for name, fix in every
-        if name not in hidden and not (told and fix.launch and not (fix.plan or fix.commands or fix.env))
+        if name not in hidden and not (starts and fix.launch and not (fix.plan or fix.commands or fix.env))
     }

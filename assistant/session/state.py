@@ -1,7 +1,8 @@
-"""What a guided setup knows, as one value; `session/reducer.py` says how it changes."""
+"""What a guided setup knows, as one value; `session/actions.py` says how it changes."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
 from typing import Any, Literal, TypeVar
 
@@ -14,7 +15,7 @@ from assistant.model.machine import Detection
 from assistant.model.plan import Backend, Plan, Planning, ProjectSummary, Request
 from assistant.model.record import Record, replace
 from assistant.model.report import Environment, Level, Report, Status
-from assistant.session.survey import Known, Repair, Survey
+from assistant.session.survey import EnvironmentSummary, Repair, Survey
 
 
 class Phase(Enum):
@@ -66,13 +67,10 @@ class Task(Enum):
     @property
     def step(self) -> Step:
         """Name the step that shows this task."""
-        steps = {
-            Task.PREPARE: Step.INSTALL,
-            Task.ADD: Step.INSTALL,
-            Task.MEND: Step.DIAGNOSE,
-            Task.ADDON: Step.DIAGNOSE,
-        }
-        return steps.get(self) or (Step.DIAGNOSE if self.is_about_environments else Step(self.value))
+        if self in {Task.PREPARE, Task.ADD}:
+            return Step.INSTALL
+        others = self.is_about_environments or self in {Task.MEND, Task.ADDON}
+        return Step.DIAGNOSE if others else Step(self.value)
 
     @property
     def is_about_environments(self) -> bool:
@@ -83,8 +81,11 @@ class Task(Enum):
     @property
     def page(self) -> Page | None:
         """Name the page on which this task is followed; None where it goes on behind any page."""
-        wrong = dict.fromkeys((Task.DIAGNOSE, Task.MEND, Task.ADDON), Page.WRONG)
-        return {Task.INSTALL: Page.SETUP, Task.EXPORT: Page.EXPORT, **wrong}.get(self)
+        if self in {Task.DIAGNOSE, Task.MEND, Task.ADDON}:
+            return Page.WRONG
+        if self.is_about_environments and self is not Task.SURVEY:
+            return Page.ENVIRONMENTS
+        return {Task.INSTALL: Page.SETUP, Task.EXPORT: Page.EXPORT}.get(self)
 
     @property
     def only_reads(self) -> bool:
@@ -110,6 +111,9 @@ class StepStatus(Record, frozen=True):
     exit_code: int = 0
     unreachable: str = ""
     seconds: float = 0.0
+
+
+WHOLE = 100_000  # characters kept with the setup; chosen: a page shows that many at once without a pause
 
 
 class Pasted(Record, frozen=True):
@@ -166,21 +170,16 @@ class Planned(Record, frozen=True):
 
 
 class Installed(Record, frozen=True):
-    """The environment that was made, and what its installation verified; None where it was there already.
-
-    Here and below, `detected` is what detection had found and is still true; None where nobody looked.
-    """
+    """The environment that was made, and what its installation verified; None where it was there already."""
 
     environment: Environment
     proof: Report | None = None
-    detected: tuple[Finding, ...] | None = None
 
 
 class Verified(Record, frozen=True):
-    """What the checks found."""
+    """What the checks found when they ran by themselves."""
 
     report: Report
-    detected: tuple[Finding, ...] | None = None
 
 
 class Unexplained(Record, frozen=True):
@@ -206,16 +205,15 @@ class Diagnosed(Record, frozen=True):
 class Mended(Record, frozen=True):
     """How applying the chosen remedy, whose `text` it bears, ended.
 
-    `raised` is what is wrong with the setup's environment now; None where another one was changed. `known` is what the
-    list of environments says of it from now on, None where there is no list.
+    `raised` is what is wrong with the setup's environment now; None where another one was changed. `summary` is what
+    the list of environments says of it from now on, None where there is no list.
     """
 
     way: str
     outcome: Outcome
     text: Text = ""
     raised: tuple[Finding, ...] | None = None
-    detected: tuple[Finding, ...] | None = None
-    known: Known | None = None
+    summary: EnvironmentSummary | None = None
 
 
 class Exported(Record, frozen=True):
@@ -225,32 +223,24 @@ class Exported(Record, frozen=True):
 
 
 class Extra(Record, frozen=True):
-    """What an add-on keeps while the setup is open: its own record as `value`, and why its task ended early."""
+    """What an add-on keeps while the setup is open: its own record as `value`, and how far its task is."""
 
     value: Any = None
-    message: Text = ""
-    hint: Text = ""
-    exit_code: int = 0
+    status: StepStatus = StepStatus()
 
 
 class Adding(Record, frozen=True):
-    """Packages to be added to the environment: `prepared` says what would change, `environment` what stands then.
-
-    `proof` is what was verified meanwhile; `message` and `hint` say why it failed, with all as it was.
-    """
+    """Packages to be added to the environment: `prepared` says what would change, `installed` what is there then."""
 
     requirements: tuple[str, ...]
     prepared: Prepared | None = None
-    environment: Environment | None = None
-    proof: Report | None = None
-    message: Text = ""
-    hint: Text = ""
-    exit_code: int = 0
+    installed: Installed | None = None
+    status: StepStatus = StepStatus()
 
     @property
     def changed(self) -> bool:
         """Whether the environment was changed: it is done, and not all was there already."""
-        return self.environment is not None and self.prepared is not None and self.prepared.ready is None
+        return self.installed is not None and self.prepared is not None and self.prepared.ready is None
 
 
 class Surveyed(Record, frozen=True):
@@ -296,13 +286,18 @@ class Environments(Record, frozen=True):
     status: StepStatus = StepStatus()
 
 
+def each_once(*groups: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return the findings of several groups; what is said already is not said again."""
+    return tuple({(one.key, str(one.text)): one for group in groups for one in group}.values())
+
+
 class State(Record, frozen=True):
     """Everything that a setup knows: what was chosen, what each step has found, and what is going on.
 
     `machine` names a recorded machine that is looked at ("" is the machine at hand), and `aside` is the real setup
     meanwhile. `stopping` is set from a request to stop until the task has taken back what it began; `question` waits
-    for the user's answer. `log_file` keeps every line of the `log`. `raised` are those of the `findings` that the tasks
-    reported about the setup's environment.
+    for the user's answer. `log_file` keeps every line of the `log`. `raised` is what is wrong with the setup's
+    environment, and `reported` what the running task has found so far.
 
     `pasted` is a log that the user gave to be diagnosed, and `edited` says that the page holds another one that was not
     sent yet. `way` names the remedy that was chosen, by the cause's key and its number as in "oom#1"; `mended` says how
@@ -331,8 +326,8 @@ class State(Record, frozen=True):
     verified: Verified | None = None
     diagnosed: Diagnosed = Diagnosed()
     exported: Exported = Exported()
-    findings: tuple[Finding, ...] = ()
     raised: tuple[Finding, ...] = ()
+    reported: tuple[Finding, ...] = ()
     pasted: Pasted = Pasted()
     edited: bool = False
     way: str = ""
@@ -349,6 +344,11 @@ class State(Record, frozen=True):
         return self.detected.detection if self.detected else None
 
     @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What is worth knowing of the machine and of the setup's environment; nothing is said twice."""
+        return each_once(self.detection.findings if self.detection else (), self.raised, self.reported)
+
+    @property
     def planning(self) -> Planning | None:
         """The plans for the machine."""
         return self.planned.planning if self.planned else None
@@ -360,8 +360,9 @@ class State(Record, frozen=True):
 
     @property
     def report(self) -> Report | None:
-        """What the checks of the environment found."""
-        return self.verified.report if self.verified else None
+        """What the checks of the environment found: by themselves, else those of its installation."""
+        proof = self.installed.proof if self.installed else None
+        return self.verified.report if self.verified else proof
 
     def with_choices(self, **changed: Any) -> State:  # noqa: ANN401 - fields of `Choices`
         """Return the state with other choices of the user's."""
@@ -371,11 +372,34 @@ class State(Record, frozen=True):
         """Return the state with something else known of the environments on this machine."""
         return replace(self, environments=replace(self.environments, **changed))
 
+    def with_extra(self, extra: Extra) -> State:
+        """Return the state with what the add-on that is at work has come to."""
+        return replace(self, extras={**self.extras, self.addon: extra})
+
+    def with_status(self, of: Task | Step, status: StepStatus) -> State:
+        """Return the state with another status of a step or a task; a few tasks have one beside that of their step."""
+        if isinstance(of, Step):
+            return replace(self, statuses={**self.statuses, of: status})
+        if of.is_about_environments:
+            return self.with_environments(status=status)
+        if of is Task.ADDON:
+            return self.with_extra(replace(self.extras[self.addon], status=status))
+        if of is Task.ADD and self.adding:
+            return replace(self, adding=replace(self.adding, status=status))
+        return self.with_status(of.step, status)
+
+    def status_of(self, task: Task) -> StepStatus:
+        """Return how far a task is, or how it ended."""
+        if task.is_about_environments:
+            return self.environments.status
+        if task is Task.ADDON:
+            return self.extras[self.addon].status
+        return self.adding.status if task is Task.ADD and self.adding else self.status(task.step)
+
     @property
-    def doing(self) -> StepStatus:
-        """How far the running task is, or how the last step ended."""
-        task = self.running or Task.DETECT
-        return self.environments.status if task.is_about_environments else self.status(task.step)
+    def progress(self) -> Progress | None:
+        """How far the running task is; None while it has said nothing, and where nothing runs."""
+        return self.status_of(self.running).progress if self.running else None
 
     def status(self, step: Step) -> StepStatus:
         """Give a step's status; the first is ready from the start, any other that was never reached is locked."""
@@ -405,7 +429,7 @@ class State(Record, frozen=True):
 T = TypeVar("T")
 
 
-def known(value: T | None) -> T:
+def required(value: T | None) -> T:
     """Return a value that `blockers` has made sure of; raise `BadInput` where an earlier step has no result."""
     if value is None:
         raise BadInput(_("An earlier step has no result yet."), hint=_("Go back and run that step first."))

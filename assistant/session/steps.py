@@ -1,13 +1,13 @@
-"""The tasks of the steps: detect, prepare, install, verify and export, each from the state to what it found."""
+"""The tasks of the steps: detect, prepare, install, add, verify and export, each from the state to what it found."""
 
 from __future__ import annotations
 
-import io
-import os
-import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, NamedTuple
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from assistant import verify
 from assistant.catalog import load_catalog
@@ -18,47 +18,40 @@ from assistant.host.folders import is_own_environment
 from assistant.host.live import known_here
 from assistant.host.lock import Lock
 from assistant.host.recording import ReplayHost
-from assistant.host.uv import find_uv
-from assistant.i18n import Message, Text, _, first_line, map_texts, sentences
+from assistant.i18n import Message, _, first_line, map_texts, sentences
 from assistant.install import (
     Prepared,
     Resolution,
+    Site,
     Tools,
-    interpreter,
-    is_environment,
+    Unsolved,
+    check_requirement,
+    guarded,
     look_at,
-    read_marker,
+    prepare,
     run,
     undone_by_project,
 )
 from assistant.machines import load
-from assistant.model.errors import BadInput, Cancelled, WorkFailed
+from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import FindingRaised, LogLine, Part, Progress, Step
 from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Detection
-from assistant.model.plan import Backend, Planning
-from assistant.model.record import Record, replace
+from assistant.model.plan import Backend, Plan
+from assistant.model.record import replace
 from assistant.model.report import Environment, Report, check_title
-from assistant.model.shell import command_line
-from assistant.parsers.decode import tidied
 from assistant.plan import PlanInputs
-from assistant.session.causes import WHOLE
-from assistant.session.doctor import findings_of, judged, mixed_packages, still_true
+from assistant.session.doctor import findings_of, judged, mixed_packages
 from assistant.session.environments import judged_site, unanswered
-from assistant.session.planning import card_of
-from assistant.session.preparing import prepare_any
+from assistant.session.planning import card_of, prepare_any
 from assistant.session.state import (
+    Adding,
     Detected,
     Exported,
     Installed,
-    Page,
-    Pasted,
-    Phase,
-    Planned,
     State,
-    Task,
     Verified,
-    known,
+    required,
 )
 
 TITLES: Mapping[Part, Message] = {
@@ -70,30 +63,78 @@ TITLES: Mapping[Part, Message] = {
 }
 
 
-class Row(NamedTuple):
-    """One part of an installation, and what it says of itself while it runs."""
-
-    title: Message
-    status: Literal["waiting", "running", "done"]
-    figures: Text = ""
-
-
-def rows(state: State) -> tuple[Row, ...]:
-    """List the parts of the installation that runs, in order; none while another task runs."""
-    if state.running is not Task.INSTALL:
-        return ()
-    progress = state.doing.progress
-    running = (progress and progress.part) or Part.DOWNLOAD
-    parts = tuple(Part)
-    at = parts.index(running)
-    return (
-        *(Row(TITLES[part], "done") for part in parts[:at]),
-        Row(TITLES[running], "running", progress.figures if progress else ""),
-        *(Row(TITLES[part], "waiting") for part in parts[at + 1 :]),
-    )
+def detected(state: State, tools: Tools) -> Detected:
+    """Detect and judge a machine; find its interpreters too, where it is the one at hand."""
+    if not state.machine:
+        tools.sources.warm_up()
+    found = detect(ReplayHost(load(state.machine)) if state.machine else tools.host, overrides=state.choices.overrides)
+    if state.failed_cell and state.environment:
+        found = as_kernel_has_it(found, state.environment, tools)
+    found = replace(found, findings=tuple(each for each in judged(found) if each.severity is not Severity.OK))
+    return Detected(detection=found, pythons={} if state.machine else interpreters(tools.host))
 
 
-def proved(prepared: Prepared, made: Environment, lock: Lock, tools: Tools, *, keep: bool) -> Report:
+def as_kernel_has_it(found: Detection, kernel: Environment, tools: Tools) -> Detection:
+    """Return what was detected with the packages that another kernel has, and tell what is wrong with those."""
+    try:
+        site = look_at(Path(kernel.python), tools.host)
+    except BadInput as error:
+        tools.sink(FindingRaised(step=Step.DETECT, finding=unanswered(error)))
+        return found
+    machine = replace(found.machine, packages=site.versions, python=site.version)
+    for finding in () if is_own_environment(kernel.path) else judged_site(site, tools.host, machine):
+        tools.sink(FindingRaised(step=Step.DETECT, finding=finding))
+    return replace(found, machine=machine)
+
+
+def interpreters(host: Host) -> dict[str, str]:
+    """Return the interpreters of this kernel and of its Jupyter server; "" where none was found.
+
+    `ours` is not empty where the kernel runs in the environment that start.py made for the assistant itself.
+    """
+    own, server = host.facts("platform"), host.facts("server")
+    return {
+        "kernel": str(own.get("executable", "")),
+        "server": str(server.get("executable", "")),
+        "ours": "yes" if is_own_environment(str(own.get("prefix", ""))) else "",
+    }
+
+
+def kernel_is_ours(state: State) -> bool:
+    """Return whether this kernel runs in the assistant's own environment, which is no place for anything else."""
+    return state.detected is not None and bool(state.detected.pythons.get("ours"))
+
+
+def prepared(state: State, tools: Tools) -> Prepared:
+    """Resolve the packages, and judge the environment as it would be after the installation."""
+    plan = required(state.plan)
+    case = PlanInputs(required(state.detection).machine, load_catalog(), state.choices.request)
+    plans = state.planning.plans if state.planning else ()
+    ready = prepare_any(plan, plans[state.choices.plan + 1 :], case, state.choices.target, tools, card_of(state))
+    if ready.site is None:
+        return ready
+    after = {**ready.site.versions, **ready.resolution.versions}
+    gpu = plan.backend is not Backend.CPU
+    mixed = mixed_packages(after, ready.site.version, required(state.detection).machine, gpu_plan=gpu)
+    for finding in mixed:
+        tools.sink(FindingRaised(step=Step.INSTALL, finding=finding))
+    return replace(ready, findings=(*mixed, *ready.findings))
+
+
+def installed(state: State, tools: Tools) -> Installed:
+    """Install what was prepared."""
+    return _install(required(state.preview), state, tools, keep=state.choices.keep)
+
+
+def _install(prepared: Prepared, state: State, tools: Tools, *, keep: bool) -> Installed:
+    """Install what was prepared, verified before it counts; judge an environment that was there before anew."""
+    proofs: list[Report] = []
+    made = run(prepared, lambda made, lock: proofs.append(_prove(prepared, made, lock, tools, keep=keep)), tools)
+    _judge(made, replace(state, preview=prepared), tools)
+    return Installed(environment=made, proof=(*proofs, None)[0])
+
+
+def _prove(prepared: Prepared, made: Environment, lock: Lock, tools: Tools, *, keep: bool) -> Report:
     """Verify what is being installed, before it is committed; with `keep`, an environment that fails is kept, too.
 
     Raises `WorkFailed` where it fails and nobody wants to keep it.
@@ -123,7 +164,7 @@ def _refused(report: Report, names: tuple[Message, ...]) -> WorkFailed:
             ),
             hint=_("Choose another plan, or keep the installation anyway.", option="--keep"),
         )
-    wanted = dict.fromkeys(text for check in report.wrong for text in verify.lacking_in_system(check, report.device))
+    remedies = dict.fromkeys(text for check in report.wrong for text in verify.lacking_in_system(check, report.device))
     return WorkFailed(
         _(
             "{packages} cannot be used, so the installation was rolled back: {reasons}",
@@ -132,7 +173,7 @@ def _refused(report: Report, names: tuple[Message, ...]) -> WorkFailed:
         ),
         hint=sentences(
             (
-                *wanted,
+                *remedies,
                 _("Ask for another version or build, leave it out, or keep the installation anyway.", option="--keep"),
             )
         ),
@@ -140,7 +181,7 @@ def _refused(report: Report, names: tuple[Message, ...]) -> WorkFailed:
 
 
 def _as_placed(report: Report, built: str, target: str) -> Report:
-    """Let a report name the place that an environment goes to, not the folder in which it was built and verified."""
+    """Let a report name the place that an environment goes to, not the folder in which it was built."""
 
     def placed(text: str) -> str:
         return text.replace(built, target)
@@ -149,71 +190,97 @@ def _as_placed(report: Report, built: str, target: str) -> Report:
     return replace(report, checks=checks, facts={key: placed(text) for key, text in report.facts.items()})
 
 
-DISPROVED = {"vc-runtime-missing"}  # by torch that was imported
+_INSTALLERS = {"pip", "pip3", "python", "python3", "py", "uv"}
+_GOES_ON = ("<", ">", "=", "!", "~", ";", "@", "[")  # a requirement goes on where such a sign stands after a gap
 
 
-def prepared(state: State, tools: Tools) -> Prepared:
-    """Resolve the packages, and judge the environment as it would be after the installation."""
-    plan = known(state.plan)
-    case = PlanInputs(known(state.detection).machine, load_catalog(), state.choices.request)
-    plans = state.planning.plans if state.planning else ()
-    ready = prepare_any(plan, plans[state.choices.plan + 1 :], case, state.choices.target, tools, card_of(state))
-    if ready.site is None:
-        return ready
-    after = {**ready.site.versions, **ready.resolution.versions}
-    gpu = plan.backend is not Backend.CPU
-    mixed = mixed_packages(after, ready.site.version, known(state.detection).machine, gpu_plan=gpu)
-    for finding in mixed:
-        tools.sink(FindingRaised(step=Step.INSTALL, finding=finding))
-    return replace(ready, findings=(*mixed, *ready.findings))
+def requirements_of(text: str) -> tuple[str, ...]:
+    """Split what a person types into requirements: at spaces and commas, with `pip install` before them or without.
+
+    "%pip install seaborn, pandas >= 2, <3" is "seaborn" and "pandas>=2,<3". What is no requirement stays as it is.
+    """
+    words = text.split()
+    if words and words[0].lstrip("!%") in _INSTALLERS and "install" in words:
+        words = words[words.index("install") + 1 :]
+    found: list[str] = []
+    for part in re.split(r"([\s,]+)", " ".join(words)):
+        last = found[-1] if found else ""
+        goes_on = part.startswith(_GOES_ON) or last.endswith(_GOES_ON) or last.rfind("[") > last.rfind("]")
+        if re.fullmatch(r"[\s,]*", part):
+            gap = "," if "," in part else ""
+        elif not found or not goes_on:
+            found.append(part)
+        else:
+            found[-1] += gap + part
+    return tuple(found)
 
 
-def installed(state: State, tools: Tools) -> Installed:
-    """Install what was prepared; judge an environment that was there before anew."""
-    ready, keep, proofs = known(state.preview), state.choices.keep, []
-    made = run(ready, lambda made, lock: proofs.append(proved(ready, made, lock, tools, keep=keep)), tools)
-    _judge(made, state, tools)
-    proof = (*proofs, None)[0]
-    return Installed(environment=made, proof=proof, detected=_still_true(state, tools, proof))
+def added(state: State, tools: Tools) -> Adding:
+    """Work out what adding would change; where that has been shown, do it, verified, or leave all as it was.
+
+    Raises `BadInput` for what is no requirement, and `WorkFailed` where a package does not go with what is held.
+    """
+    wish = required(state.adding)
+    if wish.prepared is None or wish.installed:
+        prepared = _worked_out(wish.requirements, state, tools)
+        return Adding(requirements=wish.requirements, prepared=prepared)
+    return replace(wish, installed=_install(wish.prepared, state, tools, keep=False))
 
 
-def stopped(state: State) -> Cancelled:
-    """Return what an interrupted installation has left, and how that is removed."""
-    made, preview = state.environment, state.preview
-    if state.status(Step.INSTALL).phase is not Phase.DONE or made is None or (preview and preview.ready):
-        return Cancelled(_("Stopped before anything was changed."))
-    text = _("Stopped, but the installation in {path} is complete and stays.", path=made.path)
-    if read_marker(Path(made.path)):
-        command = command_line(["assistant", "envs", "--remove", made.path])
-        return Cancelled(text, hint=_("`{command}` removes it.", command=command))
-    command = command_line([find_uv(), "pip", "uninstall", "--python", made.python, "torch"])
-    return Cancelled(text, hint=_("To take torch out of it again: {command}", command=command))
+def _worked_out(requirements: tuple[str, ...], state: State, tools: Tools) -> Prepared:
+    """Resolve the packages together with the plan's own, the builds that use the accelerator held as they are."""
+    asked = {canonicalize_name(Requirement(check_requirement(line)).name) for line in requirements}
+    made, plan = required(state.environment), required(state.plan)
+    site = look_at(Path(made.python), tools.host)
+    _refuse_replacing(requirements, site, plan)
+    own = {line: canonicalize_name(Requirement(line).name) for line in plan.requirements}
+    held = {name: version for name, version in site.versions.items() if guarded(name)}
+    others = tuple(line for line, name in own.items() if name not in {*asked, *held})
+    whole = replace(
+        plan, requirements=(*(f"{name}=={version}" for name, version in held.items()), *others, *requirements)
+    )
+    try:
+        prepared = prepare(whole, made.path, tools, card_of(state))
+    except Unsolved as error:
+        if error.unreachable:
+            raise
+        raise WorkFailed(
+            _("{packages} cannot be added: {reason}", packages=", ".join(requirements), reason=error.reason),
+            hint=_("Ask for another version, or set up a new environment for it."),
+        ) from error
+    recorded = replace(
+        plan,
+        requirements=(*(line for line, name in own.items() if name not in asked), *requirements),
+        asked=(*plan.asked, *sorted(asked.difference(plan.asked))),
+    )
+    changes = prepared.resolution.changes(site.versions)
+    return replace(prepared, plan=recorded, ready=prepared.ready or (None if changes else made))
+
+
+def _refuse_replacing(requirements: tuple[str, ...], site: Site, plan: Plan) -> None:
+    """Raise `WorkFailed` for a requirement that what is held does not meet."""
+    for need in map(Requirement, requirements):
+        name = canonicalize_name(need.name)
+        version = site.versions.get(name)
+        if version and guarded(name) and not need.specifier.contains(version, prereleases=True):
+            raise WorkFailed(
+                _(
+                    "{need} cannot be added: this environment keeps {name} {version}, which was chosen for {backend}.",
+                    need=need,
+                    name=name,
+                    version=version,
+                    backend=plan.backend.title,
+                ),
+                hint=_("Set up a new environment for it."),
+            )
 
 
 def verified(state: State, tools: Tools) -> Verified:
     """Verify an environment; judge one that was there before anew, as its faults may be gone or not."""
-    proof = state.installed.proof if state.installed else None
-    if proof and state.choices.level == "quick" and not state.choices.device:
-        report = proof  # what its installation has just found is not done twice
-        for finding in verify.raised(proof):
-            tools.sink(FindingRaised(step=Step.VERIFY, finding=finding))
-    else:
-        report = verify.run(
-            known(state.environment),
-            state.plan,
-            device=state.choices.device,
-            level=state.choices.level,
-            sink=tools.sink,
-            cancel=tools.cancel,
-        )
-    _judge(known(state.environment), state, tools)
-    return Verified(report=report, detected=_still_true(state, tools, report))
-
-
-def _still_true(state: State, tools: Tools, report: Report | None) -> tuple[Finding, ...]:
-    """Return what is still true of what detection had found; what a passed verification disproves is not."""
-    disproved = DISPROVED if report and report.passed else set()
-    return tuple(one for one in still_true(known(state.detection), tools.host) if one.key not in disproved)
+    made, how = required(state.environment), state.choices
+    report = verify.run(made, state.plan, device=how.device, level=how.level, sink=tools.sink, cancel=tools.cancel)
+    _judge(made, state, tools)
+    return Verified(report=report)
 
 
 def _judge(made: Environment, state: State, tools: Tools) -> None:
@@ -229,22 +296,26 @@ def _judge(made: Environment, state: State, tools: Tools) -> None:
         tools.sink(FindingRaised(step=Step.VERIFY, finding=finding))
 
 
-def exported(state: State, tools: Tools) -> Exported:
+def write_files(state: State, tools: Tools) -> Exported:
     """Write the files; the lock is left out where packages have been replaced since."""
-    made, report = known(state.environment), known(state.report)
-    chosen = state.choices.folder
+    made, report = required(state.environment), required(state.report)
+    chosen, detection = state.choices.folder, required(state.detection)
     folder = Path(chosen).expanduser().absolute() if chosen else Path(made.path) / "assistant-export"
     tools.sink(Progress(step=Step.EXPORT, text=_("Writing the files")))
-    environment = replace(made, packages=_installed(made, tools.host))
+    try:
+        there = look_at(Path(made.python), tools.host).versions
+    except BadInput:
+        there = made.packages
+    # Pip is a tool of the environment, and no part of what is rebuilt elsewhere.
+    environment = replace(made, packages={name: version for name, version in there.items() if name != "pip"})
     lock = state.preview.resolution if state.preview else Resolution(lock="", packages=())
     if not lock.versions.items() <= environment.packages.items():
         lock = Resolution(lock="", packages=())
     question = _("{folder} holds files that the assistant did not write: {names}. Replace them?")
-    detection = known(state.detection)
     setup = Setup(
         machine=detection.machine,
         findings=detection.findings,
-        plan=known(state.plan),
+        plan=required(state.plan),
         environment=environment,
         report=report,
         lock=lock.lock,
@@ -262,106 +333,3 @@ def exported(state: State, tools: Tools) -> Exported:
         ),
     )
     return Exported(files=tuple(str(path) for path in written))
-
-
-def _installed(environment: Environment, host: Host) -> dict[str, str]:
-    """Return what an environment holds now; pip is its tool, and no part of what is rebuilt elsewhere."""
-    try:
-        found = look_at(Path(environment.python), host).versions
-    except BadInput:
-        found = environment.packages
-    return {name: version for name, version in found.items() if name != "pip"}
-
-
-class Download(Record, frozen=True):
-    """An exported file with its content, for a browser that cannot reach the disk; `fault` says why it has none."""
-
-    name: str
-    path: str
-    content: bytes = b""
-    fault: str = ""
-
-
-def packed(paths: Iterable[str]) -> bytes:
-    """Put exported files into one zip, by their places in the folder of all; one that is gone is left out."""
-    files = [file for file in downloads(paths) if not file.fault]
-    root = Path(os.path.commonpath([Path(file.path).parent for file in files])) if files else Path()
-    written = io.BytesIO()
-    with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as pack:
-        for file in files:
-            pack.writestr(Path(file.path).relative_to(root).as_posix(), file.content)
-    return written.getvalue()
-
-
-def downloads(paths: Iterable[str]) -> Iterator[Download]:
-    """Read each file that was exported; one that is gone is named with the reason."""
-    for path in map(Path, paths):
-        try:
-            yield Download(name=path.name, path=str(path), content=path.read_bytes())
-        except OSError as error:
-            yield Download(name=path.name, path=str(path), fault=error.strerror or str(error))
-
-
-def beginning_at(printed: str, python: str) -> State:
-    """Return where a guided setup begins: at what is wrong with a cell and with the environment of its kernel's Python.
-
-    A Python that is not on this machine, as one behind a gateway is not, belongs to no environment here.
-    """
-    path = Path(python)
-    pasted = Pasted(text=tidied(printed)[-WHOLE:])
-    begins = State(page=Page.WRONG, pasted=pasted, failed_cell=True)
-    if not (path.is_absolute() and path.is_file()):
-        return begins
-    above = (path.parent, path.parent.parent)  # conda on Windows keeps python.exe in the environment's own folder
-    folder = next(filter(is_environment, above), None)
-    if folder is None:
-        environment = Environment(path=str(path.parent.parent), python=str(path))
-    elif marker := read_marker(folder):
-        planned = Planned(planning=Planning(choice=marker.plan, plans=(marker.plan,)))
-        return replace(begins, installed=Installed(environment=marker.environment), planned=planned)
-    else:
-        environment = Environment(path=str(folder), python=str(interpreter(folder)))
-    return replace(begins, installed=Installed(environment=environment))
-
-
-def as_kernel_has_it(found: Detection, kernel: Environment, tools: Tools) -> Detection:
-    """Return what was detected with the packages that another kernel has, and tell what is wrong with those."""
-    try:
-        site = look_at(Path(kernel.python), tools.host)
-    except BadInput as error:
-        tools.sink(FindingRaised(step=Step.DETECT, finding=unanswered(error)))
-        return found
-    machine = replace(found.machine, packages=site.versions, python=site.version)
-    for finding in () if is_own_environment(kernel.path) else judged_site(site, tools.host, machine):
-        tools.sink(FindingRaised(step=Step.DETECT, finding=finding))
-    return replace(found, machine=machine)
-
-
-def detected(state: State, tools: Tools) -> Detected:
-    """Detect and judge a machine; find its interpreters too, where it is the one at hand."""
-    if not state.machine:
-        tools.sources.warm_up()
-    found = detect(ReplayHost(load(state.machine)) if state.machine else tools.host, overrides=state.choices.overrides)
-    if state.failed_cell and state.environment:
-        found = as_kernel_has_it(found, state.environment, tools)
-    found = replace(found, findings=tuple(each for each in judged(found) if each.severity is not Severity.OK))
-    return Detected(detection=found, pythons={} if state.machine else interpreters(tools.host))
-
-
-def interpreters(host: Host) -> dict[str, str]:
-    """Return the interpreters of this kernel and of its Jupyter server; "" where none was found.
-
-    `ours` is not empty where the kernel runs in the environment that start.py made for the assistant itself.
-    """
-    own, server = host.facts("platform"), host.facts("server")
-    return {
-        "kernel": str(own.get("executable", "")),
-        "version": str(own.get("python", "")),
-        "server": str(server.get("executable", "")),
-        "ours": "yes" if is_own_environment(str(own.get("prefix", ""))) else "",
-    }
-
-
-def kernel_is_ours(state: State) -> bool:
-    """Return whether this kernel runs in the assistant's own environment, which is no place for anything else."""
-    return state.detected is not None and bool(state.detected.pythons.get("ours"))

@@ -1,4 +1,4 @@
-"""Keeps a setup's state on disk, whole or not at all, with a log for each process; and where a setup goes on from."""
+"""What is kept on disk of a setup: its state, whole or not at all, its logs, pasted ones too; where it goes on from."""
 
 from __future__ import annotations
 
@@ -7,29 +7,44 @@ import traceback
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 from typing import Literal
 
 from assistant import __version__
-from assistant.detect import detect
-from assistant.host.base import Host
 from assistant.host.files import append_private, discard, private_folder, read_plain, sweep, write_whole
 from assistant.host.folders import user_state
 from assistant.host.live import known_here
 from assistant.host.process import alive
-from assistant.i18n import Message, Text, _
-from assistant.install import not_an_environment, python_of, read_marker
+from assistant.i18n import Message, Text, _, render
+from assistant.install import is_environment, not_an_environment, python_of, read_marker
 from assistant.model.errors import AssistantError, BadInput, WorkFailed
-from assistant.model.event import Step
-from assistant.model.machine import Detection, Machine
+from assistant.model.event import Event, LogLine, Step
+from assistant.model.finding import Finding, Severity
+from assistant.model.machine import Machine
 from assistant.model.plan import Planning
 from assistant.model.record import Record, from_json, replace, to_json
 from assistant.model.report import Environment
+from assistant.parsers.decode import text_pieces, tidied, without_colours
 from assistant.privacy import Lines, redact
-from assistant.session.state import Detected, Environments, Installed, Phase, Planned, State, StepStatus, Task
+from assistant.session.state import (
+    WHOLE,
+    Environments,
+    Installed,
+    Page,
+    Pasted,
+    Phase,
+    Planned,
+    State,
+    StepStatus,
+    Task,
+)
 
 _PIDS = 1 << 31  # no system has a greater one; a damaged file may hold anything
 LOGS = 10  # logs of earlier setups that are kept
+SHOWN = WHOLE // 5  # characters kept of both ends of a longer one, as `wizard/static/logbox.js` shows them
+PASTED_LOGS = 3  # files of long logs that are kept: other windows may still show one
+LIMIT = 2**30  # bytes; chosen: twice what the page sends
 
 
 class Saved(Record, frozen=True):
@@ -38,7 +53,7 @@ class Saved(Record, frozen=True):
     `state` is None for a file that this version cannot read; `at` is the local time of writing.
     """
 
-    schema: Literal[3] = 3
+    schema: Literal[4] = 4
     version: str = ""
     process: int = 0
     running: Task | None = None
@@ -48,8 +63,8 @@ class Saved(Record, frozen=True):
     @property
     def in_use(self) -> bool:
         """Whether another process, still alive, is in the middle of a task."""
-        known = 0 < self.process < _PIDS
-        return self.running is not None and known and self.process != os.getpid() and alive(self.process)
+        possible = 0 < self.process < _PIDS
+        return self.running is not None and possible and self.process != os.getpid() and alive(self.process)
 
 
 class Store:
@@ -65,22 +80,24 @@ class Store:
         now = datetime.now(UTC).astimezone()
         return self.folder / "logs" / f"setup-{now:%Y%m%d-%H%M%S}-{os.getpid()}.log"
 
-    def save(self, state: State) -> Text:
-        """Write the state beside the old one, then put it in its place; return why it cannot be saved, "" where it is.
+    def save(self, state: State) -> Finding | None:
+        """Write the state beside the old one, then put it in its place; return what keeps that from being done.
 
         A recorded machine that is looked at, or a cell that failed, is never written over the real setup.
         """
         if state.machine or state.failed_cell:
-            return ""
-        kept = replace(state, log=(), running=None, stopping=False, question="", extras={}, adding=None, edited=False)
-        kept = replace(kept, environments=Environments())  # they are looked for anew
-        saved = Saved(version=__version__, process=os.getpid(), running=state.running, state=kept)
+            return None
+        saved = replace(state, log=(), running=None, stopping=False, question="", extras={}, adding=None, edited=False)
+        saved = replace(saved, environments=Environments())  # they are looked for anew
+        written = Saved(version=__version__, process=os.getpid(), running=state.running, state=saved)
         try:
             sweep(private_folder(self.folder))
-            write_whole(self.path, to_json(saved), private=True)
+            write_whole(self.path, to_json(written), private=True)
         except OSError as error:
-            return error.strerror or str(error)
-        return ""
+            text = _("This setup cannot be saved in {folder}: {reason}. It will be gone when you start again.")
+            text = text.format(folder=self.folder, reason=error.strerror or error)
+            return Finding(key="setup-not-saved", severity=Severity.INFO, text=text)
+        return None
 
     def read(self) -> Saved | None:
         """Read what was saved, and when; None when nothing ever was. A pipe or a link is not read."""
@@ -121,6 +138,14 @@ class Store:
     def _cleaned(self) -> Lines:
         return Lines(known=known_here())
 
+    def logged(self, event: Event) -> Event:
+        """Write a line of output into the log, and return it without the colours that nobody asked for."""
+        if not isinstance(event, LogLine):
+            return event
+        text = without_colours(render(event.text))
+        self.write_log(text)
+        return replace(event, text=text) if isinstance(event.text, str) else event
+
     def write_log(self, line: str) -> None:
         """Append a line to the log, without private things; a folder that cannot be written is no failure."""
         with suppress(OSError):
@@ -130,9 +155,52 @@ class Store:
                 logs = sorted(self.log.parent.glob("setup-*.log"))
                 for old in logs[: 1 - LOGS]:
                     discard(old)
-                for kept in logs[1 - LOGS :]:
-                    append_private(kept, "")  # earlier versions let others read them
+                for recent in logs[1 - LOGS :]:
+                    append_private(recent, "")  # earlier versions let others read them
             append_private(self.log, self._cleaned(line) + "\n")
+
+
+def keep_log(data: bytes, name: str = "", folder: Path | None = None) -> Pasted:
+    """Return a log as a setup keeps it; raise `BadInput` for a binary file, `WorkFailed` where it cannot be kept."""
+    text = "".join(text_pieces(data))
+    if len(text) <= WHOLE:
+        return Pasted(text=text, name=name)
+    content = text.encode("utf-8", "replace")
+    folder = folder or user_state() / "pasted"
+    path = folder / f"{_digest(content)}.log"
+    try:
+        private_folder(folder.parent)
+        private_folder(folder)
+        write_whole(path, content, private=True)
+    except OSError as error:
+        raise WorkFailed(
+            _("This log could not be kept in {folder}: {reason}.", folder=folder, reason=error.strerror or error),
+            hint=_("Free some space on the disk, or give only the end of the log."),
+        ) from error
+    with suppress(OSError):
+        for old in sorted(folder.glob("*.log"), key=lambda file: file.stat().st_mtime)[:-PASTED_LOGS]:
+            discard(old)
+    lines = text.count("\n") + (not text.endswith("\n"))
+    return Pasted(text=text[:SHOWN], tail=text[-SHOWN:], size=len(data), lines=lines, name=name, path=str(path))
+
+
+def whole_log(pasted: Pasted) -> str | bytes:
+    """Return all of a log; raise `BadInput` where its file is gone or was changed."""
+    if not pasted.path:
+        return pasted.text
+    path = Path(pasted.path)
+    with suppress(OSError):
+        content = read_plain(path, LIMIT)
+        if path.stem == _digest(content):
+            return content
+    raise BadInput(
+        _("The whole log is gone; only its beginning and its end were kept."),
+        hint=_("Give it again: paste it, or choose its file."),
+    )
+
+
+def _digest(content: bytes) -> str:
+    return sha256(content).hexdigest()[:16]
 
 
 def _at_rest(state: State) -> State:
@@ -202,28 +270,41 @@ def last_setup() -> State:
     return state
 
 
-def setup_of(target: Path, host: Host) -> State:
+def setup_of(target: Path) -> State:
     """Start from an environment that is there; its marker says what it was planned for, if it is one of ours.
 
     Raises `BadInput` for a folder that is no environment.
     """
     target = target.resolve() if target.is_dir() else target  # the marker knows its folder by no other name
-    marker, last = read_marker(target), Store().load()
-    if marker and last and last.environment == marker.environment:
-        return last
-    if marker:
-        planning = Planning(choice=marker.plan, plans=(marker.plan,))
-        return State(
-            detected=Detected(detection=detect(host)),
-            planned=Planned(planning=planning),
-            installed=Installed(environment=marker.environment),
-        )
-    python = python_of(target)
+    state, last = _with_environment(State(), target), Store().load()
+    return last if last and state.plan and last.environment == state.environment else state
+
+
+def beginning_at(printed: str, python: str) -> State:
+    """Return where a guided setup begins: at what is wrong with a cell and with the environment of its kernel's Python.
+
+    A Python that is not on this machine, as one behind a gateway is not, belongs to no environment here.
+    """
+    path, pasted = Path(python), Pasted(text=tidied(printed)[-WHOLE:])
+    begins = State(page=Page.WRONG, pasted=pasted, failed_cell=True)
+    if not (path.is_absolute() and path.is_file()):
+        return begins
+    above = (path.parent, path.parent.parent)  # conda on Windows keeps python.exe in the environment's own folder
+    if folder := next(filter(is_environment, above), None):
+        return _with_environment(begins, folder)
+    return replace(begins, installed=Installed(environment=Environment(path=str(path.parent.parent), python=python)))
+
+
+def _with_environment(state: State, folder: Path) -> State:
+    """Return a state whose environment lies in a folder, with its plan where we made it; raise `BadInput` for none."""
+    if marker := read_marker(folder):
+        planned = Planned(planning=Planning(choice=marker.plan, plans=(marker.plan,)))
+        return replace(state, installed=Installed(environment=marker.environment), planned=planned)
+    python = python_of(folder)
     if not python.exists():
-        raise not_an_environment(target)
-    environment = Environment(path=str(python.parent.parent), python=str(python))
-    detected = Detected(detection=Detection(machine=Machine()))
-    return State(detected=detected, installed=Installed(environment=environment))
+        raise not_an_environment(folder)
+    path = folder if folder.is_dir() else python.parent.parent
+    return replace(state, installed=Installed(environment=Environment(path=str(path), python=str(python))))
 
 
 def _identity(then: Machine, now: Machine) -> list[tuple[Message, object, object]]:

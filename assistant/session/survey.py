@@ -12,7 +12,7 @@ from assistant.model.record import Record, replace
 
 
 class Light(Enum):
-    """How an environment stands, by the worst of its findings; unknown where it could not be looked at."""
+    """How good an environment is, by the worst of its findings; unknown where it could not be looked at."""
 
     GOOD = "good"
     WARNING = "warning"
@@ -33,7 +33,7 @@ _WORDS = {
 }
 
 
-class Known(Record, frozen=True):
+class EnvironmentSummary(Record, frozen=True):
     """One environment: where and what it is, what it holds, what is wrong with it.
 
     `kind` and `of` tell what keeps it: "venv" or "conda", a "project" of uv or pixi, a Jupyter "kernel", an
@@ -64,7 +64,7 @@ class Known(Record, frozen=True):
 
     @property
     def light(self) -> Light:
-        """How it stands."""
+        """How good it is."""
         if self.unread:
             return Light.UNKNOWN
         found = {finding.severity for finding in self.findings}
@@ -119,20 +119,19 @@ class Survey(Record, frozen=True):
     `cut_short` is set where the search ended before it had been everywhere; `notes` are what the last change reported.
     """
 
-    environments: tuple[Known, ...] = ()
+    environments: tuple[EnvironmentSummary, ...] = ()
     folders: tuple[str, ...] = ()
     cut_short: bool = False
     notes: tuple[Finding, ...] = ()
 
-    def of(self, path: str) -> Known | None:
+    def of(self, path: str) -> EnvironmentSummary | None:
         """Return the environment at a path; None where none was found there."""
         return next((one for one in self.environments if one.path == path), None)
 
-    def with_known(self, known: Known) -> Survey:
+    def with_summary(self, summary: EnvironmentSummary) -> Survey:
         """Put what is known by now of one environment in its place, or at the end."""
-        if self.of(known.path) is None:
-            return replace(self, environments=(*self.environments, known))
-        return replace(self, environments=tuple(known if one.path == known.path else one for one in self.environments))
+        every = {**{one.path: one for one in self.environments}, summary.path: summary}
+        return replace(self, environments=tuple(every.values()))
 
     def without(self, path: str) -> Survey:
         """Leave out an environment that no longer exists."""

@@ -53,23 +53,23 @@ class Renewal(NamedTuple):
     transferred: int
 
 
-def renewed(sources: Sources, known: Catalog, today: str) -> Renewal:
+def renewed(sources: Sources, catalog: Catalog, today: str) -> Renewal:
     """Ask what the sources list, and return the tables that follow."""
     indexes = [url or PYPI for url in sources.indexes()]
-    own, budget = sources.index_url or known.index_url("") or "", Budget(MOST_BYTES)
+    own, budget = sources.index_url or catalog.index_url("") or "", Budget(MOST_BYTES)
     web = Web(sources.settings.network, timeout=PAGE_SECONDS, index_urls=[own, *indexes])
-    looks = {own: _Look("pypi" if own in indexes else "pytorch", own, web, budget, known)}
+    looks = {own: _Look("pypi" if own in indexes else "pytorch", own, web, budget, catalog)}
     looks |= {url: _Look("pypi", url, web, budget) for url in indexes if url != own}
     first = looks[indexes[0]] if indexes else None
     if not sources.index_url:
-        amds = [row for row in known.rows("rocm.amd_indexes") if row.key != "nightly"]
+        amds = [row for row in catalog.rows("rocm.amd_indexes") if row.key != "nightly"]
         looks |= {row.url: _Look(row.key, row.url, web, budget) for row in amds}
     asked = [look for url, look in looks.items() if sources.may_ask(url)]
     done = each_within(_Look.take, asked, LIST_SECONDS)
     for late in {*asked} - done.keys():
         late.unread[late.url] = Unreachable(_("it did not answer within {seconds:g} s", seconds=LIST_SECONDS))
     seen = dict.fromkeys(one for look in asked for one in tuple(look.seen))
-    found = refreshed(known, seen, first.bounds if first in asked else lambda _name, _version: "", today)
+    found = refreshed(catalog, seen, first.bounds if first in asked else lambda _name, _version: "", today)
     answers = tuple(answer for look in asked for answer in look.answers())
     return Renewal(found, answers, MOST_BYTES - budget.left)
 
@@ -77,22 +77,22 @@ def renewed(sources: Sources, known: Catalog, today: str) -> Renewal:
 class _Look:
     """A look into one index, page by page; a server that cannot be reached is not asked any further.
 
-    `source` is its kind (`Seen.source`). With `known`, it is the index of torch's own builds: a folder for each variant
-    beside or instead of one page for all.
+    `source` is its kind (`Seen.source`). With `catalog`, it is the index of torch's own builds: a folder for each
+    variant beside or instead of one page for all.
     """
 
-    def __init__(self, source: str, url: str, web: Web, budget: Budget, known: Catalog | None = None) -> None:
+    def __init__(self, source: str, url: str, web: Web, budget: Budget, catalog: Catalog | None = None) -> None:
         self.url, self.seen, self.unread = url.rstrip("/"), list[Seen](), dict[str, Unreachable]()
-        self._told: dict[str, Page | None] = {}
-        self._source, self._web, self._budget, self._known = source, web, budget, known
+        self._pages: dict[str, Page | None] = {}
+        self._source, self._web, self._budget, self._catalog = source, web, budget, catalog
 
     def take(self) -> None:
         """Read what there is of torch."""
-        if self._known is None:
+        if self._catalog is None:
             self._wheels("torch/")
             return
         folders = [one.name for one in self._listed("", LIST_BYTES) if VARIANT.fullmatch(one.name)]
-        variants = may_bring_news(self._known.releases, folders)
+        variants = may_bring_news(self._catalog.releases, folders)
         self.unread = {url: error for url, error in self.unread.items() if not error.status}  # there are other lists
         for name in FAMILY:
             if not any(self._wheels(f"{variant}/{name}/") for variant in variants[:1]):
@@ -112,9 +112,9 @@ class _Look:
         """
         for path in (f"{name}/{version}", name) if self.url.endswith("/simple") else ():
             url = f"{self.url.removesuffix('/simple')}/pypi/{path}/json"
-            if url not in self._told:
-                self._told[url] = self._page(url)
-            if (page := self._told[url]) and (found := read_bounds(page.content, version, "torch")):
+            if url not in self._pages:
+                self._pages[url] = self._page(url)
+            if (page := self._pages[url]) and (found := read_bounds(page.content, version, "torch")):
                 return found
         return ""
 
@@ -126,7 +126,7 @@ class _Look:
         errors = {url: error.reason for url, error in dict(self.unread).items() if error.status not in absent}
         if errors and not versions:
             errors = {self.url: next(iter(errors.values()))}
-        elif not versions and (self._known or self._source != "pypi"):
+        elif not versions and (self._catalog or self._source != "pypi"):
             errors = {self.url: _("it lists no torch; perhaps it has moved")}
         named, newest = redact(self.url, Policy.USABLE), max(versions, key=number, default="")
         found = [Answer(source=named, status="ok", releases=len(versions), newest=newest)] if versions else []

@@ -14,8 +14,7 @@ from assistant.i18n import LANGUAGES, language, say, use_language
 from assistant.session.actions import Show, Simulate
 from assistant.session.session import Session, ThreadRunner
 from assistant.session.state import Page, State, Task
-from assistant.session.steps import beginning_at
-from assistant.session.store import Store
+from assistant.session.store import Store, beginning_at
 from assistant.wizard import html
 from assistant.wizard.head import (
     OPEN_NOTEBOOK,

@@ -195,12 +195,11 @@ def draw_head(head: Head, state: State) -> None:
 def _status(state: State) -> str:
     """Say in one line what is going on, or how the last task ended."""
     if state.running:
-        progress = state.doing.progress
+        progress = state.progress
         text = visible(render(progress.text)) if progress else ""
         stopping = say("Stopping; changes made so far are being rolled back.") if state.stopping else ""
-        if state.running.is_about_environments:
-            return stopping or text or word(state.environments.status)
-        return about(state.running.step, stopping or text or word(state.status(state.running.step)))
+        said = stopping or text or word(state.status_of(state.running))
+        return said if state.running.is_about_environments else about(state.running.step, said)
     if state.page is Page.ENVIRONMENTS:
         status = state.environments.status
         return say("My environments: {text}", text=word(status)) if status.phase is not Phase.LOCKED else ""
@@ -213,7 +212,7 @@ def _status(state: State) -> str:
 def draw_progress(foot: Foot, state: State, since: float) -> None:
     """Bring the bar up to date; `since` is when the running task began, in seconds since 1970."""
     foot.words = {"progress": say("Progress"), "elapsed": say("{time} so far")}
-    progress = state.doing.progress if state.running else None
+    progress = state.progress
     share = progress.share if progress else None
     shown = {
         "running": state.running is not None,

@@ -9,12 +9,12 @@ from assistant.model.event import Step
 from assistant.model.finding import Severity
 from assistant.privacy import redact
 from assistant.session.state import Phase, State
-from assistant.session.steps import downloads, packed
 from assistant.wizard import html
 from assistant.wizard.head import about, simulation, titles, word
 from assistant.wizard.panels import (
     PACK,
     PAGE,
+    downloads,
     draw_causes,
     draw_checks,
     draw_commands,
@@ -24,6 +24,7 @@ from assistant.wizard.panels import (
     failure,
     headline,
     log_view,
+    packed,
 )
 from assistant.wizard.shared_widgets import STATIC
 

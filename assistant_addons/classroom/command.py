@@ -45,9 +45,9 @@ from assistant.api.steps import (
     State,
     Task,
     detect,
-    known,
     load_catalog,
     recorded_machines,
+    required,
 )
 from assistant.api.terminal import echo, echo_json, json_option, yes_option
 from assistant_addons.classroom.folder import WHEELS, Checked, Kind, check, check_files, read_bundle, read_lock
@@ -184,7 +184,7 @@ def install(
     asks = not (yes or as_json) and sys.stdin.isatty()
     state = State().with_choices(target="" if target == "new" else target)
     journey = Journey(state, sources, quiet=as_json, asks=asks)
-    machine = known(journey.run(Task.DETECT).detection).machine
+    machine = required(journey.run(Task.DETECT).detection).machine
     kind = choose(bundle, machine, backend=Backend(backend) if backend else None, key=key)
     _prepare(journey, folder, kind, sources)
     if not dry_run:
@@ -207,7 +207,7 @@ def _prepare(journey: Journey, folder: Path, kind: Kind, sources: Sources) -> No
     sources.keep = sources.locked = locked.versions
     journey.take(without_indexes(kind.plan))
     try:
-        ready = known(journey.run(Task.PREPARE).preview).ready
+        ready = required(journey.run(Task.PREPARE).preview).ready
     except AssistantError:
         check_files(folder, locked)  # it names the file that the resolver has stumbled over
         raise

@@ -115,13 +115,13 @@ class OnnxPage(AddonPart):
 
 
 def _result(extra: Extra) -> Markup:
-    severity = Severity.INFO if extra.exit_code == Cancelled.exit_code else Severity.ERROR
-    found = extra.value
+    found, status = extra.value, extra.status
+    severity = Severity.INFO if status.exit_code == Cancelled.exit_code else Severity.ERROR
     parts = [
         _checked(found.checked) if found.checked else "",
         _converted(found.conversion) if found.conversion else "",
         _tried(found.attempt) if found.attempt else "",
-        html.failure(extra.message, extra.hint, severity) if extra.message else "",
+        html.failure(status.message, status.hint, severity) if status.message else "",
     ]
     return joined(parts)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import forked
 import pytest
@@ -71,9 +70,9 @@ def test_a_signal_after_the_end_changes_nothing() -> None:
 
 def test_no_progress_is_drawn_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:
     """A file that keeps the error stream, as under cron, holds sentences alone."""
-    heard = []
-    with Bar(SimpleNamespace(listen=heard.append), hidden=False):
-        heard[0](Progress(step=Step.INSTALL, text="Resolving the packages"))
+    bar = Bar(hidden=False)
+    with bar:
+        bar.show(Progress(step=Step.INSTALL, text="Resolving the packages"))
     assert capsys.readouterr().err == ""
 
 

@@ -13,17 +13,17 @@ import forked
 import pytest
 from install.broken import KEYS, BrokenEnvironment
 from loopback import LoopbackIndex
+from runners import InlineRunner
 
 from assistant.host.live import LiveHost
 from assistant.install import Sources, look_at
 from assistant.model.machine import Answer, Detection, Gpu, Machine, Vendor
 from assistant.model.plan import Backend
 from assistant.session.actions import LookIn, Pick, Show
-from assistant.session.environments import survey
-from assistant.session.mending import mendable
-from assistant.session.session import InlineRunner, Session
+from assistant.session.environments import mendable, survey
+from assistant.session.session import Session
 from assistant.session.state import Detected, Page, Phase, State, Task
-from assistant.session.survey import Known, Light
+from assistant.session.survey import EnvironmentSummary, Light
 
 pytestmark = pytest.mark.full
 
@@ -84,7 +84,7 @@ def pretend(
     return folder
 
 
-def found(machine: Machine = HERE, *folders: Path) -> dict[str, Known]:
+def found(machine: Machine = HERE, *folders: Path) -> dict[str, EnvironmentSummary]:
     """Return what a survey finds, by the paths below the home folder."""
     seen = survey(LiveHost(), machine, map(str, folders)).environments
     return {os.path.relpath(one.path, Path.home()): one for one in seen if str(one.path).startswith(str(Path.home()))}
@@ -264,7 +264,7 @@ class Broken(BrokenEnvironment):
         return self.session.state
 
     @property
-    def known(self) -> Known:
+    def known(self) -> EnvironmentSummary:
         """What the list says of it now."""
         return self.session.state.environments.survey.of(str(self.target))
 

@@ -7,21 +7,24 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+import pytest
+from runners import InlineRunner
 from tables import each
 
 from assistant.host.recording import ReplayHost
-from assistant.install import Sources
+from assistant.install import Sources, Tools
 from assistant.machines import load
-from assistant.model.event import JobFailed, Sink, Step
+from assistant.model.event import Step
 from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Backend, Plan, Planning, Request
 from assistant.model.record import replace
 from assistant.model.report import Environment, Report
-from assistant.session.actions import Finished, Simulate, Wish
-from assistant.session.reducer import following, reduce
-from assistant.session.session import End, InlineRunner, Job, Session
+from assistant.session.actions import Failed, Finished, Simulate, Wish, following, reduce
+from assistant.session.planning import planned
+from assistant.session.session import Session
 from assistant.session.state import Detected, Installed, Phase, Planned, State, StepStatus, Task, Verified
 from assistant.session.store import Store
+from assistant.session.tasks import TASKS
 
 MACHINE = "linux-arch-rx6700xt-directml"
 PLAN = Plan(backend=Backend.CPU, variant="cpu", torch="2.13.0", python="3.12")
@@ -61,7 +64,7 @@ def test_a_second_installation_is_proved_like_the_first() -> None:
 def test_nothing_goes_on_after_a_failure(step: Step) -> None:
     """It would fail again and again: the user decides."""
     state = ended(ended(ended(State(), Task.DETECT, FOUND), Task.PLAN, PLANNED), Task.INSTALL, MADE)
-    assert following(reduce(state, JobFailed(step=step, message="No."))) is None
+    assert following(reduce(state, Failed(step=step, message="No."))) is None
 
 
 def test_a_verification_that_was_asked_for_again_is_not_begun_by_itself() -> None:
@@ -104,27 +107,20 @@ def test_one_look_leads_to_a_plan() -> None:
 
 
 class Held:
-    """Runs jobs on threads that wait until they are let go."""
+    """Runs work on threads that wait until they are let go."""
+
+    pause = 0.0
 
     def __init__(self) -> None:
-        self.jobs: list[tuple[Job, Callable[..., None], End]] = []
+        self.works: list[Callable[[], object]] = []
 
-    def start(self, job: Job, deliver: Callable[..., None], end: End) -> None:
-        """Keep the job for later."""
-        self.jobs.append((job, deliver, end))
+    def start(self, work: Callable[[], object]) -> None:
+        """Keep the work for later."""
+        self.works.append(work)
 
     def let_go(self, number: int) -> None:
-        """Run a job to its end on a thread of its own."""
-
-        def work() -> None:
-            def sink(event: object) -> None:
-                self.jobs[number][1]((event,))
-
-            emit: Sink = sink
-            self.jobs[number][0](emit)
-            self.jobs[number][2]()
-
-        thread = threading.Thread(target=work)
+        """Do some work on a thread of its own, to its end."""
+        thread = threading.Thread(target=self.works[number])
         thread.start()
         thread.join()
 
@@ -161,17 +157,21 @@ class Late:
         self._lock.__exit__(*error)
 
 
-def test_an_answer_that_comes_with_the_wish_is_no_answer_to_it() -> None:
+def test_an_answer_that_comes_with_the_wish_is_no_answer_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """A task that ends in the moment in which it is given up tells nothing of the one that took its place."""
     host, runner = ReplayHost(load(MACHINE)), Held()
     session = Session(host, runner, sources=Sources(host, offline=True), guided=True)
     session.begin(Task.DETECT)
     runner.let_go(0)
-    job, _deliver, end = runner.jobs[1]
-    job(lambda _event: None)
     wish = Wish(request=Request(backend=Backend.CPU))
-    session._lock = Late(session._lock, lambda: session.dispatch(wish))
-    end()
+
+    def plan_while_somebody_wishes(state: State, tools: Tools) -> Planned:
+        found = planned(state, tools)
+        session._lock = Late(session._lock, lambda: session.dispatch(wish))
+        return found
+
+    monkeypatch.setitem(TASKS, Task.PLAN, plan_while_somebody_wishes)
+    runner.let_go(1)
     assert session.state.running is Task.PLAN
     assert session.state.planning is None
 

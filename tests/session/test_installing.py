@@ -15,18 +15,19 @@ import numpy as np
 import pytest
 from install.faults import picture
 from loopback import LoopbackIndex, with_code
+from runners import InlineRunner
 
 from assistant.catalog import bundles
 from assistant.catalog.bundles import Bundle
 from assistant.catalog.rows import Trial
 from assistant.host.live import LiveHost
 from assistant.install import Sources
-from assistant.model.event import Event, FindingRaised, Progress, Step
+from assistant.model.event import Progress, Step
 from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Backend, Plan, Planning
 from assistant.model.record import replace
 from assistant.session.actions import Answer, Resume
-from assistant.session.session import InlineRunner, Session, ThreadRunner
+from assistant.session.session import Session, ThreadRunner
 from assistant.session.state import Choices, Detected, Phase, Planned, State, Task
 
 pytestmark = pytest.mark.process
@@ -94,19 +95,16 @@ def run(session: Session, *tasks: Task) -> State:
 def test_an_installation_ends_verified(make: Make) -> None:
     """The verification of the installation is the one that is reported."""
     session = make()
-    told: list[Event] = []
-    session.listen(told.append)
+    seen: list[Progress] = []
+    session.watch(lambda _old, new: seen.append(new.progress) if new.progress else None)
     state = run(session, Task.PREPARE, Task.INSTALL)
     assert state.status(Step.INSTALL).phase is Phase.DONE, state.status(Step.INSTALL)
     assert {Path(command[0]).stem for command in state.preview.commands[:2]} == {"uv"}
-    units = [event.unit for event in told if isinstance(event, Progress)]
+    units = [progress.unit for progress in seen]
     assert list(dict.fromkeys(unit for unit in units if unit)) == ["packages", "checks"]
-    assert state.installed.proof.usable
-    begun = len(told)
-    state = run(session, Task.VERIFY)
+    assert state.report.usable
     assert state.report.facts["torch"] == "2.9.9+fake"
-    assert not [event for event in told[begun:] if isinstance(event, Progress) and event.unit == "checks"]
-    assert state.installed.proof is None
+    assert state.status(Step.VERIFY).phase is Phase.DONE
 
 
 def test_what_was_asked_for_and_cannot_be_imported_is_not_kept(make: Make, loopback_index: LoopbackIndex) -> None:
@@ -118,13 +116,10 @@ def test_what_was_asked_for_and_cannot_be_imported_is_not_kept(make: Make, loopb
     lines = (*plan.requirements, "codec", elsewhere)
     plan = replace(plan, requirements=lines, asked=("codec", "borrowed", "elsewhere"))
     session.state = replace(session.state, planned=Planned(planning=Planning(choice=plan, plans=(plan,))))
-    told: list[Event] = []
-    session.listen(told.append)
     state = run(session, Task.PREPARE, Task.INSTALL)
     status = state.status(Step.INSTALL)
     assert status.phase is Phase.FAILED, status
-    found = [event.finding for event in told if isinstance(event, FindingRaised)]
-    assert [one.key for one in found if one.key.startswith("verify.")] == ["verify.package.codec"]
+    assert [one.key for one in state.findings if one.key.startswith("verify.")] == ["verify.package.codec"]
     assert str(status.message) == (
         "codec cannot be used, so the installation was rolled back: "
         "codec cannot be imported: OSError: libnvrtc.so.13: cannot open shared object file: No such file or directory"
@@ -294,10 +289,9 @@ def test_a_project_of_uv_is_told_what_would_undo_it(make: Make, tmp_path: Path) 
     project.mkdir()
     (project / "pyproject.toml").write_text('[project]\nname = "p"\nversion = "0"\n[tool.uv]\npackage = false\n')
     session = make(target=str(project))
-    told: list[Event] = []
-    session.listen(told.append)
-    assert run(session, Task.PREPARE).preview.target == str(project / ".venv")
-    finding = next(event.finding for event in told if isinstance(event, FindingRaised))
+    state = run(session, Task.PREPARE)
+    assert state.preview.target == str(project / ".venv")
+    (finding,) = state.findings
     assert finding.key == "kept-by-project"
     assert "torch==9.0" in finding.remedies[0].commands[0]
 

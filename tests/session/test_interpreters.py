@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 from assistant.host.live import LiveHost
 from assistant.model.machine import Detection, Machine
 from assistant.session.state import Detected, State
-from assistant.session.steps import downloads, interpreters, kernel_is_ours
+from assistant.session.steps import interpreters, kernel_is_ours
 
 
 def test_this_python_is_named_and_a_server_that_is_not_there_is_not() -> None:
     """Outside of Jupyter only this interpreter is known."""
     found = interpreters(LiveHost())
     assert found["kernel"] == sys.executable
-    assert set(found) == {"kernel", "version", "server", "ours"}
+    assert set(found) == {"kernel", "server", "ours"}
 
 
 def test_the_assistants_own_environment_is_known_for_what_it_is() -> None:
@@ -36,13 +35,3 @@ def test_the_assistants_own_environment_is_known_for_what_it_is() -> None:
             is ours
         )
     assert not kernel_is_ours(State())
-
-
-def test_files_are_given_with_their_content_and_missing_ones_with_the_reason(tmp_path: Path) -> None:
-    """A file that is gone does not hide the others."""
-    file = tmp_path / "a.txt"
-    file.write_bytes(b"\xff text")
-    there, gone = downloads([str(file), str(tmp_path / "gone")])
-    assert (there.name, there.content, there.fault) == ("a.txt", b"\xff text", "")
-    assert gone.content == b""
-    assert gone.fault

@@ -28,19 +28,19 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from assistant.host.live import LiveHost
-from assistant.install import Sources
+from assistant.host.process import CancelToken
+from assistant.install import Sources, Tools
 from assistant.model.event import Progress
 from assistant.model.record import from_json
-from assistant.session.session import InlineRunner
-from assistant.session.session import Session
 from assistant.session.state import State, Task
+from assistant.session.tasks import perform
 
-host = LiveHost()
-state = from_json(Path(sys.argv[1]).read_bytes(), State, "state")
-session = Session(host, InlineRunner(), None, state, sources=Sources(host))
-checks = lambda event: isinstance(event, Progress) and event.unit == "checks"
-session.listen(lambda event: checks(event) and os.kill(os.getpid(), signal.SIGKILL))
-session.begin(Task.INSTALL)
+def kill(event):
+    if isinstance(event, Progress) and event.unit == "checks":
+        os.kill(os.getpid(), signal.SIGKILL)
+
+state, host = from_json(Path(sys.argv[1]).read_bytes(), State, "state"), LiveHost()
+perform(Task.INSTALL, state, Tools(host, Sources(host), kill, CancelToken()))
 """
 
 
@@ -67,4 +67,4 @@ def test_what_was_half_made_is_taken_back_before_it_is_looked_at(
         status = resumed.state.status(Step.INSTALL)
         assert status.phase is not Phase.FAILED, (task, str(status.message))
     assert resumed.state.environment, resumed.state.status(Step.INSTALL)
-    assert resumed.state.installed.proof.usable, resumed.state.installed.proof
+    assert resumed.state.report.usable, resumed.state.report

@@ -13,8 +13,7 @@ from assistant.i18n import in_language
 from assistant.machines import load
 from assistant.model.machine import Machine
 from assistant.model.record import replace
-from assistant.session.causes import REPORTED, TO_WRITE, log_report
-from assistant.session.diagnosis import diagnosed, places
+from assistant.session.diagnosis import REPORTED, TO_WRITE, diagnosed, log_report, places
 
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
 

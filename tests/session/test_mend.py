@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from install.broken import BrokenEnvironment
 from loopback import LoopbackIndex
+from runners import InlineRunner
 
 from assistant.host.live import LiveHost
 from assistant.install import Distribution, Site, Sources, Wanted, look_at
@@ -21,11 +22,11 @@ from assistant.model.finding import Diagnosis, Finding, Interpreter, Remedy, Sev
 from assistant.model.machine import Detection, Machine
 from assistant.model.record import replace
 from assistant.model.report import Environment
-from assistant.session.actions import Mend, Pick
-from assistant.session.remediation import commands_for, environment_of, wanted_by, ways
-from assistant.session.session import InlineRunner, Runner, Session, ThreadRunner
+from assistant.session.actions import Mend, Pick, blockers
+from assistant.session.remediation import change_of, commands_for, environment_of, ways
+from assistant.session.session import Runner, Session, ThreadRunner
 from assistant.session.state import Detected, Diagnosed, Environments, Installed, Outcome, Phase, Source, State, Task
-from assistant.session.survey import Known, Survey
+from assistant.session.survey import EnvironmentSummary, Survey
 
 pytestmark = pytest.mark.process
 
@@ -121,7 +122,7 @@ def test_nothing_runs_on_a_simulated_machine_elsewhere_or_without_an_environment
     session = Session(LiveHost(), InlineRunner(), state=state_with(remedy, machine="macos15-m3max", way="cause#1"))
     session.begin(Task.MEND)
     assert session.state.mended == {}
-    assert session.blockers(Task.MEND)
+    assert blockers(session.state, Task.MEND)
 
 
 def test_a_way_out_is_carried_out_and_its_check_says_fixed(real: Environment) -> None:
@@ -208,7 +209,7 @@ def test_commands_of_pip_are_read_as_a_change_of_packages(commands: list[str], w
     six = Distribution(name="six", version="1.0+cpu", place="/env/lib/site-packages")
     site = Site(prefix="/env", base_prefix="/usr", python="/env/bin/python", version="3.12.1", purelib="")
     words = [("uv", "pip", verb, "--python", "/env/bin/python", *rest) for verb, *rest in map(str.split, commands)]
-    found = wanted_by(words, replace(site, distributions=(six,)))
+    found = change_of(words, replace(site, distributions=(six,)))
     assert found == wanted or (found and sorted(found.requires) == sorted(wanted.requires))
 
 
@@ -227,7 +228,7 @@ def broken(tmp_path: Path, loopback_index: LoopbackIndex, monkeypatch: pytest.Mo
 def at(broken: BrokenEnvironment, index: LoopbackIndex, *commands: str) -> Session:
     """Apply commands to that environment, which the list of environments holds already."""
     environment = Environment(path=str(broken.target), python=str(broken.target / "bin" / "python"))
-    survey = Survey(environments=(Known(path=environment.path, name="broken"),))
+    survey = Survey(environments=(EnvironmentSummary(path=environment.path, name="broken"),))
     state = state_with(Remedy(text="x", commands=commands), environment, environments=Environments(survey=survey))
     host = LiveHost()
     session = Session(host, InlineRunner(), state=state, sources=Sources(host, index_url=index.url))
@@ -284,7 +285,7 @@ def test_after_a_fix_the_environment_is_judged_anew(real: Environment) -> None:
     of_kernel = Finding(key="kernel-broken", severity=Severity.WARNING, text="A kernel that can start by now.")
     found = Detection(machine=Machine(os="linux"), findings=(of_machine, of_kernel))
     state = state_with(Remedy(text="x", commands=("python -c pass",)), real, found=found)
-    session = Session(LiveHost(), InlineRunner(), state=replace(state, findings=(of_machine, of_kernel, of_packages)))
+    session = Session(LiveHost(), InlineRunner(), state=replace(state, raised=(of_packages,)))
     session.dispatch(Mend(way="cause#1"))
     session.begin(Task.MEND)
     keys = {finding.key for finding in session.state.findings}

@@ -9,10 +9,10 @@ import pytest
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.record import replace
 from assistant.model.report import Environment
-from assistant.session.mending import mendable
+from assistant.session.environments import mendable
 from assistant.session.remediation import ways
 from assistant.session.state import Installed, State
-from assistant.session.survey import Known
+from assistant.session.survey import EnvironmentSummary
 from assistant.wizard.panels.environments import row_of
 
 
@@ -21,7 +21,7 @@ def test_no_fix_is_offered_that_would_change_it(tmp_path: Path, monkeypatch: pyt
     made = Environment(path=str(tmp_path), python=str(tmp_path / "bin" / "python"), kernel="torch-cpu-2.13.0")
     remedy = Remedy(text="Install it", commands=("python -m pip install numpy",))
     finding = Finding(key="torch-missing", severity=Severity.ERROR, text="It is missing.", remedies=(remedy,))
-    state = State(findings=(finding,), installed=Installed(environment=made))
+    state = State(raised=(finding,), installed=Installed(environment=made))
     assert list(ways(state)) == ["torch-missing#1"]
     monkeypatch.setattr("assistant.session.environments.may_write", lambda _folder: False)
     assert ways(state) == {}
@@ -30,7 +30,9 @@ def test_no_fix_is_offered_that_would_change_it(tmp_path: Path, monkeypatch: pyt
 def test_its_row_offers_nothing_that_changes_it() -> None:
     """It can be checked, and a notebook opened."""
     wrong = Finding(key="requirements-unmet", severity=Severity.ERROR, text="x")
-    known = Known(path="/opt/pytorch", name="pytorch", torch="2.13.0", made=True, findings=(wrong,), kernels=("k",))
+    known = EnvironmentSummary(
+        path="/opt/pytorch", name="pytorch", torch="2.13.0", made=True, findings=(wrong,), kernels=("k",)
+    )
     assert {key for key, _label in row_of(known)["buttons"]} >= {"remove"}
     closed = replace(known, others=True)
     assert not mendable(closed)

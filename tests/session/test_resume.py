@@ -15,8 +15,7 @@ from assistant.model.machine import Detection, Gpu, Machine
 from assistant.model.plan import Backend, Plan, Planning
 from assistant.model.record import replace
 from assistant.model.report import Environment
-from assistant.session.actions import Resume
-from assistant.session.reducer import reduce
+from assistant.session.actions import Resume, reduce
 from assistant.session.state import Detected, Installed, Phase, Planned, State, StepStatus, Task
 from assistant.session.store import Saved, furthest, obstacle, remarks, worth_telling
 

@@ -8,16 +8,19 @@ from contextvars import ContextVar
 from pathlib import Path
 
 import pytest
+from runners import InlineRunner
 
 from assistant.host.base import Answer, Host
 from assistant.host.recording import ReplayHost
-from assistant.install import Sources
+from assistant.install import Sources, Tools
 from assistant.machines import load
-from assistant.model.event import Event, LogLine, Sink, Step
+from assistant.model.event import LogLine, Step
+from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Backend
-from assistant.session.session import InlineRunner, Runner, Session, ThreadRunner
-from assistant.session.state import Phase, State, Task
+from assistant.session.session import Runner, Session, ThreadRunner
+from assistant.session.state import Detected, Phase, State, Task
 from assistant.session.store import Store
+from assistant.session.tasks import TASKS
 
 MACHINE = "linux-arch-rx6700xt-directml"
 
@@ -99,25 +102,29 @@ class Deaf(ReplayHost):
         return super().ask(kind, *arguments)
 
 
-def test_a_job_knows_what_its_caller_knew() -> None:
-    """Job and delivery see the caller's context variables; without them ipykernel 7.0 sends nothing to the browser."""
+def test_a_task_knows_what_its_caller_knew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work and news see the caller's context variables; without them ipykernel 7.0 sends nothing to the browser."""
     answered: ContextVar[str] = ContextVar("answered")
     answered.set("the message")
     seen: list[str] = []
-    delivered, over = threading.Event(), threading.Event()
+    shown = threading.Event()
 
-    def job(emit: Sink) -> None:
+    def look(_state: State, tools: Tools) -> Detected:
         seen.append(answered.get())
-        emit(LogLine(step=Step.INSTALL, text="1"))
-        delivered.wait(10)
-        over.set()
+        threading.Thread(target=tools.sink, args=(LogLine(step=Step.DETECT, text="1"),)).start()
+        assert shown.wait(10)
+        return Detected(detection=Detection(machine=Machine()))
 
-    def deliver(_events: tuple[Event, ...]) -> None:
-        seen.append(answered.get())
-        delivered.set()
+    def watch(_old: State, new: State) -> None:
+        if new.log and not shown.is_set():
+            seen.append(answered.get())
+            shown.set()
 
-    ThreadRunner().start(job, deliver)
-    assert over.wait(10)
+    monkeypatch.setitem(TASKS, Task.DETECT, look)
+    session = Session(NoHost(), ThreadRunner())
+    session.watch(watch)
+    session.begin(Task.DETECT)
+    wait_until_idle(session)
     assert seen == ["the message"] * 2
 
 
@@ -144,9 +151,7 @@ def test_a_look_that_hangs_is_cancelled_at_once_and_its_answer_is_not_heard() ->
 def test_colours_do_not_reach_the_log(tmp_path: Path) -> None:
     """A child that was made to believe in a terminal leaves plain words, in the state and in the file."""
     store = Store(tmp_path)
-    heard: list[Event] = []
-    session = Session(NoHost(), InlineRunner(), store)
-    session._logged(heard.append)(LogLine(step=Step.INSTALL, text="\x1b[32m+\x1b[39m torch"))
-    assert heard == [LogLine(step=Step.INSTALL, text="+ torch")]
+    coloured = LogLine(step=Step.INSTALL, text="\x1b[32m+\x1b[39m torch")
+    assert store.logged(coloured) == LogLine(step=Step.INSTALL, text="+ torch")
     assert store.log.read_text(encoding="utf-8") == "+ torch\n"
-    assert session.state.log_file == str(store.log)
+    assert Session(NoHost(), InlineRunner(), store).state.log_file == str(store.log)

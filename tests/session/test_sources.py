@@ -18,8 +18,7 @@ from assistant.model.errors import WorkFailed
 from assistant.model.machine import Answer, Exchange, Gpu, Machine, Recording, Vendor
 from assistant.model.plan import Backend, Plan, Request
 from assistant.plan import PlanInputs
-from assistant.session.planning import decided
-from assistant.session.preparing import prepare_any
+from assistant.session.planning import decided, prepare_any
 
 NOWHERE = "http://127.0.0.1:9/simple"
 PYTHON = "{}.{}".format(*sys.version_info)

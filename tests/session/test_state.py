@@ -6,7 +6,7 @@ from tables import each
 
 from assistant.i18n import Message
 from assistant.install import Prepared, Resolution
-from assistant.model.event import FindingRaised, JobFailed, LogLine, Step
+from assistant.model.event import FindingRaised, LogLine, Step
 from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Backend, Plan, Planning, Request
@@ -16,15 +16,17 @@ from assistant.session.actions import (
     Aim,
     Begin,
     Choose,
+    Failed,
     Fill,
     Finished,
+    Reported,
     SetFact,
     Simulate,
     Stop,
-    Told,
     Wish,
+    blockers,
+    reduce,
 )
-from assistant.session.reducer import blockers, reduce
 from assistant.session.state import (
     Detected,
     Diagnosed,
@@ -141,7 +143,7 @@ def test_a_request_to_stop_is_shown_until_the_task_has_ended() -> None:
     assert reduce(State(), Stop()) == State()
     state = after(*PREPARED, Begin(task=Task.INSTALL), Stop())
     assert state.stopping
-    state = after(JobFailed(step=Step.INSTALL, message="Stopped."), state=state)
+    state = after(Failed(step=Step.INSTALL, message="Stopped."), state=state)
     assert not state.stopping
 
 
@@ -154,7 +156,7 @@ def test_answers_wait_while_something_runs() -> None:
 
 def test_a_failure_is_told_and_may_be_tried_again() -> None:
     """A failed step keeps the sentence, the next step and the exit code."""
-    failure = JobFailed(step=Step.PLAN, message="No.", hint="Do this.", exit_code=3)
+    failure = Failed(step=Step.PLAN, message="No.", hint="Do this.", exit_code=3)
     state = after(*DETECTED, Begin(task=Task.PLAN), failure)
     status = state.status(Step.PLAN)
     assert (status.phase, status.message, status.hint, status.exit_code) == (Phase.FAILED, "No.", "Do this.", 3)
@@ -175,7 +177,7 @@ def test_a_repeated_verification_starts_with_a_clean_sheet() -> None:
     found = done(Task.DETECT, Detected(detection=Detection(machine=Machine(), findings=(known,))))
     state = after(*found, *INSTALLED[2:], Begin(task=Task.VERIFY))
     for _round in range(2):
-        state = after(Told(events=(FindingRaised(step=Step.VERIFY, finding=raised),)), state=state)
+        state = after(Reported(events=(FindingRaised(step=Step.VERIFY, finding=raised),)), state=state)
         assert state.findings == (known, raised)
         state = after(Finished(task=Task.VERIFY, result=VERIFIED), Begin(task=Task.VERIFY), state=state)
 
@@ -195,30 +197,35 @@ def test_each_result_fills_its_fields() -> None:
         PLANNING,
         PREVIEW,
     )
-    assert (state.environment, state.report, state.installed.proof) == (MADE, VERIFIED.report, None)
+    assert (state.environment, state.report) == (MADE, VERIFIED.report)
     assert (state.findings, state.diagnosed.source.elsewhere, state.diagnosed.markdown) == (
         (found,),
         True,
         "?",
     )
     assert (state.mended, state.exported.files) == ({"slow#1": ends[Task.MEND]}, ("/out/report.md",))
-    again = after(*done(Task.INSTALL, Installed(environment=MADE, proof=VERIFIED.report)), state=state)
-    assert (again.installed.proof, again.report, again.exported.files) == (VERIFIED.report, None, ())
+    proof = Report(device="cuda")
+    again = after(*done(Task.INSTALL, Installed(environment=MADE, proof=proof)), state=state)
+    assert (again.report, again.status(Step.VERIFY).phase, again.exported.files) == (proof, Phase.DONE, ())
+    again = after(*done(Task.INSTALL, Installed(environment=MADE)), state=state)
+    assert (again.report, again.status(Step.VERIFY).phase) == (None, Phase.READY)
 
 
 def test_a_state_survives_the_trip_through_json() -> None:
     """What is saved is what is loaded."""
     ours = LogLine(step=Step.INSTALL, text=Message("Removing {path}").format(path="/env"))
-    state = after(*INSTALLED, Begin(task=Task.VERIFY), Told(events=(ours, LogLine(step=Step.INSTALL, text="ok"))))
+    state = after(*INSTALLED, Begin(task=Task.VERIFY), Reported(events=(ours, LogLine(step=Step.INSTALL, text="ok"))))
     assert from_json(to_json(state), State, "state") == state
 
 
 CONFLICT = Finding(key="onnxruntime-packages-conflict", severity=Severity.WARNING, text="They share one folder.")
 
 
-def told(task: Task, *findings: Finding) -> tuple[Begin, Told]:
+def told(task: Task, *findings: Finding) -> tuple[Begin, Reported]:
     """Give the actions of a task that has raised findings and is still at work."""
-    return Begin(task=task), Told(events=tuple(FindingRaised(step=task.step, finding=finding) for finding in findings))
+    return Begin(task=task), Reported(
+        events=tuple(FindingRaised(step=task.step, finding=finding) for finding in findings)
+    )
 
 
 @each("task", [Task.PREPARE, Task.INSTALL, Task.VERIFY])
@@ -231,26 +238,20 @@ def test_a_problem_vanishes_only_once_it_was_looked_for_and_not_found(task: Task
     state = after(*told(task, *[CONFLICT] * (end == "found again")), state=state)
     assert state.findings == (CONFLICT,)
     if end == "failed":
-        state = after(JobFailed(step=task.step, message="No."), state=state)
+        state = after(Failed(step=task.step, message="No."), state=state)
     elif end != "running":
         state = after(Finished(task=task, result=results[task]), state=state)
     assert state.findings == (() if end == "gone" else (CONFLICT,))
 
 
-@each("task", [Task.INSTALL, Task.VERIFY, Task.MEND])
-def test_what_a_task_has_mended_on_the_machine_is_said_no_more(task: Task) -> None:
+def test_what_a_task_has_mended_on_the_machine_is_said_no_more() -> None:
     """What detection had found goes with its cause, also from what is exported; what was not found by it stays."""
     broken = Finding(key="kernel-broken", severity=Severity.WARNING, text="It cannot start.")
     slow = Finding(key="slow", severity=Severity.INFO, text="It is slow.")
-    state = after(*INSTALLED, *told(Task.VERIFY, CONFLICT), Finished(task=Task.VERIFY, result=VERIFIED))
-    found = replace(state.detection, findings=(broken, slow))
-    state = replace(state, findings=(broken, slow, CONFLICT), detected=Detected(detection=found))
-    result = {
-        Task.INSTALL: Installed(environment=MADE, detected=(slow,)),
-        Task.VERIFY: replace(VERIFIED, detected=(slow,)),
-        Task.MEND: Mended(way="cause#1", outcome=Outcome.DONE, detected=(slow,)),
-    }[task]
-    state = after(*told(task, *[CONFLICT] * (task is not Task.MEND)), Finished(task=task, result=result), state=state)
+    found = Detected(detection=Detection(machine=Machine(), findings=(broken, slow)))
+    state = replace(after(*INSTALLED), detected=found, raised=(CONFLICT,))
+    end = Finished(task=Task.MEND, result=Mended(way="cause#1", outcome=Outcome.DONE), detected=(slow,))
+    state = after(Begin(task=Task.MEND), end, state=state)
     assert state.findings == (slow, CONFLICT)
     assert state.detection.findings == (slow,)
 

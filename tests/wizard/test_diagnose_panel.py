@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from runners import InlineRunner
 
 from assistant.diagnose import read_log
 from assistant.host.live import LiveHost
@@ -15,16 +16,16 @@ from assistant.host.recording import ReplayHost
 from assistant.i18n import Message, render, use_language
 from assistant.install import Sources
 from assistant.machines import load
-from assistant.model.event import JobFailed, Step
+from assistant.model.event import Step
 from assistant.model.finding import Diagnosis, Finding, Interpreter, Launch, Remedy, Severity
 from assistant.model.machine import Detection, Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Plan
 from assistant.model.record import replace
 from assistant.model.report import Environment
-from assistant.session.actions import Aim, Begin, Edited, Mend, Paste, Show, Wish
+from assistant.session.actions import Aim, Begin, Edited, Failed, Mend, Paste, Show, Wish
 from assistant.session.diagnosis import diagnosed, source_of
 from assistant.session.remediation import best, headline
-from assistant.session.session import InlineRunner, Session
+from assistant.session.session import Session
 from assistant.session.state import Detected, Diagnosed, Installed, Outcome, Page, Pasted, Source, State, Task
 from assistant.wizard.panels.answer import draw_causes
 from assistant.wizard.panels.diagnose import WrongPage, footer_of
@@ -242,7 +243,7 @@ def test_without_any_text_it_is_said_what_was_looked_at() -> None:
 def test_what_failed_here_is_shown_and_explained_without_any_text() -> None:
     """The failed step stands there at once, and the press finds its cause."""
     page = page_of(on("linux-debian12-cpu-container"))
-    page.session.dispatch(JobFailed(step=Step.INSTALL, message="OSError: [Errno 28] No space left on device"))
+    page.session.dispatch(Failed(step=Step.INSTALL, message="OSError: [Errno 28] No space left on device"))
     assert "No space left on device" in page.answer.value
     assert "No problem was found" not in page.answer.value
     assert press(page) == "Find the cause"
@@ -379,7 +380,7 @@ def test_findings_keep_their_own_remedies_and_launches(environment: Environment)
     fix = Remedy(text="Clean.", commands=("python -m pip check",), launch=(launch,))
     finding = Finding(key="mixed", severity=Severity.WARNING, text="Mixed.", remedies=(fix,))
     state = State(
-        findings=(finding,),
+        raised=(finding,),
         detected=Detected(detection=Detection(machine=HERE)),
         installed=Installed(environment=environment),
     )

@@ -10,15 +10,16 @@ import pytest
 from install.broken import BrokenEnvironment
 from ipywidgets.widgets.widget import _instances
 from loopback import LoopbackIndex
+from runners import InlineRunner
 
 from assistant.host.live import LiveHost
-from assistant.install import Difference, Move, Site, Sources
+from assistant.install import Difference, Move, Site, Sources, look_at
 from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Detection, Machine
 from assistant.model.record import replace
-from assistant.session.session import InlineRunner, Session
+from assistant.session.session import Session
 from assistant.session.state import Detected, Page, State, Task
-from assistant.session.survey import Known, Repair, Survey
+from assistant.session.survey import EnvironmentSummary, Repair, Survey
 from assistant.wizard.app import SetupWizard
 from assistant.wizard.panels.environments import EnvironmentsPage, draw_lead, draw_repair
 
@@ -66,9 +67,10 @@ def row(wizard: SetupWizard, path: Path) -> dict[str, object]:
 
 @pytest.mark.process
 def test_three_clicks_mend_and_one_takes_it_back(wizard: SetupWizard, loopback_index: LoopbackIndex) -> None:
-    """Mend shows the difference, one press does it, Undo stands beside it; every file is as it was."""
+    """Mend shows the difference, one press does it, Undo stands beside it; every version is what it was."""
     broken = BrokenEnvironment(loopback_index, Path.cwd() / "broken")
     before, path = broken.picture(), broken.target
+    versions = look_at(path, LiveHost()).versions
     wizard.session.begin(Task.SURVEY)
     assert (row(wizard, path)["light"], row(wizard, path)["word"]) == ("bad", "broken")
     assert [key for key, _words in row(wizard, path)["buttons"]] == ["check", "mend"]
@@ -83,11 +85,11 @@ def test_three_clicks_mend_and_one_takes_it_back(wizard: SetupWizard, loopback_i
     wizard.press("main")
     assert row(wizard, path)["light"] == "good"
     assert [key for key, _words in row(wizard, path)["buttons"]] == ["check", "undo"]
-    assert "kept in the environment until" in str(wizard.foot.note)
+    assert "uv fetches the old versions again" in str(wizard.foot.note)
     assert wizard.foot.buttons[1] == ("other0", "Undo", True)
     wizard.press("other0")
     assert row(wizard, path)["light"] == "bad"
-    assert broken.picture() == before
+    assert look_at(path, LiveHost()).versions == versions
 
 
 @pytest.mark.process
@@ -103,10 +105,12 @@ def test_not_now_changes_nothing(wizard: SetupWizard, loopback_index: LoopbackIn
     assert broken.picture() == before
 
 
-MADE = Known(path="/made", name="made", made=True, kernels=("torch-cpu",), torch="2.13.0+cpu", python="3.12.1")
+MADE = EnvironmentSummary(
+    path="/made", name="made", made=True, kernels=("torch-cpu",), torch="2.13.0+cpu", python="3.12.1"
+)
 
 
-def with_survey(wizard: SetupWizard, *known: Known) -> None:
+def with_survey(wizard: SetupWizard, *known: EnvironmentSummary) -> None:
     """Let the wizard show environments that are made up."""
     old = wizard.session.state
     wizard.session.state = replace(old, environments=replace(old.environments, survey=Survey(environments=known)))
@@ -143,7 +147,7 @@ def test_hostile_texts_stay_text(wizard: SetupWizard) -> None:
     """Names, paths and versions come from files of strangers."""
     finding = Finding(key="x", severity=Severity.ERROR, text=HOSTILE)
     texts = dict.fromkeys(("path", "name", "torch", "python", "of", "checked"), HOSTILE)
-    known = Known(**texts, findings=(finding,))
+    known = EnvironmentSummary(**texts, findings=(finding,))
     with_survey(wizard, known)
     state = replace(wizard.session.state, environments=replace(wizard.session.state.environments, picked=HOSTILE))
     assert "<img" not in draw_lead(state)

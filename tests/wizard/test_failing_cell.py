@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
+from runners import InlineRunner
 
 import torch_setup_assistant
 from assistant.host.live import LiveHost
@@ -17,10 +18,9 @@ from assistant.model.record import replace
 from assistant.model.report import Environment
 from assistant.session.actions import Aim
 from assistant.session.remediation import best, environment_of, goes_into, offered
-from assistant.session.session import InlineRunner, Session
+from assistant.session.session import Session
 from assistant.session.state import Detected, Diagnosed, Mended, Outcome, Page, Source, State, Task
-from assistant.session.steps import beginning_at
-from assistant.session.store import Store
+from assistant.session.store import Store, beginning_at
 from assistant.wizard import magic
 from assistant.wizard.panels.answer import draw_causes
 from assistant.wizard.panels.diagnose import applied, footer_of

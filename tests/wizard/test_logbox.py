@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from runners import InlineRunner
 
 from assistant.host.recording import ReplayHost
 from assistant.install import Sources
 from assistant.machines import load
 from assistant.model.record import replace
 from assistant.session.actions import Show
-from assistant.session.session import InlineRunner, Session
+from assistant.session.session import Session
 from assistant.session.state import Page, State, Task
 from assistant.wizard.app import SetupWizard
 from assistant.wizard.shared_widgets import LogBox

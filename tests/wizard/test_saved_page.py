@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
+from runners import InlineRunner
 
 from assistant.host.live import LiveHost
 from assistant.i18n import verbatim
-from assistant.model.event import JobFailed, Step
+from assistant.model.event import Step
 from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
 from assistant.model.machine import Gpu
 from assistant.model.record import replace
-from assistant.session.reducer import reduce
-from assistant.session.session import InlineRunner, Session
+from assistant.session.actions import Failed, reduce
+from assistant.session.session import Session
 from assistant.session.state import Detected, Exported, Phase, State, StepStatus, Task
+from assistant.wizard.panels import downloads
 from assistant.wizard.saved_page import page
 
 EVIL = '<img src=x onerror="alert(1)"><script>alert(2)</script>'
@@ -77,7 +80,6 @@ def test_hostile_text_is_text_in_the_page(simulated: State) -> None:
     machine = replace(simulated.detection.machine, gpus=(gpu,), os_version=EVIL)
     state = replace(
         simulated,
-        findings=(finding,),
         log=(EVIL,),
         statuses={
             **simulated.statuses,
@@ -88,7 +90,7 @@ def test_hostile_text_is_text_in_the_page(simulated: State) -> None:
         diagnosed=replace(simulated.diagnosed, diagnoses=(cause,)),
         exported=Exported(files=(EVIL,)),
     )
-    state = reduce(state, JobFailed(step=Step.INSTALL, message=verbatim(EVIL), hint=EVIL))
+    state = reduce(state, Failed(step=Step.INSTALL, message=verbatim(EVIL), hint=EVIL))
     read = Reader(page(state))
     assert read.tags <= PASSIVE
     assert not {name for name in read.attributes if name.startswith("on")}
@@ -104,8 +106,18 @@ def test_private_things_are_taken_out(simulated: State, monkeypatch: pytest.Monk
         "Looking in https://ada:hunter22@index.example/simple",
         "key swordfish-of-mine",
     )
-    state = reduce(simulated, JobFailed(step=Step.INSTALL, message=lines[0], hint=lines[1]))
+    state = reduce(simulated, Failed(step=Step.INSTALL, message=lines[0], hint=lines[1]))
     state = replace(state, log=lines, statuses={**state.statuses, Step.DIAGNOSE: StepStatus(phase=Phase.DONE)})
     text = page(state)
     assert not [word for word in ("lovelace", "hunter22", "swordfish") if word in text]
     assert "/home/user/torch" in text
+
+
+def test_files_are_given_with_their_content_and_missing_ones_with_the_reason(tmp_path: Path) -> None:
+    """A file that is gone does not hide the others."""
+    file = tmp_path / "a.txt"
+    file.write_bytes(b"\xff text")
+    there, gone = downloads([str(file), str(tmp_path / "gone")])
+    assert (there.name, there.content, there.fault) == ("a.txt", b"\xff text", "")
+    assert gone.content == b""
+    assert gone.fault

@@ -10,6 +10,7 @@ from pathlib import Path
 import ipywidgets as widgets
 import pytest
 from loopback import LoopbackIndex
+from runners import InlineRunner
 from tables import each
 
 from assistant.host.live import LiveHost
@@ -18,14 +19,13 @@ from assistant.i18n import render
 from assistant.install import KERNEL, Prepared, Resolution
 from assistant.machines import load
 from assistant.model.errors import Cancelled
-from assistant.model.event import JobFailed, Step
+from assistant.model.event import Step
 from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Backend, Plan, Planning
 from assistant.model.record import replace, to_json
 from assistant.model.report import Check, Environment, Report, Status
-from assistant.session.actions import Answer, Asked, Begin, Finished, Show
-from assistant.session.reducer import reduce
-from assistant.session.session import InlineRunner, Session
+from assistant.session.actions import Answer, Asked, Begin, Failed, Finished, Show, reduce
+from assistant.session.session import Session
 from assistant.session.state import (
     Choices,
     Detected,
@@ -99,7 +99,7 @@ def test_the_five_views_follow_from_the_state() -> None:
 @pytest.mark.parametrize("step", [Step.DETECT, Step.PLAN, Step.INSTALL, Step.VERIFY])
 def test_what_failed_can_be_tried_again(step: Step, page: SetupPage) -> None:
     """The main button says so and does it; beside it the cause can be looked for."""
-    state = reduce(replace(after(*WHOLE), preview=RESOLVED), JobFailed(step=step, message="No."))
+    state = reduce(replace(after(*WHOLE), preview=RESOLVED), Failed(step=step, message="No."))
     assert stage(state) is Stage.FAILED
     offered = page.footer(state)
     assert offered.label == "Try again"
@@ -109,7 +109,7 @@ def test_what_failed_can_be_tried_again(step: Step, page: SetupPage) -> None:
 
 def test_packages_that_cannot_be_resolved_are_no_failed_installation(page: SetupPage) -> None:
     """The page stays at the plan, says why, and offers to resolve them again."""
-    state = reduce(after(*PLANNED_FOR), JobFailed(step=Step.INSTALL, message="No."))
+    state = reduce(after(*PLANNED_FOR), Failed(step=Step.INSTALL, message="No."))
     assert stage(state) is Stage.READY
     offered = page.footer(state)
     assert (offered.label, offered.actions) == ("Try again", (Begin(task=Task.PREPARE),))
@@ -196,7 +196,7 @@ def test_a_question_of_a_running_task_is_answered_by_the_main_button() -> None:
 @each("step", [Step.DETECT, Step.PLAN])
 def test_what_was_cancelled_is_not_called_impossible(step: Step) -> None:
     """Nobody is told that there is no PyTorch, nor sent to look for a cause, because he pressed Cancel."""
-    end = JobFailed(step=step, message="Cancelled.", exit_code=Cancelled.exit_code)
+    end = Failed(step=step, message="Cancelled.", exit_code=Cancelled.exit_code)
     state = reduce(replace(after(*PLANNED_FOR), running=Task(step.value)), end)
     made = SetupPage(Session(ReplayHost(load(PREPARED)), InlineRunner(), state=state))
     offered = made.footer(state)

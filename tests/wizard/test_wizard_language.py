@@ -9,6 +9,7 @@ from pathlib import Path
 import ipywidgets as widgets
 import pytest
 from made_up import ENGLISH_WORDS, LATIN_WORD, without_filled, write_made_up
+from runners import InlineRunner
 from tables import each
 
 from assistant.catalog.bundles import bundles
@@ -17,12 +18,12 @@ from assistant.host.recording import ReplayHost
 from assistant.i18n import use_language
 from assistant.install import Package, Prepared, Resolution, Sources
 from assistant.machines import load
-from assistant.model.event import JobFailed, Progress, Step
+from assistant.model.event import Progress, Step
 from assistant.model.plan import Backend, Plan
 from assistant.model.record import replace, to_json
 from assistant.model.report import Check, Environment, Report, Status
-from assistant.session.actions import Paste, SetFact, Show, Told
-from assistant.session.session import InlineRunner, Session
+from assistant.session.actions import Failed, Paste, Reported, SetFact, Show
+from assistant.session.session import Session
 from assistant.session.state import Exported, Installed, Page, Phase, State, StepStatus, Task, Verified
 from assistant.session.store import Store
 from assistant.wizard.app import SetupWizard
@@ -184,9 +185,9 @@ def test_no_word_of_work_and_failure_escapes(tmp_path: Path) -> None:
     shown = SetupWizard(Session(host, InlineRunner(), state=running))
     told = set(said_by(shown))
     progress = Progress(step=Step.INSTALL, text="", done=5e6, total=9e6, unit="bytes", rate=1e6)
-    shown.session.dispatch(Told(events=(progress,)))
+    shown.session.dispatch(Reported(events=(progress,)))
     told |= set(said_by(shown))
-    shown.session.dispatch(JobFailed(step=Step.INSTALL, message=""))
+    shown.session.dispatch(Failed(step=Step.INSTALL, message=""))
     told |= walked(shown)
     shown.close()
     for seen in (host, ReplayHost(load("macos14-m1"))):

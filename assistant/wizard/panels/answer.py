@@ -19,10 +19,10 @@ from assistant.session.remediation import (
     environment_of,
     first,
     headline,
+    is_current,
     launches,
     named,
     offered,
-    stands,
 )
 from assistant.session.state import Outcome, Phase, Place, State
 from assistant.wizard import html
@@ -33,7 +33,7 @@ CAUSES = 3  # chosen, as in the terminal: how many causes of one log are shown, 
 
 def draw_causes(state: State) -> Markup:
     """Show what was mended, the cause with its first fix, what else is wrong, or what was looked at and found well."""
-    causes = state.diagnosed.diagnoses if stands(state) else ()
+    causes = state.diagnosed.diagnoses if is_current(state) else ()
     keys = {cause.key for cause in causes}
     wrong = [finding for finding in state.findings if finding.wrong and finding.key not in keys]
     notes = joined(_draw_finding(finding, state) for finding in wrong)

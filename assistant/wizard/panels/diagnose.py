@@ -13,12 +13,11 @@ from assistant.model.errors import AssistantError
 from assistant.model.finding import Remedy
 from assistant.model.record import replace
 from assistant.model.visible import visible
-from assistant.session.actions import Action, Aim, Begin, Edited, Mend, Paste, Show, Wish
-from assistant.session.causes import taken
-from assistant.session.reducer import blockers
+from assistant.session.actions import Action, Aim, Begin, Edited, Mend, Paste, Show, Wish, blockers
 from assistant.session.remediation import best, environment_of, goes_into, offered, others
 from assistant.session.session import Session
 from assistant.session.state import Page, State, Task
+from assistant.session.store import keep_log
 from assistant.wizard import html
 from assistant.wizard.head import Footer, Other
 from assistant.wizard.panels.addons import AddonParts
@@ -166,7 +165,7 @@ def _answers_of(session: Session) -> tuple[Callable[[], None], Callable[[bytes, 
 
     def arrived(data: bytes, name: str) -> str:
         try:
-            session.dispatch(Paste(log=taken(data, name)))
+            session.dispatch(Paste(log=keep_log(data, name)))
         except AssistantError as error:
             return " ".join(filter(None, (render(error.message), render(error.hint))))
         return ""

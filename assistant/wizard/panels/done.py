@@ -10,9 +10,9 @@ from assistant.markup import Markup, tag
 from assistant.model.report import verdict
 from assistant.plan import card_name
 from assistant.session.actions import Add, Begin, Fill, Show
-from assistant.session.adding import requirements_of
 from assistant.session.session import Session
 from assistant.session.state import Page, State, Task
+from assistant.session.steps import requirements_of
 from assistant.views import plan_title
 from assistant.wizard import html
 from assistant.wizard.head import Footer, OpenNotebook, Other
@@ -75,7 +75,7 @@ class Done(Part):
     def footer(self, state: State) -> Footer:
         """Offer to open a notebook, or to add the packages whose changes are shown."""
         adding = state.adding
-        if adding and adding.prepared and not adding.environment:
+        if adding and adding.prepared and not adding.installed:
             rest = Other(label=say("Not now"), actions=(Add(requirements=()),))
             return Footer(label=say("Add these packages"), actions=(Begin(task=Task.ADD),), others=(rest,))
         another = Other(label=say("Set up another"), actions=(Begin(task=Task.DETECT),))

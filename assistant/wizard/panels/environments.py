@@ -13,11 +13,10 @@ from assistant.markup import Markup, joined, tag
 from assistant.model.errors import AssistantError, Cancelled
 from assistant.model.finding import Severity
 from assistant.session.actions import Action, Begin, LookIn, Pick, Show
-from assistant.session.environments import kernel_of
-from assistant.session.mending import mendable
+from assistant.session.environments import kernel_of, mendable
 from assistant.session.session import Session
 from assistant.session.state import Page, Phase, State, Task
-from assistant.session.survey import Known, Repair, Survey, kept_for_undo, megabytes, move_words
+from assistant.session.survey import EnvironmentSummary, Repair, Survey, kept_for_undo, megabytes, move_words
 from assistant.wizard import html
 from assistant.wizard.head import OPEN_NOTEBOOK, Footer, Other
 from assistant.wizard.panels.base import PageView, log_view
@@ -44,7 +43,7 @@ def draw_lead(state: State) -> Markup:
     return html.heading(say("On this machine"), lead) + _failure(state) + notes + told
 
 
-def draw_known(known: Known) -> Markup:
+def draw_known(known: EnvironmentSummary) -> Markup:
     """Tell what a check found: that all is well, or each problem with its fixes."""
     size = say("{size} MB on disk.", size=known.size // 10**6) if known.size else ""
     if known.findings:
@@ -93,7 +92,7 @@ def caption(survey: Survey) -> str:
     return f"{where} {short}".strip()
 
 
-def row_of(known: Known) -> dict[str, object]:
+def row_of(known: EnvironmentSummary) -> dict[str, object]:
     """Put what is known of an environment into words for its row."""
     buttons = [("check", say("Check"))] if not (known.own or known.unread) else []
     buttons += [("mend", say("Mend …"))] if mendable(known) else []
@@ -202,7 +201,7 @@ class EnvironmentsPage(PageView):
         begun = (Begin(task=tasks[press]),) if isinstance(press, str) and press in tasks else ()
         self._do(Pick(path=path), *begun)
 
-    def _open(self, known: Known, view: object) -> None:
+    def _open(self, known: EnvironmentSummary, view: object) -> None:
         """Let JupyterLab open a first notebook on the environment's kernel."""
         made, plan = kernel_of(known)
         detail = {"name": f"{known.name}.ipynb", "kernel": made.kernel, "notebook": first_notebook(made, plan)}

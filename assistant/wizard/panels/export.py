@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import os
+import zipfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import ipywidgets as widgets
@@ -12,11 +16,10 @@ from assistant.i18n import render, say
 from assistant.markup import Markup, tag
 from assistant.model.event import Step
 from assistant.model.finding import Severity
-from assistant.session.actions import Begin, Fill, Show
-from assistant.session.reducer import blockers
+from assistant.model.record import Record
+from assistant.session.actions import Begin, Fill, Show, blockers
 from assistant.session.session import Session
 from assistant.session.state import Page, Phase, State, Task
-from assistant.session.steps import Download, downloads
 from assistant.wizard import html
 from assistant.wizard.head import Footer, Other, ShowFolder
 from assistant.wizard.panels.base import PageView, close_all, failure
@@ -78,6 +81,35 @@ class ExportPage(PageView):
         """Free every model, those that are not shown now among them."""
         for widget in self._after:
             close_all(widget)
+
+
+class Download(Record, frozen=True):
+    """An exported file with its content, for a browser that cannot reach the disk; `fault` says why it has none."""
+
+    name: str
+    path: str
+    content: bytes = b""
+    fault: str = ""
+
+
+def packed(paths: Iterable[str]) -> bytes:
+    """Put exported files into one zip, by their places in the folder of all; one that is gone is left out."""
+    files = [file for file in downloads(paths) if not file.fault]
+    root = Path(os.path.commonpath([Path(file.path).parent for file in files])) if files else Path()
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as pack:
+        for file in files:
+            pack.writestr(Path(file.path).relative_to(root).as_posix(), file.content)
+    return written.getvalue()
+
+
+def downloads(paths: Iterable[str]) -> Iterator[Download]:
+    """Read each file that was exported; one that is gone is named with the reason."""
+    for path in map(Path, paths):
+        try:
+            yield Download(name=path.name, path=str(path), content=path.read_bytes())
+        except OSError as error:
+            yield Download(name=path.name, path=str(path), fault=error.strerror or str(error))
 
 
 def _folder(state: State) -> str:

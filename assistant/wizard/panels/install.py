@@ -7,7 +7,7 @@ import sys
 from assistant.i18n import Text, render, say
 from assistant.install import FOREIGN_PIP, KERNEL, Prepared, commands_for
 from assistant.markup import Markup, joined, tag
-from assistant.model.event import Step
+from assistant.model.event import Part, Step
 from assistant.model.finding import Severity
 from assistant.model.plan import Backend, Request
 from assistant.model.record import replace
@@ -15,7 +15,7 @@ from assistant.model.report import Report, Status, check_kind, check_title, stat
 from assistant.model.shell import command_line, shell_of
 from assistant.session.actions import Begin, Show, Wish
 from assistant.session.state import Adding, Page, Phase, State, Task
-from assistant.session.steps import rows
+from assistant.session.steps import TITLES
 from assistant.views import CHECK_HEADINGS, CheckRow, change_rows, check_rows, folded, speed_lines
 from assistant.wizard import html
 from assistant.wizard.head import Footer, Other
@@ -69,14 +69,18 @@ def _pythons(state: State) -> list[tuple[str, str]]:
 
 def _parts(state: State) -> Markup:
     """List the parts of an installation, those that are over ticked."""
-    signs = {"done": "ok", "running": "running", "waiting": "waiting"}
+    if state.running is not Task.INSTALL:
+        return html.NOTHING
+    progress, parts = state.progress, list(Part)
+    running = parts.index((progress and progress.part) or Part.DOWNLOAD)  # its packages were resolved before
     items = []
-    for row in rows(state):
-        figures = tag("span", row.figures, class_="ptsa-when")
-        items.append(
-            tag("li", html.icon(signs[row.status]), tag("span", row.title), figures, class_=f"ptsa-phase-{row.status}")
-        )
-    return tag("ul", *items, class_="ptsa-phases") if items else html.NOTHING
+    for place, part in enumerate(parts):
+        status = "running" if place == running else "done" if place < running else "waiting"
+        said = progress.figures if progress and place == running else ""
+        icon = html.icon("ok" if status == "done" else status)
+        figures = tag("span", said, class_="ptsa-when")
+        items.append(tag("li", icon, tag("span", TITLES[part]), figures, class_=f"ptsa-phase-{status}"))
+    return tag("ul", *items, class_="ptsa-phases")
 
 
 def draw_restart(state: State) -> Markup:
@@ -91,9 +95,9 @@ def draw_restart(state: State) -> Markup:
 
 def draw_adding(adding: Adding) -> Markup:
     """Show what adding packages would change, why they cannot be added, or that they were."""
-    if adding.message:
-        return html.failure(adding.message, adding.hint)
-    if adding.environment:
+    if adding.status.message:
+        return html.failure(adding.status.message, adding.status.hint)
+    if adding.installed:
         return html.note(Severity.OK, say("Added: {packages}", packages=", ".join(adding.requirements)))
     if adding.prepared is None:
         return html.NOTHING

@@ -17,8 +17,7 @@ from assistant.model.finding import Severity
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Request
 from assistant.model.record import replace
-from assistant.session.actions import Action, Aim, Begin, Choose, Resume, SetFact, Simulate, Wish
-from assistant.session.reducer import blockers
+from assistant.session.actions import Action, Aim, Begin, Choose, Resume, SetFact, Simulate, Wish, blockers
 from assistant.session.session import Session
 from assistant.session.state import Page, State, Task
 from assistant.session.steps import kernel_is_ours

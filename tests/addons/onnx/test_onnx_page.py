@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 from addons.onnx.traps import trap
+from runners import InlineRunner
 
 from assistant.host.recording import ReplayHost
 from assistant.install import Sources
 from assistant.machines import load
 from assistant.model.event import Step
 from assistant.session.actions import Show
-from assistant.session.session import InlineRunner, Runner, Session, ThreadRunner
+from assistant.session.session import Runner, Session, ThreadRunner
 from assistant.session.state import Page, Phase, State, Task
 from assistant.wizard.app import SetupWizard
 from assistant_addons.onnx.page import OnnxPage
