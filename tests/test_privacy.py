@@ -209,7 +209,7 @@ NAMELESS = frozenset({"own user", "own host", "own variable", "own proxy"})  # t
 # Who else writes, and why nothing private goes out with it.
 EXEMPT = {
     "catalog/tables.py:write_tables": "versions and tags of wheels, strictly decoded",
-    "cli/options.py:write_file": "it writes what the commands above give it",
+    "cli/inputs.py:write_file": "it writes what the commands above give it",
     "cli/lab.py:_put": "a notebook of the project",
     "cli/lab.py:put_copies": "private: names of notebooks and their hashes",
     "host/streams.py:keep_log": "what was typed, in the user's own log",
@@ -222,11 +222,11 @@ EXEMPT = {
     "install/uv.py:_bounds": "in the private folder, obeyed by uv, then deleted",
     "install/uv.py:_compile": "in the private folder, obeyed by uv, then deleted",
     "install/installation.py:fill": "in the private folder, obeyed by uv, then deleted",
-    "install/contents.py:fetched": "in the private folder, obeyed by uv, then deleted",
+    "install/contents.py:write_lock_file": "in the private folder, obeyed by uv, then deleted",
     "install/journal.py:write": "private and obeyed",
     "install/kernel.py:_write": "Jupyter obeys it: an interpreter and the plan's variables",
     "install/kernel.py:register_kernel": "a picture",
-    "install/in_place.py:_keep": "private and obeyed: names and versions of packages",
+    "install/in_place.py:_save_undo": "private and obeyed: names and versions of packages",
     "export/first_steps.py:write_first_notebook": "the user's own, beside the notebook: the name of a kernel",
     "install/kernel.py:put_kernel_back": "it puts back what had been there",
     "install/constraints.py:protect": "names and versions of packages",

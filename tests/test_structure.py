@@ -27,7 +27,7 @@ BUDGETS = {
     "assistant_addons/agents": (500, 300),
     "assistant_addons/classroom": (1300, 600),
     "assistant/catalog": (1950, 850),
-    "assistant/cli": (2700, 1200),
+    "assistant/cli": (2750, 1250),
     "assistant/detect": (1400, 750),
     "assistant/diagnose": (5850, 2950),
     "assistant/export": (1650, 600),

@@ -68,7 +68,7 @@ class Commands(click.Group):
         for title, names in sections.items():
             if names:
                 with formatter.section(title):
-                    formatter.write_text(", ".join(names))
+                    formatter.write(click.wrap_text(", ".join(names), formatter.width, "  ", "  ") + "\n")
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Import one command's module and take the command from it; that of an add-on may say what it lacks."""

@@ -85,7 +85,7 @@ def _run(words: list[str]) -> int:
 def _begin(context: click.Context) -> int:
     """Offer what people come for, and run what is chosen; where nobody can choose, only list it."""
     shown = context.make_formatter()
-    shown.write_text(say("What would you like to do?"))
+    shown.write(f"{say('What would you like to do?')}\n")
     with shown.indentation():
         shown.write_dl(
             [

@@ -102,7 +102,8 @@ def incomplete(target: Path) -> list[str]:
 def lacking(target: Path) -> list[str]:
     """List the rows of an environment's RECORD files whose files are not there or have another size."""
     wrong = []
-    for record in target.glob("lib/python*/site-packages/*.dist-info/RECORD"):
+    places = ("lib/python*/site-packages", "Lib/site-packages")
+    for record in (record for place in places for record in target.glob(f"{place}/*.dist-info/RECORD")):
         for row in record.read_text(encoding="utf-8").splitlines():
             told = re.fullmatch(r'"?(?P<name>[^"]+?)"?,(?:sha256=[\w=-]+)?,(?P<size>\d*)', row)
             file = record.parents[1] / told["name"] if told else record

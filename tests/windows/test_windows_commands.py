@@ -46,11 +46,10 @@ def test_the_preview_of_an_installation(pasted: Callable[..., Done], windows: Wi
         shown(preview, *part) for part in (["uv.exe", " venv "], ["uv.exe", " pip "], ["move "])
     )
     windows.path(r"C:\wanted.in").write_text("markupsafe==3.0.2\n", encoding="ascii")
-    for line in (venv, LOCKED.format(uv=venv.partition(" venv ")[0]), install, move):
-        pasted(line)
+    done = [pasted(line) for line in (venv, LOCKED.format(uv=venv.partition(" venv ")[0]), install, move)]
     python = rf"{target}\Scripts\python.exe"
-    done = windows.run(python, "-c", "import markupsafe, sys; print(ascii(sys.prefix), markupsafe.__version__)")
-    assert done.out == f"{target!a} 3.0.2\n", (preview, done)
+    seen = windows.run(python, "-c", "import markupsafe, sys; print(ascii(sys.prefix), markupsafe.__version__)")
+    assert seen.out == f"{target!a} 3.0.2\n", (preview, done, seen)
 
 
 def test_the_terminal_of_a_finished_setup(pasted: Callable[..., Done], installed: Done) -> None:

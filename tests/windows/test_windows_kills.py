@@ -55,8 +55,8 @@ class New:
 
     def is_as_planned(self) -> bool:
         """Tell whether all files are there and torch computes."""
-        records = self.folder.glob("Lib/site-packages/*.dist-info/RECORD")
-        return not lacking(records) and not self.windows.run(f"{self.target}\\Scripts\\python.exe", "-c", COMPUTES).code
+        computes = self.windows.run(f"{self.target}\\Scripts\\python.exe", "-c", COMPUTES)
+        return not lacking(self.folder) and not computes.code
 
 
 class Standing(New):
