@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
-from assistant.api import require, say
+from assistant.api import say
 from assistant.api.journey import source_options
+from assistant.api.system import require
 from assistant.api.terminal import echo
 
 

@@ -14,8 +14,10 @@ from mcp.server.mcpserver import AcceptedElicitation, Context, Elicit, Elicitati
 from mcp.types import CallToolResult, ToolAnnotations
 from pydantic import BaseModel, Field, StrictBool
 
-from assistant.api import BadInput, CancelToken, Text, _, __version__, as_typed, command_line, in_language, sentences
+from assistant.api import BadInput, Text, _, __version__, sentences
 from assistant.api.steps import LiveHost, foreign_target, spot_at
+from assistant.api.system import CancelToken
+from assistant.api.texts import as_typed, command_line, in_language
 from assistant_addons.agents.tools import Line, Tool, parameters_of, tools, words_of
 from assistant_addons.agents.work import answered, refused, run, shown, worked
 

@@ -12,7 +12,8 @@ from typing import Annotated, Any, Literal, cast
 import click
 from pydantic import Field
 
-from assistant.api import Record, from_plain
+from assistant.api import Record
+from assistant.api.records import from_plain
 
 LOG_LIMIT = 100 * 10**6  # chosen, as in the terminal: characters of a log, which is held in memory
 MOST_VALUES = 100  # chosen: of one parameter, such as packages

@@ -15,21 +15,10 @@ import anyio.to_thread
 from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult, TextContent
 
-from assistant.api import (
-    USABLE_FIELDS,
-    AssistantError,
-    CancelToken,
-    Policy,
-    Text,
-    as_typed,
-    known_here,
-    redact,
-    render,
-    sentences,
-    stream,
-    visible,
-)
+from assistant.api import AssistantError, Text, render, sentences
 from assistant.api.steps import fault
+from assistant.api.system import CancelToken, stream
+from assistant.api.texts import USABLE_FIELDS, Policy, as_typed, known_here, redact, visible
 
 # Paths and commands, which the agent and its user must be able to use as they stand: they lose secrets alone.
 WORKING = frozenset({"command", "commands", "folders", "path", "python", "removed", "target", "writes"})

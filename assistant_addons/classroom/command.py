@@ -8,21 +8,7 @@ from typing import Any
 
 import click
 
-from assistant.api import (
-    AssistantError,
-    Backend,
-    BadInput,
-    CancelToken,
-    Request,
-    WorkFailed,
-    _,
-    become,
-    from_json,
-    ngettext,
-    replace,
-    require,
-    say,
-)
+from assistant.api import AssistantError, BadInput, WorkFailed, _, ngettext, replace, say
 from assistant.api.drawing import draw_preview
 from assistant.api.journey import (
     Brief,
@@ -38,6 +24,7 @@ from assistant.api.journey import (
     source_options,
     target_option,
 )
+from assistant.api.records import Backend, Request, from_json
 from assistant.api.steps import (
     LiveHost,
     PlanInputs,
@@ -49,6 +36,7 @@ from assistant.api.steps import (
     recorded_machines,
     required,
 )
+from assistant.api.system import CancelToken, become, require
 from assistant.api.terminal import echo, echo_json, json_option, yes_option
 from assistant_addons.classroom.folder import WHEELS, Checked, Kind, check, check_files, read_bundle, read_lock
 from assistant_addons.classroom.kinds import Wanted, choose, unpack_python, without_indexes

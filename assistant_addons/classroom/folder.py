@@ -14,33 +14,20 @@ from typing import Literal
 import tomli_w
 from packaging.pylock import Pylock, PylockValidationError
 
-from assistant.api import (
-    BadInput,
+from assistant.api import BadInput, Record, Text, WorkFailed, _, __version__, render, replace
+from assistant.api.records import Machine, Plan, Progress, Step, from_json, to_json
+from assistant.api.steps import Fetch, Package, Patience, Tools, download, file_name, local_path
+from assistant.api.system import (
     CancelToken,
-    Machine,
-    Plan,
-    Policy,
-    Progress,
-    Record,
-    Step,
-    Text,
-    WorkFailed,
-    _,
-    __version__,
     discard,
     draft,
-    from_json,
     open_plain,
     put_in_place,
     read_plain,
-    redact,
-    render,
-    replace,
-    to_json,
     unreadable,
     write_whole,
 )
-from assistant.api.steps import Fetch, Package, Patience, Tools, download, file_name, local_path
+from assistant.api.texts import Policy, redact
 
 MANIFEST = "bundle.json"
 WHEELS, LOCKS, PYTHONS, UVS, OWN = "wheels", "locks", "python", "uv", "assistant"

@@ -12,24 +12,8 @@ from typing import NamedTuple
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from assistant.api import (
-    NAME,
-    AssistantError,
-    Backend,
-    BadInput,
-    Machine,
-    Message,
-    NothingFits,
-    Plan,
-    Planning,
-    Request,
-    Text,
-    WorkFailed,
-    _,
-    ngettext,
-    replace,
-    stream,
-)
+from assistant.api import AssistantError, BadInput, Message, NothingFits, Text, WorkFailed, _, ngettext, replace
+from assistant.api.records import Backend, Machine, Plan, Planning, Request
 from assistant.api.steps import (
     USUAL_PYTHON,
     Catalog,
@@ -45,6 +29,7 @@ from assistant.api.steps import (
     rejection_reason,
     resolve_for,
 )
+from assistant.api.system import NAME, stream
 from assistant_addons.classroom.folder import PYTHONS, Bundle, Kind, Without
 
 _OLDEST = (3, 11)  # the assistant's own: `requires-python`

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from assistant.api import BadInput, _, cell, render, require, say
+from assistant.api import BadInput, _, render, say
 from assistant.api.drawing import draw_rows
+from assistant.api.system import require
 from assistant.api.terminal import echo, echo_json, json_option
+from assistant.api.texts import cell
 
 if TYPE_CHECKING:
     from assistant_addons.labs.definition import LabText

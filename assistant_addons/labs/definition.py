@@ -15,8 +15,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Literal, NamedTuple, TypeVar
 
-from assistant.api import BadInput, Record, _, from_plain, language, read_plain, replace, unreadable
+from assistant.api import BadInput, Record, _, replace
+from assistant.api.records import from_plain
 from assistant.api.steps import LiveHost
+from assistant.api.system import read_plain, unreadable
+from assistant.api.texts import language
 from assistant_addons.labs.scene import Outcome
 
 LIBRARY = Path(__file__).with_name("library")

@@ -13,20 +13,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from assistant.api import (
-    AssistantError,
-    BadInput,
-    Record,
-    Text,
-    _,
-    append_private,
-    from_json,
-    from_plain,
-    read_plain,
-    replace,
-    say,
-    to_json,
-)
+from assistant.api import AssistantError, BadInput, Record, Text, _, replace, say
+from assistant.api.records import from_json, from_plain, to_json
+from assistant.api.system import append_private, read_plain
 from assistant_addons.labs.definition import LabText, labs
 
 if TYPE_CHECKING:

@@ -13,21 +13,8 @@ from typing import Literal
 
 from packaging.specifiers import SpecifierSet
 
-from assistant.api import (
-    BadInput,
-    Diagnosis,
-    Machine,
-    _,
-    lacking,
-    ngettext,
-    read_plain,
-    render,
-    replace,
-    say,
-    to_plain,
-    use_language,
-    user_cache,
-)
+from assistant.api import BadInput, _, ngettext, render, replace, say
+from assistant.api.records import Diagnosis, Machine, to_plain
 from assistant.api.steps import (
     LiveHost,
     ReplayHost,
@@ -38,6 +25,8 @@ from assistant.api.steps import (
     read_log,
     recorded_machine,
 )
+from assistant.api.system import lacking, read_plain, user_cache
+from assistant.api.texts import use_language
 from assistant_addons.labs.definition import FILE_BYTES, LabText, lab_at
 from assistant_addons.labs.journal import (
     AID_COST,

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from assistant.api import LANGUAGES, in_language, say, unwritable, write_whole
+from assistant.api import say
+from assistant.api.system import unwritable, write_whole
+from assistant.api.texts import LANGUAGES, in_language
 from assistant_addons.labs.definition import Definition, labs
 from assistant_addons.labs.lab import opening
 

@@ -18,25 +18,20 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from assistant.api import (
+from assistant.api import BadInput, WorkFailed, _, say
+from assistant.api.steps import LiveHost, Sources, Store, interpreter
+from assistant.api.system import (
     RUNTIME,
-    STARTED_AS,
-    BadInput,
     Isolation,
     Lock,
-    WorkFailed,
-    _,
     discard_folder,
     for_child,
     read_plain,
-    say,
     stream,
     user_cache,
-    verbatim,
-    without_colours,
     write_whole,
 )
-from assistant.api.steps import LiveHost, Sources, Store, interpreter
+from assistant.api.texts import STARTED_AS, verbatim, without_colours
 
 PACKAGE_FILE_BYTES = 4 << 30
 LONGEST_LINE = 1 << 16  # chosen: characters; a longer line of a child comes in parts

@@ -15,8 +15,10 @@ from base64 import urlsafe_b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from assistant.api import RUNTIME, BadInput, _, say, to_json, write_temporary
+from assistant.api import BadInput, _, say
+from assistant.api.records import to_json
 from assistant.api.steps import Catalog, TorchWheel, load_catalog, number, recorded_machine
+from assistant.api.system import RUNTIME, write_temporary
 from assistant_addons.labs.scene import MARKER, Outcome, Scene
 
 

@@ -6,7 +6,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Literal
 
-from assistant.api import Finding, Message, Record, Text, _, duration
+from assistant.api import Message, Record, Text, _
+from assistant.api.records import Finding, duration
 
 Provider = Literal["dml", "cpu"]
 TITLES: dict[Provider, Text] = {"dml": "DirectML", "cpu": _("ONNX Runtime's CPU provider")}

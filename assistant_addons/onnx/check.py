@@ -11,7 +11,9 @@ from pathlib import Path
 
 from onnx import ModelProto, TensorProto
 
-from assistant.api import Finding, Message, Remedy, Severity, Text, _, command_line, ngettext
+from assistant.api import Message, Text, _, ngettext
+from assistant.api.records import Finding, Remedy, Severity
+from assistant.api.texts import command_line
 from assistant_addons.onnx.answers import TITLES, Checked, Placed, Provider
 from assistant_addons.onnx.defects import Defect, Part, met
 from assistant_addons.onnx.graph import opsets, plain_domain, tensors

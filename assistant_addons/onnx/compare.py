@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import ModelProto
 
-from assistant.api import Message, _, decoder, read_plain, render, sentences
+from assistant.api import Message, _, render, sentences
+from assistant.api.records import decoder
+from assistant.api.system import read_plain
 from assistant_addons.onnx.answers import TRY_SECONDS, Agreement, Attempt, Provider, Run
 from assistant_addons.onnx.defects import cause
 from assistant_addons.onnx.inputs import Feeds

@@ -16,18 +16,9 @@ import onnx
 import onnx.version_converter
 from onnx import ModelProto
 
-from assistant.api import (
-    BadInput,
-    Message,
-    Record,
-    Text,
-    WorkFailed,
-    _,
-    open_plain,
-    to_json,
-    unwritable,
-    write_whole,
-)
+from assistant.api import BadInput, Message, Record, Text, WorkFailed, _
+from assistant.api.records import to_json
+from assistant.api.system import open_plain, unwritable, write_whole
 from assistant_addons.onnx.answers import Change, Conversion, Fp16Summary
 from assistant_addons.onnx.defects import cause
 from assistant_addons.onnx.fp16 import convert_program

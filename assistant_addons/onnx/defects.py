@@ -12,7 +12,8 @@ from typing import Literal
 from onnx import TensorProto
 from packaging.version import Version
 
-from assistant.api import Message, Record, _, from_plain, ngettext
+from assistant.api import Message, Record, _, ngettext
+from assistant.api.records import from_plain
 from assistant_addons.onnx.graph import opsets
 from assistant_addons.onnx.program import Program, Step, Value, attribute
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from assistant.api import duration, render, say
+from assistant.api import render, say
 from assistant.api.drawing import console, draw_findings, draw_rows
+from assistant.api.records import duration
 from assistant_addons.onnx.answers import (
     HEADINGS_OF_AGREEMENT,
     HEADINGS_OF_CHANGES,

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import TensorProto, numpy_helper
 
-from assistant.api import Record, from_plain
+from assistant.api import Record
+from assistant.api.records import from_plain
 from assistant_addons.onnx.program import FLOAT, NO_TENSOR, UNKNOWN, Program, Step, Value, attribute
 
 Names = frozenset[str]

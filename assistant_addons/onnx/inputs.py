@@ -16,7 +16,8 @@ import onnx
 from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, TensorShapeProto, TypeProto, helper
 
-from assistant.api import Record, from_plain
+from assistant.api import Record
+from assistant.api.records import from_plain
 from assistant_addons.onnx.fp16_policy import OPERATORS
 from assistant_addons.onnx.graph import bodies, given_inputs
 from assistant_addons.onnx.program import FLOAT, Program, Step, Value, attribute, constant_input

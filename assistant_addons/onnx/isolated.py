@@ -10,21 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from assistant.api import (
-    BadInput,
-    CancelToken,
-    WorkFailed,
-    _,
-    discard,
-    from_json,
-    put_in_place,
-    read_plain,
-    replace,
-    require,
-    settle,
-    to_json,
-    unwritable,
-)
+from assistant.api import BadInput, WorkFailed, _, replace
+from assistant.api.records import from_json, to_json
+from assistant.api.system import CancelToken, discard, put_in_place, read_plain, require, settle, unwritable
 from assistant_addons.onnx.answers import Attempt, Checked, Conversion, default_output
 from assistant_addons.onnx.sandbox import Limits, Outcome, confine, share_of_memory
 from assistant_addons.onnx.worker import ANSWER_FILE, Answer, Request

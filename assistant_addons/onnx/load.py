@@ -19,7 +19,8 @@ from google.protobuf.message import DecodeError, Message
 from onnx import FunctionProto, GraphProto, ModelProto, SparseTensorProto, TensorProto, TypeProto
 from onnx.external_data_helper import set_external_data, uses_external_data
 
-from assistant.api import BadInput, _, discard, draft, open_plain, put_in_place, unreadable, unwritable, write_whole
+from assistant.api import BadInput, _
+from assistant.api.system import discard, draft, open_plain, put_in_place, unreadable, unwritable, write_whole
 from assistant_addons.onnx.answers import default_output
 from assistant_addons.onnx.graph import bodies, nested, opsets, ordered, plain_domain, stored, tensors, undefined
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, NodeProto, TypeProto, checker, helper, numpy_helper, version_converter
 
-from assistant.api import WorkFailed, verbatim
+from assistant.api import WorkFailed
+from assistant.api.texts import verbatim
 from assistant_addons.onnx.graph import KNOWN_IR, bodies, opsets, subgraphs, unique_name
 from assistant_addons.onnx.operators import definition, described, make_call
 from assistant_addons.onnx.program import FLOAT, Program, Scope, Step, attribute, constant_input, replace_nodes

@@ -14,7 +14,8 @@ from onnx import FunctionProto, ModelProto, NodeProto, TypeProto
 from onnx.defs import OpSchema
 from packaging.version import Version
 
-from assistant.api import Message, Record, Text, _, from_json, from_plain
+from assistant.api import Message, Record, Text, _
+from assistant.api.records import from_json, from_plain
 from assistant_addons.onnx.answers import TITLES, Provider
 from assistant_addons.onnx.graph import bodies, plain_domain
 

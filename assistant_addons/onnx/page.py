@@ -8,7 +8,7 @@ from pathlib import Path
 
 import ipywidgets as widgets
 
-from assistant.api import Cancelled, Markup, Severity, joined, say, tag, write_whole
+from assistant.api import Cancelled, say
 from assistant.api.notebook import (
     AddonPart,
     Begin,
@@ -22,6 +22,9 @@ from assistant.api.notebook import (
     html,
     make,
 )
+from assistant.api.records import Severity
+from assistant.api.system import write_whole
+from assistant.api.texts import Markup, joined, tag
 from assistant_addons.onnx.answers import (
     HEADINGS_OF_AGREEMENT,
     HEADINGS_OF_CHANGES,

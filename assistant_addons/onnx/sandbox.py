@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from assistant.api import CancelToken, Isolation, quiet, stream
+from assistant.api.system import CancelToken, Isolation, quiet, stream
 
 BOOT = """import sys
 sys.path[:] = [place for place in sys.path if place]  # what lies in the working folder is not ours

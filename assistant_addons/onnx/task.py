@@ -6,7 +6,8 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from assistant.api import BadInput, PartDone, Progress, Record, Step, _, replace
+from assistant.api import BadInput, Record, _, replace
+from assistant.api.records import PartDone, Progress, Step
 from assistant.api.steps import Store, Tools
 from assistant_addons.onnx import isolated
 from assistant_addons.onnx.answers import (

@@ -10,7 +10,9 @@ import sys
 from pathlib import Path
 from typing import Literal
 
-from assistant.api import AssistantError, BadInput, Record, Text, WorkFailed, _, from_json, to_json, write_whole
+from assistant.api import AssistantError, BadInput, Record, Text, WorkFailed, _
+from assistant.api.records import from_json, to_json
+from assistant.api.system import write_whole
 from assistant_addons.onnx.answers import Attempt, Checked, Conversion, Provider
 
 ANSWER_FILE = "answer.json"

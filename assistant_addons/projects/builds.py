@@ -11,7 +11,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from assistant.api import Backend, Machine, NothingFits, Plan, Planning, Request, _, replace
+from assistant.api import NothingFits, _, replace
 from assistant.api.planning import (
     AMD_INDEX,
     CORE,
@@ -35,6 +35,7 @@ from assistant.api.planning import (
     with_device_code,
 )
 from assistant.api.planning import companion_for as companion
+from assistant.api.records import Backend, Machine, Plan, Planning, Request
 from assistant_addons.projects.companions import constraints_for, cuda_major, other_cuda, with_needs
 
 _TRUST = {Backend.DIRECTML: 1, Backend.CPU: 2}  # sorted after all other backends

@@ -8,12 +8,14 @@ from typing import Any
 import click
 from packaging.requirements import Requirement
 
-from assistant.api import Backend, Message, Text, _, as_typed, render, say
+from assistant.api import Message, Text, _, render, say
 from assistant.api.journey import each
 from assistant.api.journey import plan as plan_command
 from assistant.api.planning import in_words, launchers, needs
+from assistant.api.records import Backend
 from assistant.api.steps import system_name
 from assistant.api.terminal import echo, echo_json, json_option
+from assistant.api.texts import as_typed
 from assistant_addons.projects.recipes import ANY, Recipe, recipe_of
 from assistant_addons.projects.recipes import recipes as listed
 

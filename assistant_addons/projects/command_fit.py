@@ -7,10 +7,12 @@ from typing import Any
 
 import click
 
-from assistant.api import Backend, BadInput, Machine, Message, NothingFits, _, from_json, render, sentences, verbatim
+from assistant.api import BadInput, Message, NothingFits, _, render, sentences
 from assistant.api.journey import each, host_of, only_one, read_text, replay_option
+from assistant.api.records import Backend, Machine, from_json
 from assistant.api.steps import detect, load_catalog, make_plans
 from assistant.api.terminal import echo, echo_json, json_option
+from assistant.api.texts import verbatim
 from assistant_addons.projects.memory import (
     Estimate,
     Shape,

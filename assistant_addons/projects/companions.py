@@ -9,7 +9,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from assistant.api import Message, Plan, Planning, _, replace, sentences
+from assistant.api import Message, _, replace, sentences
 from assistant.api.planning import (
     CORE,
     Companion,
@@ -29,6 +29,7 @@ from assistant.api.planning import (
     version_ranges,
     with_those_below,
 )
+from assistant.api.records import Plan, Planning
 
 _VARIABLES = {"linux": "LD_LIBRARY_PATH", "windows": "PATH"}
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
-from assistant.api import Record, _, from_json
+from assistant.api import Record, _
 from assistant.api.planning import Table
+from assistant.api.records import from_json
 from assistant_addons.projects.gathering import Gathering
 from assistant_addons.projects.imports import provider
 from assistant_addons.projects.requirements import take_lines

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from assistant.api import NothingFits, Planning, WorkFailed, replace
+from assistant.api import NothingFits, WorkFailed, replace
 from assistant.api.planning import PlanInputs, Tools, unchecked, with_python_reason
+from assistant.api.records import Planning
 from assistant_addons.projects.builds import Band
 from assistant_addons.projects.companions import with_needs
 from assistant_addons.projects.proof import explained, refused

@@ -13,20 +13,9 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
-from assistant.api import (
-    BadInput,
-    Message,
-    Policy,
-    Text,
-    _,
-    command_line,
-    ngettext,
-    redact,
-    sentences,
-    visible,
-    without_credentials,
-)
+from assistant.api import BadInput, Message, Text, _, ngettext, sentences
 from assistant.api.planning import carried_by_torch_index, index_fault, is_pypi, known_index, load_catalog, mirrors_pypi
+from assistant.api.texts import Policy, command_line, redact, visible, without_credentials
 from assistant_addons.projects.imports import Code
 from assistant_addons.projects.project import Guess, Project, ProjectKind
 from assistant_addons.projects.source import (

@@ -19,8 +19,9 @@ from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 
-from assistant.api import Record, from_json
+from assistant.api import Record
 from assistant.api.planning import Table
+from assistant.api.records import from_json
 
 
 class Provider(Record, frozen=True):

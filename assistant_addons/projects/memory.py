@@ -9,8 +9,9 @@ from typing import Any
 
 import msgspec
 
-from assistant.api import Backend, BadInput, Machine, Record, Vendor, _, from_json
+from assistant.api import BadInput, Record, _
 from assistant.api.planning import Table, called, card_name, cards_of, driven_by
+from assistant.api.records import Backend, Machine, Vendor, from_json
 
 GIB = 1024**3
 _SHORT = 0.98  # chosen: a driver tells up to 2 % less than what stands on the box ("8 GB" is 7.9 GiB)

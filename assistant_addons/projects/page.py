@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ipywidgets as widgets
 
-from assistant.api import Machine, Request, language, render, replace, say, sentences
+from assistant.api import render, replace, say, sentences
 from assistant.api.notebook import AddonPart, Chips, Page, Session, State, Wish, make
 from assistant.api.planning import Bundle, bundle_of, bundles, load_catalog, make_plans, rejection_reason
+from assistant.api.records import Machine, Request
+from assistant.api.texts import language
 from assistant_addons.projects.recipe_plans import memory_warning
 from assistant_addons.projects.recipes import Recipe, groups
 

@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterable
 from enum import Enum
 from pathlib import Path
 
-from assistant.api import Message, Record, Text, _, ngettext, printable
+from assistant.api import Message, Record, Text, _, ngettext
+from assistant.api.texts import printable
 
 _FILES = 5  # of a project that are named in a line
 

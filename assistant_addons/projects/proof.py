@@ -9,7 +9,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from assistant.api import Backend, Machine, Message, Plan, Planning, Rejection, Request, Text, _, replace, sentences
+from assistant.api import Message, Text, _, replace, sentences
 from assistant.api.planning import (
     CORE,
     Catalog,
@@ -29,6 +29,7 @@ from assistant.api.planning import (
     with_python_reason,
     without_wheel,
 )
+from assistant.api.records import Backend, Machine, Plan, Planning, Rejection, Request
 from assistant_addons.projects.builds import Band, question
 from assistant_addons.projects.search import Outcome, Search, source_of
 from assistant_addons.projects.trial import Need, Trial

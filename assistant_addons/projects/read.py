@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from packaging.specifiers import SpecifierSet
 
-from assistant.api import BadInput, Request, _, replace
+from assistant.api import BadInput, _, replace
+from assistant.api.records import Request
 from assistant_addons.projects.code import read_code, take_imports, take_notebook, take_script
 from assistant_addons.projects.conda import take_environment
 from assistant_addons.projects.gathering import Gathering

@@ -5,8 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 
-from assistant.api import Request, _, as_typed
+from assistant.api import _
 from assistant.api.planning import ProjectSummary
+from assistant.api.records import Request
+from assistant.api.texts import as_typed
 from assistant_addons.projects.project import Project, guessed, project_lines, project_summary
 from assistant_addons.projects.read import read_project, with_project
 

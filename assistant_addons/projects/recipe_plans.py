@@ -8,20 +8,7 @@ from typing import NamedTuple
 
 from packaging.specifiers import SpecifierSet
 
-from assistant.api import (
-    Backend,
-    BadInput,
-    Machine,
-    Message,
-    Plan,
-    Planning,
-    Rejection,
-    Request,
-    Vendor,
-    _,
-    replace,
-    sentences,
-)
+from assistant.api import BadInput, Message, _, replace, sentences
 from assistant.api.planning import (
     USUAL_PYTHON,
     Catalog,
@@ -41,6 +28,7 @@ from assistant.api.planning import (
     target_of,
     written,
 )
+from assistant.api.records import Backend, Machine, Plan, Planning, Rejection, Request, Vendor
 from assistant_addons.projects.companions import with_needs
 from assistant_addons.projects.memory import holds, largest_card
 from assistant_addons.projects.recipes import ANY, Recipe, recipes

@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from assistant.api import Backend, BadInput, Message, Record, _, from_json
+from assistant.api import BadInput, Message, Record, _
 from assistant.api.planning import Bundle, SystemNeed, Table, Trial, nearest
+from assistant.api.records import Backend, from_json
 
 ANY = "any"  # the key of what holds wherever nothing else is named
 

@@ -11,7 +11,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from assistant.api import Backend, Plan, Planning, Policy, Progress, Request, Step, _, redact, replace
+from assistant.api import _, replace
 from assistant.api.planning import (
     CORE,
     PlanInputs,
@@ -25,6 +25,8 @@ from assistant.api.planning import (
     requirement,
     version_ranges,
 )
+from assistant.api.records import Backend, Plan, Planning, Progress, Request, Step
+from assistant.api.texts import Policy, redact
 from assistant_addons.projects.builds import (
     Band,
     Builds,

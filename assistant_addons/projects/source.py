@@ -16,21 +16,11 @@ from typing import Any
 
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
-from assistant.api import (
-    BadInput,
-    Policy,
-    Record,
-    Text,
-    _,
-    from_json,
-    printable,
-    read_plain,
-    redact,
-    text_pieces,
-    unreadable,
-    without_credentials,
-)
+from assistant.api import BadInput, Record, Text, _
 from assistant.api.planning import Table, local_path
+from assistant.api.records import from_json
+from assistant.api.system import read_plain, unreadable
+from assistant.api.texts import Policy, printable, redact, text_pieces, without_credentials
 
 FILE_LIMIT = 10 * 10**6  # bytes, chosen: the longest lock file seen has 2 MB
 _SHOWN = 20  # names in a sentence

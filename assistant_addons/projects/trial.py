@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from assistant.api import Lock, Machine, Plan, Policy, Record, Text, _, open_temporary, stream
+from assistant.api import Record, Text, _
 from assistant.api.planning import (
     VERSIONS,
     Lines,
@@ -24,6 +24,9 @@ from assistant.api.planning import (
     unreachable,
     uv_for,
 )
+from assistant.api.records import Machine, Plan
+from assistant.api.system import Lock, open_temporary, stream
+from assistant.api.texts import Policy
 
 # numpy==2.4.6, and "evil @ https://…" for a file, whose version is not known
 _VERSION = re.compile(r"(?m)^([\w.-]+)==(\S+)")

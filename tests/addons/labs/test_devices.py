@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import assistant.machines
-from assistant.api import RUNTIME
+from assistant.api.system import RUNTIME
 from assistant.catalog import load_catalog, number
 from assistant.detect import detect
 from assistant.host.recording import ReplayHost

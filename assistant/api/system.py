@@ -1,0 +1,27 @@
+"""Files, folders, locks, child processes and the extras of this distribution."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from assistant.host.extras import NAME, lacking, require
+from assistant.host.files import (
+    append_private,
+    discard,
+    discard_folder,
+    draft,
+    open_plain,
+    open_temporary,
+    put_in_place,
+    read_plain,
+    settle,
+    write_temporary,
+    write_whole,
+)
+from assistant.host.folders import user_cache
+from assistant.host.lock import Lock
+from assistant.host.process import CancelToken, Isolation, become, stream
+from assistant.host.telemetry import for_child, quiet
+from assistant.model.errors import unreadable, unwritable
+
+RUNTIME = Path(__file__).parents[1] / "runtime"  # files that users copy into their own code

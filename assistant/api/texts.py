@@ -1,0 +1,11 @@
+"""Languages, markup, text from outside, and what is left out of a text before it leaves the machine."""
+
+from __future__ import annotations
+
+from assistant.host.live import known_here
+from assistant.i18n import LANGUAGES, STARTED_AS, as_typed, in_language, language, use_language, verbatim
+from assistant.markup import Markup, html_language, joined, style, tag
+from assistant.model.shell import command_line
+from assistant.model.visible import cell, printable, visible
+from assistant.parsers.decode import text_pieces, without_colours
+from assistant.privacy import USABLE_FIELDS, Policy, redact, without_credentials
