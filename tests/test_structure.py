@@ -23,14 +23,14 @@ FACE_NAMES = 15
 # Lines and statements of Python by room: promises about the number of ideas, which may only fall.
 BUDGETS = {
     "ansible": (450, 100),
-    "assistant": (38650, 18200),
+    "assistant": (37950, 17850),
     "assistant_addons/agents": (500, 300),
     "assistant_addons/classroom": (1300, 600),
     "assistant/catalog": (1950, 850),
     "assistant/cli": (2750, 1250),
     "assistant/detect": (1400, 750),
     "assistant/diagnose": (5850, 2950),
-    "assistant/export": (1650, 600),
+    "assistant/export": (1350, 550),
     "assistant/host": (3110, 1450),
     "assistant/install": (4800, 2200),
     "assistant_addons/labs": (2550, 1300),
@@ -38,18 +38,18 @@ BUDGETS = {
     "assistant/model": (1150, 550),
     "assistant_addons/onnx": (6200, 3400),
     "assistant/parsers": (1600, 700),
-    "assistant/plan": (2650, 1350),
+    "assistant/plan": (2500, 1300),
     "assistant/privacy": (550, 150),
     "assistant_addons/projects": (4800, 2350),
     "assistant/runtime": (650, 400),
     "assistant/session": (4450, 2150),
-    "assistant/verify": (2150, 1200),
+    "assistant/verify": (1900, 1000),
     "assistant/wizard": (3050, 1500),
     "docs": (600, 300),
-    "tests": (41500, 19500),
+    "tests": (41400, 19500),
 }
 # Rooms that still hand on more names than that; these, too, only fall.
-WIDE_FACES = {"api": 85, "cli": 21, "diagnose": 24, "export": 21, "install": 66, "plan": 16}
+WIDE_FACES = {"diagnose": 24, "install": 66}
 
 
 def test_layers():

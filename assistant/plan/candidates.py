@@ -11,6 +11,7 @@ from assistant.model.machine import Machine, Vendor
 from assistant.model.plan import Backend, Rejection
 from assistant.plan.gpus import Card, Driver
 from assistant.plan.pins import Pins
+from assistant.plan.sentences import sentence
 from assistant.plan.target import Target
 
 MAKERS = {Vendor.NVIDIA: "NVIDIA", Vendor.AMD: "AMD", Vendor.INTEL: "Intel"}
@@ -120,25 +121,16 @@ def passed_over(candidate: Candidate, context: Context) -> Message | None:
     ]
     here = [wheel for wheel in builds if context.target.tag in (None, *wheel.pythons)]
     if not builds:
-        text = _(
-            "torch {version} is newer, but no {backend} build of it is known for this system.",
-            "newer-torch-not-for-system",
-        )
+        key = "newer-torch-not-for-system"
     elif not here:
-        text = _(
-            "torch {version} is newer, but has no {backend} build for Python {python}.", "newer-torch-not-for-python"
-        )
+        key = "newer-torch-not-for-python"
     elif not any(context.installs(wheel) for wheel in here):
-        text = _(
-            "torch {version} is newer, but its {backend} build needs a newer system.", "newer-torch-needs-newer-system"
-        )
+        key = "newer-torch-needs-newer-system"
     elif not any(wheel.confirmed for wheel in here):
-        text = _(
-            "torch {version} is newer, but no index has been seen to hold its {backend} build.", "newer-torch-not-seen"
-        )
+        key = "newer-torch-not-seen"
     else:
         return None
-    return text.format(version=newest.version, backend=candidate.backend.title, python=context.target.python)
+    return sentence(key, version=newest.version, backend=candidate.backend.title, python=context.target.python)
 
 
 def of_code(text: Message, wheel: TorchWheel) -> Message:

@@ -21,6 +21,7 @@ from assistant.plan.candidates import (
     reject_system,
 )
 from assistant.plan.gpus import Card
+from assistant.plan.sentences import sentence
 from assistant.plan.target import USUAL_PYTHON
 
 
@@ -182,27 +183,18 @@ def _candidate(wheel: TorchWheel, cards: list[Card], context: Context) -> Candid
     served = [card for card in _deciding(cards, context.catalog) if _runs(wheel, card, context)]
     floor = context.catalog.drivers[wheel.variant, context.target.windows_driver].least
     own = max((_own_floor(card, context.catalog) for card in served), default=())
-    needed = (
-        str(own[0]) if () < floor < own else _floor_text(wheel.variant, context)
-    )  # what the build or the cards need
-    reasons = tuple(_code_of(wheel, served))
+    # What the build needs, or the cards.
+    needed = str(own[0]) if () < floor < own else _floor_text(wheel.variant, context)
+    reasons = [*_code_of(wheel, served)]
     if context.driver.version:
-        driver = context.driver.text
-        reasons = (
-            *reasons,
-            _("Driver {driver} meets the required {floor}.", "nvidia-driver-suffices", driver=driver, floor=needed),
-        )
+        reasons.append(sentence("nvidia-driver-suffices", driver=context.driver.text, floor=needed))
     if context.catalog.build_of(wheel.version, "pypi", wheel.platform) == wheel.variant:
-        text = _(
-            "PyPI's own wheel of torch {version} is this very build: every mirror of PyPI has it, too.",
-            "pypi-has-this-build",
-        )
-        reasons = (*reasons, text.format(version=wheel.version))
+        reasons.append(sentence("pypi-has-build", version=wheel.version))
     return Candidate(
         Backend.CUDA,
         wheel.variant,
         wheel.version,
-        reasons=reasons,
+        reasons=tuple(reasons),
         warnings=tuple(_warnings(wheel, served, cards, needed, context)),
         integrated=all(card.integrated for card in served),
         wheel=wheel,
@@ -213,14 +205,11 @@ def _candidate(wheel: TorchWheel, cards: list[Card], context: Context) -> Candid
 def _code_of(wheel: TorchWheel, served: list[Card]) -> Iterator[Message]:
     """Say which cards a build holds code for, and for which newer ones the driver makes it from PTX."""
     made = [card for card in served if not has_code(wheel.sm, None, card.capability, alone=False)]
-    held = _("{variant} of torch {version} holds code for {names} (compute capability {code}).", "cuda-build-has-code")
-    compiled = _(
-        "{variant} of torch {version} holds PTX, which the driver compiles for {names} (compute capability {code}).",
-        "cuda-build-has-ptx",
-    )
-    for text, cards in ((held, [card for card in served if card not in made]), (compiled, made)):
+    held = [card for card in served if card not in made]
+    for key, cards in (("cuda-build-has-code", held), ("cuda-build-has-ptx", made)):
         if cards:
-            said = text.format(
+            said = sentence(
+                key,
                 variant=wheel.variant,
                 version=wheel.version,
                 names=", ".join(dict.fromkeys(card.name for card in cards)),
@@ -234,33 +223,19 @@ def _warnings(
 ) -> Iterator[Message]:
     for card in cards:
         if not any(card.name == other.name for other in served):
-            yield _("This build has no code for {name}, which stays unused.", "card-unused", name=card.name)
+            yield sentence("card-unused", name=card.name)
         if not card.capability:
             family = _family(card.name, context.catalog)
-            by_name = _(
-                "{name} is in no table; its compute capability is assumed to be {code}, from its name.",
-                "compute-capability-assumed",
-            )
-            text = (
-                by_name
-                if family.words
-                else _("{name} is in no table; it is assumed to be a current card.", "card-assumed-current")
-            )
-            yield text.format(name=card.name, code=family.capability)
+            key = "capability-assumed" if family.words else "card-assumed-current"
+            yield sentence(key, name=card.name, code=family.capability)
     if not context.driver.text:
-        yield _(
-            "The driver version is not known; this build needs {floor} or newer.", "nvidia-driver-unknown", floor=needed
-        )
+        yield sentence("nvidia-driver-unknown", floor=needed)
     version = context.driver.version
     for branch in {_last_branch(card, context.catalog) for card in served} - {()}:
         if version > branch and version[0] > branch[0]:
-            yield _(
-                "Driver branches after {branch} no longer list this card; keep {branch}.",
-                "nvidia-driver-branch-last",
-                branch=branch[0],
-            )
+            yield sentence("nvidia-driver-branch-last", branch=branch[0])
     if not wheel.confirmed:
-        yield _("This build has not been seen in any index; check before you rely on it.", "build-not-seen")
+        yield sentence("build-not-seen")
 
 
 def _rivals(context: Context, chosen: TorchWheel, deciding: list[Card]) -> Iterator[Rejection]:
@@ -305,7 +280,6 @@ def _reject_driver(wheel: TorchWheel, context: Context) -> Rejection:
         version=wheel.version,
         variant=variant,
     )
-    why = why.format(variant=variant, floor=floor, have=have)
     return reject(Backend.CUDA, "nvidia-driver-too-old", why, help_, variant)
 
 

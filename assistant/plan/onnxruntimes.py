@@ -18,13 +18,14 @@ from assistant.catalog.onnxruntimes import (
     runtime_plugins,
 )
 from assistant.catalog.tables import Row
-from assistant.i18n import Message, _
+from assistant.i18n import Message
 from assistant.model.machine import Vendor
 from assistant.model.plan import Backend
 from assistant.model.requirement import name_of, requirement
 from assistant.plan import cuda, other_backends, rocm
 from assistant.plan.candidates import Candidate, Context
 from assistant.plan.gpus import Card
+from assistant.plan.sentences import sentence
 
 _PLAIN = "onnxruntime"
 _FOR_WINDOWS = ("onnxruntime-windowsml", "onnxruntime-directml")
@@ -85,13 +86,14 @@ def about_onnxruntime(candidate: Candidate, context: Context, lines: Iterable[st
     if candidate.backend is Backend.DIRECTML:
         found += _instead_of_torch_directml(candidate, context, held)
     found += (_ended(name, row, context) for name, row in builds.items() if row.ended)
-    found += _of_catalogs(context)
-    text = _(
-        "A program registers {package} with ONNX Runtime (register_execution_provider_library) before it uses it.",
-        "onnxruntime-plugin-registers",
+    build = context.target.windows_build
+    found += (
+        sentence("ort-catalog-needs-windows", package=row.requirement, windows=row.windows_name)
+        for row in _catalogs(context)
+        if build is not None and build < row.windows_build
     )
     plugged = [name for name in held if name not in builds]
-    found += (text.format(package=name) for name in plugged)
+    found += (sentence("ort-plugin-registers", package=name) for name in plugged)
     if not plugged:
         found += _further(context, plain={*builds} == {_PLAIN})
     return found
@@ -103,38 +105,19 @@ def _catalogs(context: Context) -> list[Row]:
     return [row for row in provider_catalogs() if row.requirement in asked] if asked else []
 
 
-def _of_catalogs(context: Context) -> Iterator[Message]:
-    build = context.target.windows_build
-    for row in _catalogs(context):
-        if build is not None and build < row.windows_build:
-            text = _(
-                "{package} finds providers only on {windows} or newer; until then DirectML and the CPU compute.",
-                "onnxruntime-catalog-needs-windows",
-            )
-            yield text.format(package=row.requirement, windows=row.windows_name)
-
-
 def _ended(package: str, row: Row, context: Context) -> Message:
     """Say that a build goes no further, and what takes its place: here, or under which condition."""
     if not row.successor:
-        return _("{package} ended with {version}.", "onnxruntime-build-ended", package=package, version=row.ended)
+        return sentence("ort-ended", package=package, version=row.ended)
     successor = requirement(row.successor).name
     next_build = runtime_builds().get(successor)
     values = {"package": package, "version": row.ended, "successor": successor}
     wheels = context.catalog.basics.get((successor, None))
     if wheels and not context.published(successor) and (tags := wheels.pythons.get(context.target.platform)):
-        text = _(
-            "{package} ended with {version}; {successor} takes its place, for Python {pythons}.",
-            "onnxruntime-build-ended-for-python",
-        )
-        return text.format(pythons=python_range(tags), **values)
+        return sentence("ort-ended-for-python", pythons=python_range(tags), **values)
     if next_build and not _build_here(successor, context) and next_build.windows_name:
-        text = _(
-            "{package} ended with {version}; {successor} takes its place, on {windows} or newer.",
-            "onnxruntime-build-ended-on-windows",
-        )
-        return text.format(windows=next_build.windows_name, **values)
-    return _("{package} ended with {version}; {successor} takes its place.", "onnxruntime-build-succeeded", **values)
+        return sentence("ort-ended-on-windows", windows=next_build.windows_name, **values)
+    return sentence("ort-succeeded", **values)
 
 
 def _instead_of_torch_directml(candidate: Candidate, context: Context, held: Collection[str]) -> Iterator[Message]:
@@ -142,18 +125,10 @@ def _instead_of_torch_directml(candidate: Candidate, context: Context, held: Col
     card = candidate.cards[0]
     better = next((one for one in _CURRENT[card.vendor](context).candidates if card in one.cards), None)
     if better:
-        text = _("Instead of torch-directml, {name} can use {backend} with torch {torch}.", "current-torch-for-card")
-        backend = better.backend
-        yield text.format(
-            name=card.name, backend=backend.title, torch=better.version, option=f"--backend {backend.value}"
-        )
+        values = {"backend": better.backend.title, "option": f"--backend {better.backend.value}"}
+        yield sentence("current-torch-for-card", name=card.name, torch=better.version, **values)
     elif _FOR_WINDOWS[0] in held:
-        yield _(
-            "For ONNX models, {package} is current and computes on {name}.",
-            "onnxruntime-for-card",
-            package=_FOR_WINDOWS[0],
-            name=card.name,
-        )
+        yield sentence("ort-for-card", package=_FOR_WINDOWS[0], name=card.name)
 
 
 def _further(context: Context, *, plain: bool) -> Iterator[Message]:
@@ -161,18 +136,13 @@ def _further(context: Context, *, plain: bool) -> Iterator[Message]:
     about_runtime = bool(_catalogs(context)) or not runtime_builds().keys().isdisjoint(_asked(context))
     for card in context.cards:
         own = maker_of(card.name)
-        text = _("For ONNX models, the plug-in {package} computes on {name}, too.", "onnxruntime-plugin-for-card")
-        if own:
-            text = _(
-                "torch computes on the CPU here; {package} can use the Snapdragon's NPU for ONNX models.",
-                "onnxruntime-plugin-for-npu",
-            )
-        elif not about_runtime:
+        if not (own or about_runtime):
             continue
+        key = "ort-plugin-for-npu" if own else "ort-plugin-for-card"
         for package, row in runtime_plugins().items():
             here = has_wheel(row, context.target.platform, context.target.python) and plain >= row.plain
             if here and _drives(row, card, own or card.vendor.value):
-                yield text.format(package=package, name=card.name, option=f"--pin {package}")
+                yield sentence(key, package=package, name=card.name, option=f"--pin {package}")
                 return
 
 

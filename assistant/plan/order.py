@@ -14,6 +14,7 @@ from assistant.model.plan import Backend, Rejection
 from assistant.plan import cuda, other_backends, rocm
 from assistant.plan.candidates import Candidate, Context, reject
 from assistant.plan.gpus import Card, called
+from assistant.plan.sentences import sentence
 
 _BACKENDS = (cuda.offers, rocm.offers, other_backends.xpu, other_backends.mps, other_backends.directml)
 _ORDER = {backend: place for place, backend in enumerate(Backend)}
@@ -125,14 +126,16 @@ def _leaders(found: list[Candidate]) -> dict[Backend, Candidate]:
 
 
 def _standings(found: list[Candidate], context: Context) -> dict[Backend, _Standing]:
-    leaders = _leaders(found)
+    leaders, system = _leaders(found), context.target.os
     cards = {backend: _best(one) for backend, one in leaders.items()}
     measured = all(card.memory for card in cards.values() if card)
     return {
         backend: _Standing(
             one.rank,
             -_step(card) if (card := cards[backend]) else 0,
-            _doubtful(one, context),
+            # It runs a sister card's code, or its maker does not test it for the card.
+            rocm.OVERRIDE in one.env
+            or any(system not in context.catalog.amd_targets[gfx].tested for gfx in one.targets),
             -round(math.log2(card.memory)) if measured and card and card.memory else 0,
             one.integrated,
             _ORDER[backend],
@@ -160,40 +163,30 @@ def _rate(card: Card) -> Rate | None:
     return rate_of(card.vendor, card.name, code, card.memory)
 
 
-def _doubtful(candidate: Candidate, context: Context) -> bool:
-    """Return whether the build runs a sister card's code, or is one that its maker does not test for the card."""
-    rows, system = context.catalog.amd_targets, context.target.os
-    return rocm.OVERRIDE in candidate.env or any(system not in rows[gfx].tested for gfx in candidate.targets)
-
-
 def _why(first: Candidate, other: Candidate, standings: dict[Backend, _Standing]) -> Message:
     """Return the sentence for what decides between two candidates whose cards differ."""
     ours, theirs = standings[first.backend], standings[other.backend]
     card, rival = _best(first), _best(other)
     names = {"first": called(card) if card else first.backend.title, "second": called(rival) if rival else ""}
     rate, against = card and _rate(card), rival and _rate(rival)
+    figures: dict[str, object] = {}
     if ours.rank != theirs.rank:
-        text = _(
-            "{first} goes before {second}, for which only the old torch of DirectML is released.",
-            "first-has-current-torch",
-        )
+        key = "first-has-current-torch"
     elif ours.step != theirs.step and (rate is None or against is None):
-        text = _("{first} goes before {second}, whose speed is not in the tables.", "first-has-known-speed")
+        key = "first-has-known-speed"
     elif ours.step != theirs.step and rate and against and rate.half > against.half:
-        text = _("{first} goes before {second}: {ours} TFLOPS in half precision against {theirs}.", "first-is-faster")
-        text = text.format(ours=_figure(rate), theirs=_figure(against))
+        key, figures = "first-is-faster", {"ours": _figure(rate), "theirs": _figure(against)}
     elif ours.step != theirs.step:
-        text = _("{first} goes before {second}, which shares memory and power with the processor.", "first-is-discrete")
+        key = "first-is-discrete"
     elif ours.doubtful != theirs.doubtful:
-        text = _("{first} goes before {second}, whose build is less tested.", "first-is-better-tested")
+        key = "first-is-better-tested"
     elif ours.room != theirs.room and card and rival:
-        text = _("{first} goes before {second}: {ours} GB of memory against {theirs}.", "first-has-more-memory")
-        text = text.format(ours=f"{card.memory:g}", theirs=f"{rival.memory:g}")
+        key, figures = "first-has-more-memory", {"ours": f"{card.memory:g}", "theirs": f"{rival.memory:g}"}
     elif ours.integrated != theirs.integrated:
-        text = _("{first} goes before {second}, which shares memory and power with the processor.", "first-is-discrete")
+        key = "first-is-discrete"
     else:
-        text = _("{first} goes before {second}: more software is written for {backend}.", "first-has-more-software")
-    said = text.format(**names, backend=first.backend.title)
+        key = "first-has-more-software"
+    said = sentence(key, **names, **figures, backend=first.backend.title)
     if not (rate and against) or ours[:2] != theirs[:2]:
         return said
     close = _("In half precision they reach {ours} and {theirs} TFLOPS, and makers do not count alike.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assistant.catalog import number, python_range
-from assistant.i18n import Message, _
+from assistant.i18n import _
 from assistant.model.machine import Vendor
 from assistant.model.plan import Backend, Rejection
 from assistant.plan.candidates import (
@@ -17,6 +17,7 @@ from assistant.plan.candidates import (
     reject_system,
 )
 from assistant.plan.gpus import Card
+from assistant.plan.sentences import sentence
 
 
 def xpu(context: Context) -> Offers:
@@ -24,7 +25,12 @@ def xpu(context: Context) -> Offers:
     cards = [card for card in context.cards if card.vendor is Vendor.INTEL]
     if not cards or context.target.os == "macos":
         return Offers()
-    ready = [card for card in cards if _xpu_drives(card)]
+    listed = {card: card.identity.xpu if card.identity else None for card in cards}
+    ready = [  # what is listed, and discrete cards of a listed architecture
+        card
+        for card, support in listed.items()
+        if support == "supported" or (support == "undocumented" and not card.integrated)
+    ]
     if hidden := reject_hidden(Backend.XPU, Vendor.INTEL, context):
         return Offers(rejected=(hidden,))
     if not ready:
@@ -43,28 +49,13 @@ def xpu(context: Context) -> Offers:
         pythons = python_range(context.catalog.pythons_of("xpu"))
         help_ = _("It needs x86_64 and Python {pythons}.", pythons=pythons)
         return Offers(rejected=(reject_system(Backend.XPU, context, help_),))
-    reason = _(
-        "{name} is on the list of GPUs that the XPU build of torch {version} drives.",
-        "xpu-drives-card",
-        name=card.name,
-        version=wheel.version,
-    )
+    reason = sentence("xpu-drives-card", name=card.name, version=wheel.version)
     warnings = []
     if identity and identity.xpu == "undocumented":
-        warnings.append(
-            _("Intel does not list {name}; its architecture is listed.", "xpu-card-not-listed", name=card.name)
-        )
+        warnings.append(sentence("xpu-card-not-listed", name=card.name))
     if context.target.windows_build and context.target.windows_build < needs.documented_build:
-        warnings.append(
-            _(
-                "Intel documents {windows} for current XPU builds.",
-                "xpu-windows-not-documented",
-                windows=needs.documented_name,
-            )
-        )
-    warnings.append(
-        _("It needs Intel's newest graphics driver; nothing of oneAPI has to be installed.", "intel-driver-newest")
-    )
+        warnings.append(sentence("xpu-windows-not-documented", windows=needs.documented_name))
+    warnings.append(sentence("intel-driver-newest"))
     candidate = Candidate(
         Backend.XPU,
         "xpu",
@@ -76,12 +67,6 @@ def xpu(context: Context) -> Offers:
         cards=(card,),
     )
     return Offers((candidate,))
-
-
-def _xpu_drives(card: Card) -> bool:
-    """Accept listed GPUs, and unlisted discrete cards of a listed architecture."""
-    support = card.identity and card.identity.xpu
-    return support == "supported" or (support == "undocumented" and not card.integrated)
 
 
 def _reject_intel(card: Card) -> Rejection:
@@ -120,24 +105,10 @@ def directml(context: Context) -> Offers:
         help_ = _("It exists for Python {pythons}, with torch {torch}.", pythons=pythons, torch=newest.torch)
         return Offers(rejected=(reject_system(Backend.DIRECTML, context, help_),))
     card = min(cards, key=lambda card: card.integrated)
-    reason = _(
-        "{name} supports DirectX 12, which torch-directml {version} uses.",
-        "directml-drives-card",
-        name=card.name,
-        version=release.version,
-    )
-    text = _(
-        "torch-directml is the last resort: it is no longer developed and stays at torch {torch}.",
-        "directml-last-resort",
-    )
-    warnings = [text.format(torch=release.torch)]
+    reason = sentence("directml-drives-card", name=card.name, version=release.version)
+    warnings = [sentence("directml-frozen", torch=release.torch)]
     if target.wsl:
-        warnings.append(
-            _(
-                "In WSL, /usr/lib/wsl/lib must be on the loader's path; native Linux has no DirectML.",
-                "directml-wsl-loader-path",
-            )
-        )
+        warnings.append(sentence("directml-in-wsl"))
     candidate = Candidate(
         Backend.DIRECTML,
         "directml",
@@ -187,20 +158,9 @@ def mps(context: Context) -> Offers:
         )
         help_ = _("Update macOS to {macos} or newer.", macos=needed)
         return Offers(rejected=(reject(Backend.MPS, "macos-too-old", why, help_),))
-    reason = _(
-        "The macOS wheel of torch {version} contains MPS, which works from macOS {least} on.",
-        "mps-in-wheel",
-        version=wheel.version,
-        least=wheel.release.macos.mps,
-    )
-    warnings: tuple[Message, ...] = ()
-    if wheel.release is not newest and target.macos and target.macos < floor(newest.macos.mps):
-        text = _(
-            "Newer macOS versions can use newer releases with MPS; the newest needs macOS {macos}.",
-            "newer-macos-newer-torch",
-            macos=needed,
-        )
-        warnings = (text,)
+    reason = sentence("mps-in-wheel", version=wheel.version, least=wheel.release.macos.mps)
+    held_back = wheel.release is not newest and target.macos and target.macos < floor(newest.macos.mps)
+    warnings = (sentence("newer-macos", macos=needed),) if held_back else ()
     return Offers((Candidate(Backend.MPS, "pypi", wheel.version, (reason,), warnings, wheel=wheel),))
 
 
@@ -209,11 +169,7 @@ def cpu(context: Context) -> Offers:
     family = "pypi" if context.target.os == "macos" else "cpu"
     wheel = next(iter(context.wheels(family)), None)
     if wheel:
-        reason = _(
-            "The CPU build of torch {version} runs on any processor of this kind.",
-            "cpu-build-runs",
-            version=wheel.version,
-        )
+        reason = sentence("cpu-build-runs", version=wheel.version)
         return Offers((Candidate(Backend.CPU, wheel.variant, wheel.version, (reason,), rank=2, wheel=wheel),))
     wheels = context._replace(target=context.target._replace(tag=None)).wheels(family)
     pythons = python_range(tag for wheel in wheels for tag in wheel.pythons)

@@ -139,23 +139,18 @@ def needed(lines: Iterable[str], environment: Mapping[str, str]) -> list[Require
 @lru_cache(maxsize=4096)  # a search reads the same pins once for each release
 def _applied(line: str, environment: tuple[tuple[str, str], ...]) -> Requirement | None:
     """Read a requirement, without its marker; None where that is false."""
-    pin = _parsed(line)
+    try:
+        pin = Requirement(line)
+    except InvalidRequirement as error:
+        raise BadInput(
+            _('"{pin}" is not a requirement.', pin=line), hint=_("Write it like torch==2.6.0 or torch<2.7.")
+        ) from error
+    if pin.url and canonicalize_name(pin.name) in CORE:
+        raise BadInput(
+            _('"{pin}" names a file; the planner chooses among published releases.', pin=line),
+            hint=_("Leave it out here and install that file afterwards."),
+        )
     if pin.marker and not pin.marker.evaluate({**dict(environment), "extra": ""}):
         return None
     pin.marker = None
     return pin
-
-
-def _parsed(pin: str) -> Requirement:
-    try:
-        requirement = Requirement(pin)
-    except InvalidRequirement as error:
-        raise BadInput(
-            _('"{pin}" is not a requirement.', pin=pin), hint=_("Write it like torch==2.6.0 or torch<2.7.")
-        ) from error
-    if requirement.url and canonicalize_name(requirement.name) in CORE:
-        raise BadInput(
-            _('"{pin}" names a file; the planner chooses among published releases.', pin=pin),
-            hint=_("Leave it out here and install that file afterwards."),
-        )
-    return requirement

@@ -15,12 +15,14 @@ from assistant.model.errors import BadInput, NothingFits
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Plan, Planning, Rejection, Request
 from assistant.model.record import replace
+from assistant.model.requirement import name_of, plain_requirement
 from assistant.plan.candidates import Candidate, Context, passed_over, reject
 from assistant.plan.gpus import cards_of, driver_of
 from assistant.plan.onnxruntimes import about_onnxruntime
 from assistant.plan.order import candidates_here, in_order, reject_asked, why_first
 from assistant.plan.pins import read_pins
 from assistant.plan.requirements import bundle_requirements, download_mb, requirements, with_asked
+from assistant.plan.sentences import sentence
 from assistant.plan.target import USUAL_PYTHON, Refusal, Target, python_tag, target_of
 from assistant.views import plan_title, rejected_name
 
@@ -184,13 +186,7 @@ def _why_no_gpu(context: Context, rejected: Iterable[Rejection]) -> Iterator[Mes
     for rejection in rejected:
         yield sentences((rejection.why, rejection.would_help), rejection.key)
     if not context.cards and context.driver.text and not context.driver.obstacle:
-        if context.machine.container:
-            yield _(
-                "The NVIDIA driver is available but no GPU is: start the container with --gpus all.",
-                "container-without-gpu",
-            )
-        else:
-            yield _("The NVIDIA driver is installed, but no GPU was found.", "nvidia-driver-without-gpu")
+        yield sentence("container-without-gpu" if context.machine.container else "nvidia-driver-without-gpu")
 
 
 def _allowed(python: str, pythons: str) -> bool:
@@ -250,17 +246,8 @@ def with_python_reason(planning: Planning, own: str, request: Request) -> Planni
     outside = not _allowed(own, request.pythons)
 
     def with_reason(plan: Plan) -> Plan:
-        if outside:
-            text = _(
-                "What you ask for needs Python {pythons}, so the plan takes Python {python} instead of {own}.",
-                "other-python-allowed",
-            )
-        else:
-            text = _(
-                "What you ask for cannot all be installed for Python {own}; for Python {python} it can.",
-                "other-python-installs",
-            )
-        reason = text.format(pythons=request.pythons, python=plan.python, own=own)
+        key = "python-allowed" if outside else "python-installs"
+        reason = sentence(key, pythons=request.pythons, python=plan.python, own=own)
         return replace(plan, reasons=(reason, *plan.reasons))
 
     plans = tuple(map(with_reason, planning.plans))
@@ -272,7 +259,8 @@ def with_nightly(planning: Planning, request: Request, catalog: Catalog) -> Plan
 
     Raises `BadInput` where the pins restrict torch itself: a nightly has no version that could be pinned.
     """
-    if any(carried_by_torch_index(_name(pin)) for pin in request.pins):
+    pins = filter(None, map(plain_requirement, request.pins))
+    if any(carried_by_torch_index(pin.name.lower()) for pin in pins):
         message = _("A pin on torch and nightly builds contradict each other.")
         raise BadInput(message, hint=_("Leave one of the two out."))
     plan = planning.choice
@@ -288,25 +276,12 @@ def with_nightly(planning: Planning, request: Request, catalog: Catalog) -> Plan
     variant = NIGHTLY + ("cpu" if plan.variant == "pypi" else plan.variant)
     major, minor = number(plan.torch)[:2]
     version = f"{major}.{minor + 1}.0.dev0"
-    lines = tuple(line for line in plan.requirements if not carried_by_torch_index(_name(line)))
-    family = tuple(
-        _name(line) for line in plan.requirements if carried_by_torch_index(_name(line)) and _name(line) != "torch"
-    )
-    reason = _(
-        "You asked for a nightly build: it continues from torch {version}.", "nightly-asked-for", version=plan.torch
-    )
-    warnings = [
-        _(
-            "A nightly build is made each night and barely tested; use it only for what no release has.",
-            "nightly-barely-tested",
-        )
-    ]
+    lines = tuple(line for line in plan.requirements if not carried_by_torch_index(name_of(line)))
+    family = [name for line in plan.requirements if carried_by_torch_index(name := name_of(line)) and name != "torch"]
+    reason = sentence("nightly-asked-for", version=plan.torch)
+    warnings = [sentence("nightly-untested")]
     if family:  # each of them is built for the torch of its own night
-        text = _(
-            "Without {packages}: their nightly builds fit only the torch of the same night.",
-            "nightly-without-companions",
-        )
-        warnings.append(text.format(packages=", ".join(family)))
+        warnings.append(sentence("nightly-without-companions", packages=", ".join(family)))
     nightly = replace(
         plan,
         variant=variant,
@@ -326,12 +301,6 @@ def _why_no_nightly(plan: Plan, catalog: Catalog) -> Message | None:
         why = _("This machine needs torch {version}; nightly builds continue only torch {newest}.")
         return why.format(version=plan.torch, newest=catalog.newest_torch)
     return None
-
-
-def _name(requirement: str) -> str:
-    """Return the package that a requirement names, in lower case."""
-    found = re.match(r"[A-Za-z0-9._-]+", requirement)
-    return found[0].lower() if found else ""
 
 
 def explain(planning: Planning, machine: Machine) -> Iterator[Message]:

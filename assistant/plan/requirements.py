@@ -21,6 +21,7 @@ from assistant.plan.candidates import Candidate, Context
 from assistant.plan.onnxruntimes import onnxruntimes
 from assistant.plan.pins import Pins, companion, companions, needed
 from assistant.plan.rocm import family_line, with_device_code
+from assistant.plan.sentences import sentence
 from assistant.plan.target import Target, target_of
 
 # Built against NumPy 1: torch up to this minor (NumPy 2 is supported from 2.3 on:
@@ -81,8 +82,7 @@ def with_asked(plan: Plan, pins: Pins, request: Request) -> Plan:
 
 def download_mb(candidate: Candidate, context: Context) -> int | None:
     """Estimate what an install fetches, in MB; None where no figure is known."""
-    bare = _bare_mb(candidate, context)
-    more = bundle_mb(context.bundle)
+    bare, more = _bare_mb(candidate, context), bundle_of(context.bundle).mb
     return None if bare is None or more is None else bare + more
 
 
@@ -99,11 +99,11 @@ def _bare_mb(candidate: Candidate, context: Context) -> int | None:
         return None
     else:
         wheel = release.mb.get(context.target.platform) if release else None
-    beside = beside_mb(candidate.backend, candidate.variant, os, catalog)
+    beside = _beside_mb(candidate.backend, candidate.variant, os, catalog)
     return wheel + beside if wheel and beside else None
 
 
-def beside_mb(backend: Backend, variant: str, os: str, catalog: Catalog) -> int | None:
+def _beside_mb(backend: Backend, variant: str, os: str, catalog: Catalog) -> int | None:
     """Estimate what an install fetches beside torch's own wheel, in MB; None where no figure is known."""
     if backend in (Backend.ROCM, Backend.XPU):
         return None
@@ -140,22 +140,13 @@ def bundle_requirements(candidate: Candidate, context: Context) -> BundleRequire
         return BundleRequirements(others=bundle.also.get(candidate.backend, ()), alone=True)
     pinned = {pin.name.lower() for pin in (*context.pins.family, *context.pins.others)}
     found = {name: _line(name, candidate, context) for name in bundle.requirements if name not in pinned}
-    text = _(
-        "“{bundle}” comes without {packages}: no build is known for torch {torch} and Python {python} on this system.",
-        "bundle-incomplete",
-    )
     lacking = ", ".join(name for name, line in found.items() if not line)
     values = {"bundle": bundle.name, "torch": candidate.version, "python": context.target.python}
     return BundleRequirements(
         family=tuple(line for name, line in found.items() if line and name in FAMILY),
         others=tuple(line for name, line in found.items() if line and name not in FAMILY),
-        warnings=(text.format(packages=lacking, **values),) if lacking else (),
+        warnings=(sentence("bundle-incomplete", packages=lacking, **values),) if lacking else (),
     )
-
-
-def bundle_mb(key: str) -> int | None:
-    """Estimate what a bundle adds to a download, in MB; None where no figure is known."""
-    return bundle_of(key).mb
 
 
 def _line(name: str, candidate: Candidate, context: Context) -> str:

@@ -27,6 +27,7 @@ from assistant.plan.candidates import (
     reject_system,
 )
 from assistant.plan.gpus import Card
+from assistant.plan.sentences import sentence
 
 OVERRIDE = "HSA_OVERRIDE_GFX_VERSION"
 # AMD's own indexes hold wheels for these platforms alone: AMD's release notes (ROCm/TheRock, RELEASES.md).
@@ -81,32 +82,19 @@ def _native(context: Context, cards: list[Card]) -> Candidate | None:
     served = [card for card in cards if wheel and card.gfx in wheel.gfx]
     if wheel is None or not served:
         return None
-    text = _("{variant} of torch {version} holds code for {names} ({targets}).", "rocm-build-has-code")
-    said = text.format(variant=wheel.variant, version=wheel.version, names=_names(served), targets=_codes(served))
-    unsure = (
-        []
-        if wheel.confirmed
-        else [_("This build has not been seen in any index; check before you rely on it.", "build-not-seen")]
-    )
+    values = {"variant": wheel.variant, "version": wheel.version, "names": _names(served), "targets": _codes(served)}
+    reason = of_code(sentence("rocm-build-has-code", **values), wheel)
+    unsure = [] if wheel.confirmed else [sentence("build-not-seen")]
     newer = wheels[0]
     ended = [_why_last(card, wheel, context) for card in served if card.gfx not in newer.gfx]
-    return _candidate(wheel, served, of_code(said, wheel), warnings=(*unsure, *ended))
+    return _candidate(wheel, served, reason, warnings=(*unsure, *ended))
 
 
 def _why_last(card: Card, wheel: TorchWheel, context: Context) -> Message:
     """Say why a card gets no newer build: a row says that its support ended, else what is known of the builds."""
     ended = next((row.rocm for row in context.catalog.rows("rocm.ends") if row.gfx == card.gfx), "")
-    if ended:
-        text = _(
-            "ROCm has no kernels for {name} ({gfx}) since {rocm}; torch {version} is the last release with them.",
-            "rocm-support-ended",
-        )
-    else:
-        text = _(
-            "No newer build is known to hold code for {name} ({gfx}) than that of torch {version}.",
-            "rocm-no-newer-build",
-        )
-    said = text.format(name=card.name, gfx=card.gfx or "", version=wheel.version, rocm=ended)
+    key = "rocm-support-ended" if ended else "rocm-no-newer-build"
+    said = sentence(key, name=card.name, gfx=card.gfx or "", version=wheel.version, rocm=ended)
     return sentences((said, _only_nightly(card, context)))
 
 
@@ -128,11 +116,8 @@ def _bridge(context: Context, cards: list[Card]) -> Candidate | None:
     if pretended or wheel is None:
         return None
     value = next(row.value for row in rows if row)
-    lacks = _(
-        "{variant} lacks {targets}; with {name}={value} these cards run the code of {twin}.",
-        "rocm-code-of-sister-target",
-    )
-    reason = lacks.format(
+    reason = sentence(
+        "rocm-sister-code",
         variant=wheel.variant,
         targets=_codes(cards),
         name=OVERRIDE,
@@ -169,22 +154,10 @@ def _with_environment(candidate: Candidate, cards: list[Card], context: Context)
     env, more = dict(candidate.env), []
     if context.target.wsl:
         env["HSA_ENABLE_DXG_DETECTION"] = "1"
-        more.append(
-            _(
-                "In WSL, ROCm goes over /dev/dxg: install AMD's WSL runtime (librocdxg) and a current driver.",
-                "rocm-wsl-runtime",
-            )
-        )
+        more.append(sentence("rocm-in-wsl"))
     already = context.machine.env.get(OVERRIDE)
     if already and already != env.get(OVERRIDE):
-        more.append(
-            _(
-                "{name}={value} is set here and would mislead this build; remove it.",
-                "hsa-override-misleads",
-                name=OVERRIDE,
-                value=already,
-            )
-        )
+        more.append(sentence("hsa-override-misleads", name=OVERRIDE, value=already))
     if candidate.integrated:
         rows = context.catalog.rows("rocm.caveats")
         more += [
@@ -194,13 +167,7 @@ def _with_environment(candidate: Candidate, cards: list[Card], context: Context)
             if row.gfx == card.gfx
         ]
     if len({card.integrated for card in cards}) > 1:
-        more.append(
-            _(
-                "Hide the integrated GPU with HIP_VISIBLE_DEVICES where a program picks it instead of the discrete "
-                "card.",
-                "hide-integrated-gpu",
-            )
-        )
+        more.append(sentence("hide-integrated-gpu"))
     return candidate._replace(env=env, warnings=(*candidate.warnings, *more))
 
 
@@ -257,12 +224,7 @@ def _only_nightly(card: Card, context: Context) -> Text:
     row = context.catalog.amd_targets.get(card.gfx or "")
     if row is None or not row.nightly_only or context.target.os not in row.systems or context.target.wsl:
         return ""
-    return _(
-        "AMD's nightly index alone holds newer builds for {name} ({gfx}); nobody tests them.",
-        "amd-nightly-index-alone",
-        name=card.name,
-        gfx=row.gfx,
-    )
+    return sentence("amd-nightly-index-alone", name=card.name, gfx=row.gfx)
 
 
 def _from_amd_index(variant: str, context: Context, cards: list[Card]) -> Candidate | None:
@@ -277,11 +239,12 @@ def _from_amd_index(variant: str, context: Context, cards: list[Card]) -> Candid
     release = next((row for row in catalog.amd_releases if _amd_installs(row, context)), None)
     if release is None or (context.pins.local and variant == AMD_NIGHTLY):
         return None
+    key = "amd-nightly-index-has-code" if variant == AMD_NIGHTLY else "amd-index-has-code"
     return Candidate(
         Backend.ROCM,
         variant,
         release.torch,
-        (_reason_of_amd(variant, release, served),),
+        (sentence(key, rocm=release.rocm, version=release.torch, names=_names(served), targets=_codes(served)),),
         (*_warnings_of_amd(variant, release, served, context),),
         targets=tuple(sorted({card.gfx or "" for card in served})),
         integrated=all(card.integrated for card in served),
@@ -301,39 +264,15 @@ def _amd_installs(row: AmdRelease, context: Context) -> bool:
     return enough and torch is not None and pins._replace(local=None).allow_release(torch)
 
 
-def _reason_of_amd(variant: str, release: AmdRelease, served: list[Card]) -> Message:
-    if variant == AMD_NIGHTLY:
-        text = _(
-            "You asked for a nightly build: AMD's nightly index holds torch with code for {names} ({targets}).",
-            "amd-nightly-index-has-code",
-        )
-    else:
-        text = _(
-            "AMD's own index for ROCm {rocm} holds torch {version} with code for {names} ({targets}).",
-            "amd-index-has-code",
-        )
-    return text.format(rocm=release.rocm, version=release.torch, names=_names(served), targets=_codes(served))
-
-
 def _warnings_of_amd(variant: str, release: AmdRelease, served: list[Card], context: Context) -> Iterable[Message]:
     os, rows = context.target.os, context.catalog.amd_targets
     if variant == AMD_NIGHTLY:
-        yield _(
-            "A nightly build is made each night and barely tested; use it only for what no release has.",
-            "nightly-barely-tested",
-        )
+        yield sentence("nightly-untested")
     for card in served:
         if os not in rows[card.gfx or ""].tested:
-            yield _(
-                "AMD publishes builds for {name} ({gfx}) but does not test on it.",
-                "amd-does-not-test-card",
-                name=card.name,
-                gfx=card.gfx,
-            )
+            yield sentence("amd-does-not-test-card", name=card.name, gfx=card.gfx)
     if os == "windows" and release.adrenalin:
-        yield _(
-            "AMD advises Adrenalin {driver} or newer for these wheels.", "adrenalin-advised", driver=release.adrenalin
-        )
+        yield sentence("adrenalin-advised", driver=release.adrenalin)
 
 
 def with_device_code(line: str, targets: tuple[str, ...]) -> str:

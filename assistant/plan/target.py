@@ -11,6 +11,7 @@ from assistant.i18n import Message, _
 from assistant.model.errors import BadInput
 from assistant.model.machine import Machine, Vendor
 from assistant.model.plan import Request
+from assistant.plan.sentences import sentence
 
 USUAL_PYTHON = "3.12"  # chosen: every build since torch 2.8 and all of AMD's have a wheel for it (catalogue of 2026-11)
 _ARCHS = {"amd64": "x86_64", "x86_64": "x86_64", "x64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
@@ -96,13 +97,11 @@ def target_of(machine: Machine, request: Request, catalog: Catalog) -> Target | 
     os = machine.os
     if os is None:
         os = "macos" if any(gpu.vendor is Vendor.APPLE for gpu in machine.gpus) else "linux"
-        warnings.append(_("The operating system is not given; {os} was assumed.", "system-assumed", os=os))
+        warnings.append(sentence("system-assumed", os=os))
     arch = _arch(machine, os, warnings)
     version = request.python or machine.python
     if not version:
-        warnings.append(
-            _("The Python version is not given; {python} was assumed.", "python-assumed", python=USUAL_PYTHON)
-        )
+        warnings.append(sentence("python-assumed", python=USUAL_PYTHON))
     python, tag = python_tag(version or USUAL_PYTHON)
     platform = _NAMES.get((os, arch), "")
     own = request.python in (None, machine.python)
@@ -127,17 +126,11 @@ def target_of(machine: Machine, request: Request, catalog: Catalog) -> Target | 
 
 def _arch(machine: Machine, os: str, warnings: list[Message]) -> str:
     if machine.rosetta:
-        warnings.append(
-            _(
-                "This Python is an Intel build that runs under Rosetta; a native arm64 Python gets newer torch and "
-                "MPS.",
-                "python-under-rosetta",
-            )
-        )
+        warnings.append(sentence("python-under-rosetta"))
         return "x86_64"
     if machine.arch is None:
         assumed = "aarch64" if os == "macos" else "x86_64"
-        warnings.append(_("The processor is not given; {arch} was assumed.", "processor-assumed", arch=assumed))
+        warnings.append(sentence("processor-assumed", arch=assumed))
         return assumed
     return _ARCHS.get(machine.arch.lower(), machine.arch)
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 import re
-from collections import defaultdict
 from itertools import product
 
 from sources import PACKAGE, text_of
@@ -17,6 +15,7 @@ from assistant.machines import load, shipped
 from assistant.model.plan import Request
 from assistant.model.record import with_words
 from assistant.plan import make_plans
+from assistant.plan.sentences import SENTENCES
 
 REQUESTS = (
     Request(),
@@ -27,18 +26,12 @@ REQUESTS = (
 
 
 def test_each_key_names_one_sentence() -> None:
-    """And each sentence has one key, wherever it is said."""
-    keys, sentences = defaultdict(set), defaultdict(set)
-    for path in (PACKAGE / "plan").glob("*.py"):
-        for call in ast.walk(ast.parse(text_of(path))):
-            if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "_" and len(call.args) > 1:
-                sentence, key = call.args
-                if isinstance(sentence, ast.Constant) and isinstance(key, ast.Constant):
-                    keys[key.value].add(sentence.value)
-                    sentences[sentence.value].add(key.value)
-    assert len(keys) > 60
-    assert {key: said for key, said in keys.items() if len(said) > 1 or not re.fullmatch("[a-z0-9-]+", key)} == {}
-    assert {said: names for said, names in sentences.items() if len(names) > 1} == {}
+    """No sentence has two keys, no key is left over, and none is missing."""
+    texts = "".join(text_of(path) for path in (PACKAGE / "plan").glob("*.py") if path.stem != "sentences")
+    assert len({text.id for text in SENTENCES.values()}) == len(SENTENCES)
+    assert [key for key in SENTENCES if not re.fullmatch("[a-z0-9]+(-[a-z0-9]+)+", key)] == []
+    assert [key for key in SENTENCES if f'"{key}"' not in texts] == []
+    assert {*re.findall(r'sentence\(\s*"([^"]+)"', texts)} <= {*SENTENCES}
 
 
 def test_each_reason_and_warning_has_a_key() -> None:
