@@ -43,8 +43,7 @@ def texts(setup: Setup, formats: Sequence[str] = (), purpose: str = "") -> dict[
     file that this setup cannot have, and `BadInput` for an unknown one.
     """
     written: dict[str, str] = {}
-    chosen = dict(map(_named, formats)) or dict.fromkeys(PURPOSES[purpose].formats, "")
-    for name, file in chosen.items():
+    for name, file in map(_named, formats or PURPOSES[purpose].formats):
         try:
             files = FORMATS[name].files(setup)
         except Unsuited:

@@ -219,6 +219,6 @@ def test_a_container_brings_what_it_reads(tmp_path):
 def test_a_lock_that_nobody_has_is_refused(tmp_path):
     """Asked for by its name it is not left out in silence; with one it comes beside the requirements."""
     with pytest.raises(BadInput, match=r"This setup has no pylock\.toml"):
-        run(tmp_path, ("pylock.toml",))
+        run(tmp_path, ("pylock.toml", "requirements.txt"))
     assert not list(tmp_path.iterdir())
     assert "pylock.toml" in run(tmp_path, ("pylock.toml",), lock=LOCK)
