@@ -8,7 +8,6 @@ that set up, `notebook` for pages of the wizard. An add-on imports nothing else.
 
 from __future__ import annotations
 
-from assistant import __version__
 from assistant.i18n import Message, Text, _, ngettext, render, say, sentences
 from assistant.model.errors import AssistantError, BadInput, Cancelled, NothingFits, WorkFailed
 from assistant.model.record import Record, replace

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from assistant import __version__
 from assistant.host.extras import NAME, lacking, require
 from assistant.host.files import (
     append_private,

@@ -14,9 +14,9 @@ from mcp.server.mcpserver import AcceptedElicitation, Context, Elicit, Elicitati
 from mcp.types import CallToolResult, ToolAnnotations
 from pydantic import BaseModel, Field, StrictBool
 
-from assistant.api import BadInput, Text, _, __version__, sentences
+from assistant.api import BadInput, Text, _, sentences
 from assistant.api.steps import LiveHost, foreign_target, spot_at
-from assistant.api.system import CancelToken
+from assistant.api.system import CancelToken, __version__
 from assistant.api.texts import as_typed, command_line, in_language
 from assistant_addons.agents.tools import Line, Tool, parameters_of, tools, words_of
 from assistant_addons.agents.work import answered, refused, run, shown, worked

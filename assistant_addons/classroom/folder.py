@@ -14,11 +14,12 @@ from typing import Literal
 import tomli_w
 from packaging.pylock import Pylock, PylockValidationError
 
-from assistant.api import BadInput, Record, Text, WorkFailed, _, __version__, render, replace
+from assistant.api import BadInput, Record, Text, WorkFailed, _, render, replace
 from assistant.api.records import Machine, Plan, Progress, Step, from_json, to_json
 from assistant.api.steps import Fetch, Package, Patience, Tools, download, file_name, local_path
 from assistant.api.system import (
     CancelToken,
+    __version__,
     discard,
     draft,
     open_plain,

@@ -14,9 +14,9 @@ from importlib.metadata import distribution
 from pathlib import Path
 from typing import NamedTuple
 
-from assistant.api import BadInput, Message, WorkFailed, _, __version__, render, replace, say
+from assistant.api import BadInput, Message, WorkFailed, _, render, replace, say
 from assistant.api.steps import MARKER, Fetch, Package, Patience, Tools, file_name, find_uv, plan_title
-from assistant.api.system import NAME, stream, unwritable
+from assistant.api.system import NAME, __version__, stream, unwritable
 from assistant.api.texts import LANGUAGES, Markup, html_language, in_language, joined, style, tag
 from assistant_addons.classroom.folder import (
     LOCKS,
