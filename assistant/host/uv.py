@@ -18,7 +18,7 @@ from assistant.model.errors import WorkFailed
 
 @cache  # a search starts it over and over
 def find_uv() -> str:
-    """Return the path of uv; raises `WorkFailed` where there is none, or none that is new enough."""
+    """Return the path of uv; raise `WorkFailed` if there is none, or none that is new enough."""
     with suppress(ImportError, FileNotFoundError):
         from uv import find_uv_bin  # noqa: PLC0415 - comes with an extra
 
@@ -43,5 +43,8 @@ def find_uv() -> str:
 
 
 def by_uvx() -> bool:
-    """Return whether this runs from uv's cache, where nothing may be added: ~/.cache/uv/archive-v0/M1qoK1yLzf9Hy1Is."""
+    """Return whether uvx started this: it runs from uv's cache then, where nothing may be added.
+
+    Such as ~/.cache/uv/archive-v0/M1qoK1yLzf9Hy1Is.
+    """
     return Path(sys.prefix).parent.name.startswith("archive-v")
