@@ -193,7 +193,8 @@ def sizes(
 
     web = Web(network, timeout=seconds, index_urls=index_urls)
 
-    def size(url: str) -> int | None:
+    def size_of(url: str) -> int | None:
+        """Return the size of a file in bytes; None if it cannot be had."""
         try:
             if path := local_path(url):
                 return path.stat().st_size
@@ -202,7 +203,7 @@ def sizes(
         except (OSError, Unreachable):
             return None
 
-    answers = each_within(size, list(dict.fromkeys(urls)), seconds)
+    answers = each_within(size_of, list(dict.fromkeys(urls)), seconds)
     return {url: size for url, size in answers.items() if size is not None}
 
 

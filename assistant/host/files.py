@@ -64,7 +64,7 @@ def discard(path: Path) -> None:
 
 
 def discard_folder(path: Path) -> None:
-    """Remove a folder with all that it holds; raises `OSError`, and so where another removes it at the same time."""
+    """Remove a folder with all that it holds; raises `OSError`, also if another process removes it meanwhile."""
     patiently(lambda: shutil.rmtree(path))
 
 
@@ -227,7 +227,7 @@ def read_plain(path: Path, limit: int = STATE_LIMIT, *, follow: bool = False) ->
 def private_folder(path: Path) -> Path:
     """Make a folder that only this user can open, or close an existing one to others, and return it.
 
-    Raises `OSError` where it cannot be made or belongs to another user.
+    Raises `OSError` if it cannot be made or belongs to another user.
     """
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
     if os.name != "nt":

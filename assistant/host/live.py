@@ -37,7 +37,7 @@ _GRAPHICS = re.compile(r"^PCI_CLASS=(3|12)[0-9A-F]{4}$", re.MULTILINE)
 
 
 class LiveHost(Host):
-    """Answers by looking at this machine; where that fails the answer says why, and nothing is raised."""
+    """Answers by looking at this machine; if that fails the answer says why, and nothing is raised."""
 
     def ask(self, kind: str, *arguments: str) -> Answer:
         """Return what a look at this machine gives; "failed" for an unknown kind of question. Raises nothing."""
@@ -240,7 +240,7 @@ _OWN_PYTHON = re.compile(r"python[\d.]*")  # Jupyter runs its own interpreter in
 
 
 def _groups() -> Answer:
-    """Return the names of this process's groups, one per line, sorted; "missing" where the system has none."""
+    """Return the names of this process's groups, one per line, sorted; "missing" if the system has none."""
     if sys.platform == "win32":
         return Answer(status="missing")
     import grp  # noqa: PLC0415 - not on Windows
@@ -280,16 +280,17 @@ def _describe_device(nvml: ModuleType, index: int) -> dict[str, object]:
     """Return `name`, `bus`, `pci_id`, `memory` (bytes) and `compute_capability` of a device; None for what it lacks."""
     handle = nvml.nvmlDeviceGetHandleByIndex(index)
 
-    def value(question: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - as many types as questions
+    def value_or_none(question: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - as many types as questions
+        """Return what the library answers for the device; None for an error of it."""
         try:
             return question(handle)
         except nvml.NVMLError:
             return None
 
-    pci = value(nvml.nvmlDeviceGetPciInfo)
-    memory = value(nvml.nvmlDeviceGetMemoryInfo)
-    capability = value(nvml.nvmlDeviceGetCudaComputeCapability)
-    name = value(nvml.nvmlDeviceGetName)
+    pci = value_or_none(nvml.nvmlDeviceGetPciInfo)
+    memory = value_or_none(nvml.nvmlDeviceGetMemoryInfo)
+    capability = value_or_none(nvml.nvmlDeviceGetCudaComputeCapability)
+    name = value_or_none(nvml.nvmlDeviceGetName)
     return {
         "name": _as_text(name) if name else None,
         "bus": _as_text(pci.busId) if pci else None,

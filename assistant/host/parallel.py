@@ -27,7 +27,8 @@ def each_within(work: Callable[[Item], Result], items: Sequence[Item], seconds: 
         left.put(item)
     done: dict[Item, Result] = {}
 
-    def worker() -> None:
+    def work_until_empty() -> None:
+        """Do the work for one item after another until none is left."""
         while not left.empty():
             try:
                 item = left.get_nowait()
@@ -36,7 +37,7 @@ def each_within(work: Callable[[Item], Result], items: Sequence[Item], seconds: 
             done[item] = work(item)
 
     deadline = time.monotonic() + seconds
-    threads = [threading.Thread(target=worker, daemon=True) for _number in range(min(PARALLEL, len(items)))]
+    threads = [threading.Thread(target=work_until_empty, daemon=True) for _number in range(min(PARALLEL, len(items)))]
     for thread in threads:
         thread.start()
     for thread in threads:

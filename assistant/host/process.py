@@ -192,12 +192,13 @@ def _read_ahead(lines: Iterator[str]) -> Iterator[str]:
     """Yield lines that another thread reads, so that Ctrl-C is heard while none comes."""
     lines_read = queue.SimpleQueue[str | None]()
 
-    def listen() -> None:
+    def put_lines() -> None:
+        """Put each line into the queue, and None at the end."""
         for line in lines:
             lines_read.put(line)
         lines_read.put(None)
 
-    threading.Thread(target=listen, daemon=True).start()
+    threading.Thread(target=put_lines, daemon=True).start()
     line: str | None = ""
     while line is not None:
         line = ""

@@ -100,7 +100,7 @@ def reduced(exchange: Exchange) -> Exchange | None:
     for expected, pattern, line in TEXTS:
         if kind == expected and re.fullmatch(pattern, argument):
             lines = answer.text.splitlines(keepends=True)
-            kept_lines = [one for one in lines if _compiled(line).fullmatch(one.rstrip("\r\n"))]
+            kept_lines = [text for text in lines if _compiled(line).fullmatch(text.rstrip("\r\n"))]
             return replace(exchange, answer=replace(answer, text="".join(kept_lines)))
     return None
 

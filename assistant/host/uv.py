@@ -25,21 +25,23 @@ def find_uv() -> str:
         return str(find_uv_bin())
     # uv names itself in UV to what it starts. A path that is not absolute is what lies in the current folder.
     places = [os.environ.get("UV"), shutil.which("uv")]
-    found = next((place for place in places if place and Path(place).is_absolute() and Path(place).is_file()), None)
-    if found is None:
+    uv_path = next((place for place in places if place and Path(place).is_absolute() and Path(place).is_file()), None)
+    if uv_path is None:
         from assistant.host.extras import lacking  # noqa: PLC0415 - it asks for uv itself
 
         raise lacking("uv", "uv")
     from assistant.host.extras import allows  # noqa: PLC0415 - likewise
 
-    printed = subprocess.run([found, "--version"], capture_output=True, text=True, env=for_child(), check=False).stdout
+    printed = subprocess.run(
+        [uv_path, "--version"], capture_output=True, text=True, env=for_child(), check=False
+    ).stdout
     version = re.match(r"uv (\d+(?:\.\d+)+)", printed)  # uv 0.13.9 (x86_64-unknown-linux-gnu)
     if not version or not allows("uv", version[1]):
         raise WorkFailed(
-            _("{path} is not a uv that is new enough for the assistant.", path=found),
+            _("{path} is not a uv that is new enough for the assistant.", path=uv_path),
             hint=_("Update it with: {command}", command="uv self update"),
         )
-    return found
+    return uv_path
 
 
 def by_uvx() -> bool:

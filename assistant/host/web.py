@@ -126,14 +126,15 @@ class Web:
         content = bytearray()
         with self.open(url, {"Accept": accept, "Accept-Encoding": "gzip"}) as answer:
 
-            def check(size: int, more: int) -> None:
+            def check_size(size: int, more: int) -> None:
+                """Raise `Unreachable` if the page has too many bytes, or the budget too few for `more`."""
                 if size > most or not (budget is None or budget.spend(more)):
                     raise Unreachable(TOO_LARGE, answer.status)
 
-            check(answer.length or 0, answer.length or 0)
+            check_size(answer.length or 0, answer.length or 0)
             for piece in answer.pieces():
                 content += piece
-                check(len(content), 0 if answer.length else len(piece))
+                check_size(len(content), 0 if answer.length else len(piece))
         kind = answer.headers.get("Content-Type", "").partition(";")[0].strip().lower()
         zipped = answer.headers.get("Content-Encoding", "").lower() == "gzip"
         return Page(kind, _decompress(content) if zipped else bytes(content))
@@ -180,8 +181,8 @@ class _Proxies(urllib.request.ProxyHandler):
 
     def __init__(self, configured: str) -> None:
         proxies_found = {"all": configured} if configured else urllib.request.getproxies()
-        every = proxies_found.get("all", "")
-        proxies = {scheme: proxies_found.get(scheme) or every for scheme in ("http", "https")}
+        any_scheme = proxies_found.get("all", "")
+        proxies = {scheme: proxies_found.get(scheme) or any_scheme for scheme in ("http", "https")}
         super().__init__({scheme: proxy for scheme, proxy in proxies.items() if proxy})
 
     def proxy_open(self, req: urllib.request.Request, proxy: str, type: str) -> object:  # noqa: A002 - as the base does

@@ -14,7 +14,7 @@ _ROOTS = {"HKLM": "HKEY_LOCAL_MACHINE", "HKCU": "HKEY_CURRENT_USER"}
 
 
 def read_registry(key: str) -> dict[str, Any]:
-    r"""Read the values of a key (`HKLM\SOFTWARE\…`) and of its direct subkeys; FileNotFoundError without one."""
+    r"""Return the `values` of a key (`HKLM\SOFTWARE\…`) and of its subkeys (`keys`); FileNotFoundError without one."""
     try:
         winreg: Any = importlib.import_module("winreg")
     except ModuleNotFoundError as error:
@@ -134,13 +134,14 @@ def on_console_closing(request: Callable[[], None]) -> None:
     Windows ends the process when the handler returns, so that it waits: the main thread ends the process before.
     """
 
-    def handle(event: int) -> bool:
+    def handle_console_event(event: int) -> bool:
+        """Call `request` for an event that ends the process, and wait; return that Windows goes on with the event."""
         if event in _CLOSING:
             request()
             time.sleep(_MOST_SECONDS)
         return False
 
-    _handlers.append(_WINDOWS.WINFUNCTYPE(ctypes.c_int, ctypes.c_uint32)(handle))
+    _handlers.append(_WINDOWS.WINFUNCTYPE(ctypes.c_int, ctypes.c_uint32)(handle_console_event))
     _load_dll("kernel32").SetConsoleCtrlHandler(_handlers[-1], 1)
 
 

@@ -27,24 +27,24 @@ from assistant.model.shell import command_line
 PIXI_ENVIRONMENT = Path(".pixi", "envs", "default")
 
 
-def conflicts(site: Site, coming: Mapping[str, str]) -> tuple[Finding, ...]:
-    """Return a finding for each thing that breaks or is at risk in `site` once `coming` (name to version) is installed.
+def conflicts(site: Site, new_versions: Mapping[str, str]) -> tuple[Finding, ...]:
+    """Return a finding for each thing that breaks or is at risk in `site` with `new_versions` (version by name).
 
     Which packages do not go together whatever they require is judged by the checks of a machine's facts.
     """
-    after = {**site.versions, **coming}
+    after = {**site.versions, **new_versions}
     return (
-        *_installed_twice_findings(site, coming),
-        *_broken_requirement_findings(site, coming),
+        *_installed_twice_findings(site, new_versions),
+        *_broken_requirement_findings(site, new_versions),
         *_conda_findings(site, after),
         *_surroundings_findings(site),
     )
 
 
-def undone_by_project(target: Path, plan: Plan, coming: Mapping[str, str]) -> tuple[Finding, ...]:
-    """Return a finding if a project manages `target`, as its tool would undo the installation of `coming`; else ()."""
+def undone_by_project(target: Path, plan: Plan, new_versions: Mapping[str, str]) -> tuple[Finding, ...]:
+    """Return a finding if a project manages `target`, whose tool would undo the installation of a plan; else ()."""
     project = project_of(target)
-    return (undo_finding(project, plan, coming),) if project else ()
+    return (undo_finding(project, plan, new_versions),) if project else ()
 
 
 class BrokenRequirement(NamedTuple):
@@ -56,36 +56,36 @@ class BrokenRequirement(NamedTuple):
 
 
 def broken_requirements(
-    site: Site, coming: Mapping[str, str], gone: Container[str] = ()
+    site: Site, new_versions: Mapping[str, str], removed: Container[str] = ()
 ) -> Iterator[BrokenRequirement]:
-    """Yield each requirement of a package that stays and that is not met with `coming` installed and `gone` removed.
+    """Yield each requirement of a package that stays and that is not met with `new_versions` and without `removed`.
 
     Requirements of packages that are not installed at all are passed over: extras and options ask for many of them.
     """
-    after = {**site.versions, **coming}
+    after = {**site.versions, **new_versions}
     numbers = site.version.rstrip("t")  # markers are asked of that Python, which may not be the one that runs this
     python = {"python_version": ".".join(numbers.split(".")[:2]), "python_full_version": numbers} if numbers else {}
     for package in site.own:
         name = canonicalize_name(package.name)
-        if name in gone or after[name] != package.version:
+        if name in removed or after[name] != package.version:
             continue
         for line in package.requires:
             requirement = _parse_requirement(line)
             required = canonicalize_name(requirement.name) if requirement else ""
-            version = _parse_version(after.get(required)) if required not in gone else None
+            version = _parse_version(after.get(required)) if required not in removed else None
             if requirement is None or version is None or requirement.specifier.contains(version, prereleases=True):
                 continue
             if requirement.marker is None or requirement.marker.evaluate({**python, "extra": ""}):
                 yield BrokenRequirement(package, requirement, str(version))
 
 
-def _installed_twice_findings(site: Site, coming: Mapping[str, str]) -> Iterator[Finding]:
-    """Yield an error for each package of which several versions are installed, and that `coming` does not change."""
+def _installed_twice_findings(site: Site, new_versions: Mapping[str, str]) -> Iterator[Finding]:
+    """Yield an error for each package of which several versions are installed, and that stays as it is."""
     versions: dict[str, list[str]] = {}
     for distribution in site.own:
         versions.setdefault(canonicalize_name(distribution.name), []).append(distribution.version)
     for name, several in versions.items():
-        if len(several) > 1 and coming.get(name, site.versions[name]) == site.versions[name]:
+        if len(several) > 1 and new_versions.get(name, site.versions[name]) == site.versions[name]:
             text = _("Several versions of {name} are installed over one another: {versions}.")
             yield Finding(
                 key="package-installed-twice",
@@ -104,11 +104,11 @@ def _installed_twice_findings(site: Site, coming: Mapping[str, str]) -> Iterator
             )
 
 
-def _broken_requirement_findings(site: Site, coming: Mapping[str, str]) -> Iterator[Finding]:
+def _broken_requirement_findings(site: Site, new_versions: Mapping[str, str]) -> Iterator[Finding]:
     """Yield a finding for each broken requirement: an error for torch, else a warning."""
-    for package, requirement, version in broken_requirements(site, coming):
+    for package, requirement, version in broken_requirements(site, new_versions):
         name, line = canonicalize_name(requirement.name), f"{requirement.name}{requirement.specifier}"
-        is_changed = coming.get(name, site.versions.get(name)) != site.versions.get(name)
+        is_changed = new_versions.get(name, site.versions.get(name)) != site.versions.get(name)
         text = (
             _("{package} {version} requires {need}, and the plan installs {name} {have}.")
             if is_changed
@@ -128,7 +128,7 @@ def _broken_requirement_findings(site: Site, coming: Mapping[str, str]) -> Itera
 
 def _conda_findings(site: Site, after: Mapping[str, str]) -> Iterator[Finding]:
     """Yield one warning that lists the packages of conda whose version in `after` is another; else nothing."""
-    conda_names = [one.name for one in site.own if one.installer == "conda"]
+    conda_names = [distribution.name for distribution in site.own if distribution.installer == "conda"]
     changed = [name for name in conda_names if after[canonicalize_name(name)] != site.versions[canonicalize_name(name)]]
     if changed:
         text = _("conda installed {names}; it would not know of the change and may restore its own versions.")
@@ -239,10 +239,10 @@ def project_of(environment: Path) -> Project | None:
     return None
 
 
-def undo_finding(project: Project, plan: Plan, coming: Mapping[str, str]) -> Finding:
+def undo_finding(project: Project, plan: Plan, new_versions: Mapping[str, str]) -> Finding:
     """Return a warning that the tool's next run would undo an installation, with the lines of TOML that prevent it."""
     command = {"uv": "uv sync", "pixi": "pixi install"}[project.tool]
-    lines = project_lines(project, plan, coming)
+    lines = project_lines(project, plan, new_versions)
     remedies = [
         Remedy(
             text=_(
@@ -253,8 +253,11 @@ def undo_finding(project: Project, plan: Plan, coming: Mapping[str, str]) -> Fin
         )
     ]
     if project.tool == "uv":
-        names = [canonicalize_name(Requirement(line).name) for line in (*plan.requirements, KERNEL)]
-        packages = [f"{name}=={coming[name]}" if guarded(name) and name in coming else name for name in names]
+        package_names = [canonicalize_name(Requirement(line).name) for line in (*plan.requirements, KERNEL)]
+        packages = [
+            f"{name}=={new_versions[name]}" if guarded(name) and name in new_versions else name
+            for name in package_names
+        ]
         command_to_add = command_line(["uv", "add", "--project", str(Path(project.file).parent), *packages])
         remedies.append(Remedy(text=_("Then add the packages to the project."), commands=(command_to_add,)))
     text = _("{tool} manages this environment from {file}: the next `{command}` would undo the installation.")
@@ -269,7 +272,8 @@ def undo_finding(project: Project, plan: Plan, coming: Mapping[str, str]) -> Fin
 def project_lines(project: Project, plan: Plan, packages: Mapping[str, str]) -> str:
     """Return the lines of TOML, for the project's tool, that pin torch's family and tie it to its index.
 
-    By hand, as users put them below headings that their file has already: tomli_w gives each package its own heading.
+    They are put together by hand, as users put them below headings that their file has already: tomli_w gives each
+    package its own heading.
     """
     pins = {name: version for name, version in packages.items() if guarded(name)}
     from_index = [name for name in pins if plan.index_url and carried_by_torch_index(name, plan.variant)]

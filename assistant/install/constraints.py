@@ -70,7 +70,7 @@ def write_guards(prefix: Path, packages: Mapping[str, str], folder: Path) -> Non
 
 
 def replaced(prefix: Path, pins: str, now: Mapping[str, str]) -> Finding | None:
-    """Return an error if packages lack in `now` or have other versions than in the constraints `pins`; else None."""
+    """Return an error if packages that the constraints `pins` pin have other versions in `now`, or none; else None."""
     pinned = dict(line.split("==", 1) for line in pins.splitlines() if re.match(r"[\w.-]+==", line))
     changes = [
         f"{name} {now.get(name, '–')} ({pinned_version})"

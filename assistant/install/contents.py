@@ -47,7 +47,7 @@ def find_pip(python: Path, plan: Plan, uv: Uv) -> Package | None:
         return Package(name=PIP, version=version, url=wheel.as_uri(), sha256=digest)
     try:
         packages = resolve(replace(plan, requirements=(PIP,), index_url=None), uv).packages
-        return next(one for one in packages if one.name == PIP)
+        return next(package for package in packages if package.name == PIP)
     except WorkFailed as error:
         text = _("This environment has no pip: its Python brings none, and none could be fetched. {reason}")
         uv.log(text.format(reason=error.message))
@@ -93,9 +93,9 @@ def _lists_itself(rows: Sequence[tuple[str, str]]) -> bool:
 
 def _info_folders(folder: Path, names: Container[str] | None) -> dict[Path, str]:
     """Return the canonical names of distributions by their folders `*.dist-info`; of those in `names`, or of all."""
-    found = (info for place in package_folders(folder) for info in place.glob("*.dist-info"))
-    called = {info: str(canonicalize_name(info.name.partition("-")[0])) for info in found}
-    return {info: name for info, name in called.items() if names is None or name in names}
+    folders = (info for place in package_folders(folder) for info in place.glob("*.dist-info"))
+    names_by_folder = {info: str(canonicalize_name(info.name.partition("-")[0])) for info in folders}
+    return {info: name for info, name in names_by_folder.items() if names is None or name in names}
 
 
 def install_whole(
@@ -116,6 +116,7 @@ def install_whole(
     """
 
     def write_lock_file() -> Path:
+        """Fetch what is not on this disk, write the lock file, and return its path."""
         fetch_wheels(packages, uv, index_url)
         write_temporary(folder / LOCK, write_lock(packages, files_on_disk(packages)))
         return folder / LOCK
@@ -162,7 +163,7 @@ def link_own_files(site: Site, folder: Path) -> None:
     and compiled modules, are left out. Where the file system has no hard links, files are copied.
     """
     prefix = Path(site.prefix)
-    names = {canonicalize_name(one.name) for one in site.own} - {PIP}
+    names = {canonicalize_name(distribution.name) for distribution in site.own} - {PIP}
     packages = set(installed_files(site, names))
     for root, folders, files in os.walk(prefix):
         below = os.path.relpath(root, prefix).replace(os.sep, "/")

@@ -72,9 +72,8 @@ class Difference(Record, frozen=True):
 def work_out(site: Site, request: Wanted, tools: Tools, *, all_else: bool = True) -> Difference:
     """Return what a change of an environment would do, with as few moves as uv finds; change nothing.
 
-    What else is broken there is mended as well where possible; else, or without `all_else`, it stays as it is. Raises
-    `BadInput` for an environment, or a package, that is not to be changed this way, and `WorkFailed` where no packages
-    fit.
+    With `all_else`, other broken packages are mended as well if that is possible. Raises `BadInput` for an environment,
+    or a package, that is not to be changed this way, and `WorkFailed` if no packages fit.
     """
     check_target(Path(site.prefix), site)
     try:
@@ -92,7 +91,7 @@ def _work_out(site: Site, request: Wanted, tools: Tools, *, whole: bool) -> Diff
     versions, and bound the others. Raises as `work_out` does.
     """
     versions, again = site.versions, set(request.again)
-    gone: set[str] = {canonicalize_name(name) for name in request.removes}
+    removed: set[str] = {canonicalize_name(name) for name in request.removes}
     in_request: set[str] = {canonicalize_name(Requirement(line).name) for line in request.requires}
     foreign = [package for package in site.own if is_private(package) or package.installer == "conda"]
     unchangeable: set[str] = {canonicalize_name(package.name) for package in foreign}
@@ -100,29 +99,29 @@ def _work_out(site: Site, request: Wanted, tools: Tools, *, whole: bool) -> Diff
     unchangeable |= {name for name in versions if carried_by_torch_index(name)} - in_request - again
     lines = [*request.requires, *(f"{name}=={versions[name]}" for name in again - in_request)]
     if whole:
-        needs = (
-            line for package in foreign if canonicalize_name(package.name) not in gone for line in package.requires
+        foreign_requirements = (
+            line for package in foreign if canonicalize_name(package.name) not in removed for line in package.requires
         )
-        lines += [*needs, *sorted(versions.keys() - unchangeable - gone - in_request - again - {PIP})]
+        lines += [*foreign_requirements, *sorted(versions.keys() - unchangeable - removed - in_request - again - {PIP})]
         lines += [f"{name}=={versions[name]}" for name in sorted(unchangeable) if carried_by_torch_index(name)]
     plan = replace(
         plan_of_lines(site, tuple(dict.fromkeys(lines)), _index_for(site, request, lines, tools)),
-        constraints=tuple(f"{name}=={versions[name]}" for name in sorted(unchangeable - gone - in_request)),
+        constraints=tuple(f"{name}=={versions[name]}" for name in sorted(unchangeable - removed - in_request)),
     )
     uv = dataclasses.replace(tools.uv(plan, site), also=())
     uv.progress(_("Resolving the packages"))
-    keep = {name: versions[name] for name in versions if name not in gone}
+    keep = {name: versions[name] for name in versions if name not in removed}
     resolution = resolve(plan, uv, keep, tools.sources.locked) if lines else Resolution(lock="", packages=())
-    _refuse_breaking(site, resolution, gone)
-    difference = _compare(site, plan, resolution, gone, again, tools)
+    _refuse_breaking(site, resolution, removed)
+    difference = _compare(site, plan, resolution, removed, again, tools)
     _refuse_private(difference, in_request | again)
     return difference
 
 
-def _refuse_breaking(site: Site, resolution: Resolution, gone: set[str]) -> None:
+def _refuse_breaking(site: Site, resolution: Resolution, removed: set[str]) -> None:
     """Raise `Unsolved` or `BadInput` if a resolution breaks a requirement, met until now, of a package that stays."""
-    before = {(broken.package.name, broken.requirement.name) for broken in broken_requirements(site, {}, gone)}
-    for broken in broken_requirements(site, resolution.versions, gone):
+    before = {(broken.package.name, broken.requirement.name) for broken in broken_requirements(site, {}, removed)}
+    for broken in broken_requirements(site, resolution.versions, removed):
         if (broken.package.name, broken.requirement.name) not in before:
             _refuse_conda([broken.package], site)
             if is_private(broken.package):
@@ -143,14 +142,14 @@ def _index_for(site: Site, request: Wanted, lines: Iterable[str], tools: Tools) 
 
 
 def _compare(
-    site: Site, plan: Plan, resolution: Resolution, gone: set[str], again: set[str], tools: Tools
+    site: Site, plan: Plan, resolution: Resolution, removed: set[str], again: set[str], tools: Tools
 ) -> Difference:
     """Return what a resolution changes in an environment; raise `BadInput` if conda owns any of it."""
     versions = site.versions
     packages = tuple(resolution.changes({name: versions[name] for name in versions if name not in again}))
-    coming = {package.name: package.version for package in packages}
-    after = {name: version for name, version in versions.items() if name not in gone} | coming
-    names = sorted({*coming, *(gone & versions.keys())})
+    new_versions = {package.name: package.version for package in packages}
+    after = {name: version for name, version in versions.items() if name not in removed} | new_versions
+    names = sorted({*new_versions, *(removed & versions.keys())})
     moves = tuple(Move(name=name, before=versions.get(name, ""), after=after.get(name, "")) for name in names)
     _refuse_conda([package for package in site.own if canonicalize_name(package.name) in names], site)
     return Difference(
@@ -172,9 +171,11 @@ def _refuse_private(difference: Difference, wished: set[str]) -> None:
 
     One from a file is replaced if its name is in `wished`: it may well have been downloaded by hand.
     """
-    coming = {package.name for package in difference.packages}
+    new_versions = {package.name for package in difference.packages}
     private = [
-        package for package in difference.site.own if is_private(package) and canonicalize_name(package.name) in coming
+        package
+        for package in difference.site.own
+        if is_private(package) and canonicalize_name(package.name) in new_versions
     ]
     replaceable = {
         package.name
@@ -233,7 +234,7 @@ def _version_or_zero(text: str) -> Version:
 def carry_out(difference: Difference, prove: Callable[[Environment, Lock], None], tools: Tools) -> Environment:
     """Carry a change out and return the environment; `prove` may refuse the result by raising. It can be undone.
 
-    One of ours is built anew beside the old one; any other is changed where it is. It ends with all of the change, or
+    One of ours is built anew beside the old one; any other is changed in place. It ends with all of the change, or
     with the environment as it was. Raises `BadInput`, `WorkFailed` or `Cancelled`.
     """
     settle_target(Path(difference.site.prefix), tools)
@@ -247,13 +248,13 @@ def carry_out(difference: Difference, prove: Callable[[Environment, Lock], None]
     check_target(target, site)
     check_disk(tools.host, target, sum(package.size or 0 for package in difference.packages))
     uv = dataclasses.replace(tools.uv(plan_of_lines(site, (), difference.index_url), site), also=())
-    made = Environment(path=str(target), python=site.python, packages=difference.after)
+    environment = Environment(path=str(target), python=site.python, packages=difference.after)
     marker = read_marker(target)
     if marker and is_replaceable(site, tools.host):
         _build_anew(difference, site, marker, prove, tools, uv)
     else:
-        _change_in_place(difference, site, made, prove, tools, uv)
-    return made
+        _change_in_place(difference, site, environment, prove, tools, uv)
+    return environment
 
 
 def _build_anew(
@@ -267,7 +268,7 @@ def _build_anew(
     """Build an environment of ours anew with the changed versions, verify it, and put it in place of the old one."""
     pins = tuple(f"{name}=={version}" for name, version in difference.after.items() if name != PIP)
     plan = plan_of_lines(site, pins, difference.index_url or torch_index_of(site))
-    packages = resolve(plan, uv, needs=False).packages
+    packages = resolve(plan, uv, dependencies=False).packages
     target, before = Path(site.prefix), marker.environment
     versions = {name: difference.after[name] for name in before.packages if name in difference.after}
     environment = replace(before, packages=versions)
@@ -281,16 +282,16 @@ def _build_anew(
 def _change_in_place(
     difference: Difference,
     site: Site,
-    made: Environment,
+    environment: Environment,
     prove: Callable[[Environment, Lock], None],
     tools: Tools,
     uv: Uv,
 ) -> None:
-    """Install and remove packages in an environment where it is; put them back if `prove` or anything else fails."""
+    """Install and remove packages in an environment in place; restore the old ones if `prove` or the change fails."""
     removes = [move.name for move in difference.moves if not move.after]
     again = [move.name for move in difference.moves if move.before == move.after]
     with changing(site, None, difference.moves, tools.host, uv) as change:
         replace_packages(change, difference.packages, difference.index_url, removes=removes, again=again)
         uv.cancel.check()
-        prove(made, change.lock)
+        prove(environment, change.lock)
         update_guards(Path(site.prefix), difference.after)

@@ -36,7 +36,7 @@ def commands_for(plan: Plan, machine: Machine) -> tuple[tuple[str, ...], ...]:
 def resolve_for(plan: Plan, machine: Machine, tools: Tools, also: tuple[str, ...] = (KERNEL,)) -> Resolution:
     """Return a plan's packages, resolved for the machine and the Python that it was made for.
 
-    `also` is resolved with it. Raises `WorkFailed` also where uv knows no such platform.
+    `also` is resolved with it. Raises `WorkFailed` also if uv has no name for the platform.
     """
     try:
         return resolve(plan, dataclasses.replace(uv_for(plan, machine, tools), also=also))

@@ -170,7 +170,7 @@ class Building:
 def bring_to_disk(folder: Path, check: Callable[[], None]) -> None:
     """Wait until all that was written to a folder is on the disk itself; `check` is called meanwhile and may raise.
 
-    Raises `WorkFailed` where it cannot be written.
+    Raises `WorkFailed` if it cannot be written.
     """
     try:
         Ahead(lambda: settle_all(folder)).result(check)
@@ -227,7 +227,7 @@ def settle_journal(entry: Entry, journal: Journal) -> Path | None:
     """Finish or roll back what a journal records, by which of the folders are there; then forget it.
 
     Returns None, or where the earlier environment is now if something of somebody else's has taken its place meanwhile.
-    Raises `WorkFailed` or `BadInput` where that cannot be done; the journal stays then.
+    Raises `WorkFailed` or `BadInput` if that cannot be done; the journal stays then.
     """
     target = Path(journal.target)
     if journal.kind == "change":
@@ -268,7 +268,7 @@ def _move_to_places(journal: Journal) -> None:
 
 
 def _delete_journaled(folder: Path, inode: int) -> None:
-    """Delete a folder that has an inode, or is empty; raise `BadInput` for any other, and do nothing without one."""
+    """Delete a folder by its inode, or an empty one; raise `BadInput` for any other, and do nothing without one."""
     if not os.path.lexists(folder):
         return
     if _is_journaled(folder, inode):
@@ -354,7 +354,7 @@ def previous_marker(target: Path) -> Marker | None:
 def undo_replacement(target: Path) -> None:
     """Exchange an environment of ours and the one that it replaced, which lies beside it, with their kernels.
 
-    Raises `BadInput` where there is none, and `WorkFailed` where it cannot be moved.
+    Raises `BadInput` if there is none, and `WorkFailed` if it cannot be moved.
     """
     with uninterrupted(), holding(target) as (entry, _lock):
         now, before = read_marker(target), previous_marker(target)
@@ -362,13 +362,13 @@ def undo_replacement(target: Path) -> None:
             raise nothing_to_undo_error(target)
         place, new, old = _real_path(target), new_folder(target), old_folder(target)
         refuse_unknown(target)
-        made = before.environment
-        note = note_kernel(made.kernel, interpreter(target)) if made.kernel else None
+        environment = before.environment
+        note = note_kernel(environment.kernel, interpreter(target)) if environment.kernel else None
         journal = Journal(kind="undo", target=str(place), comes=inode_of(old), goes=inode_of(place), kernel=note)
         entry.write(journal)
         try:
-            if made.kernel:
-                register_kernel(before.plan, made)
+            if environment.kernel:
+                register_kernel(before.plan, environment)
             patiently(lambda: place.rename(new))
             patiently(lambda: old.rename(place))
             patiently(lambda: new.rename(old))
@@ -376,7 +376,7 @@ def undo_replacement(target: Path) -> None:
             settle_journal(entry, journal)
             raise error if isinstance(error, WorkFailed) else _not_moved_error(target, error) from error
         entry.forget()
-        if now.environment.kernel and now.environment.kernel != made.kernel:
+        if now.environment.kernel and now.environment.kernel != environment.kernel:
             remove_kernel(now.environment.kernel, interpreter(target))
 
 

@@ -98,20 +98,20 @@ def in_place_notice(target: Path) -> Finding:
 
 
 def install_in_place(
-    plan: Plan, made: Environment, site: Site, resolution: Resolution, host: Host, uv: Uv, verify: Verify
+    plan: Plan, environment: Environment, site: Site, resolution: Resolution, host: Host, uv: Uv, verify: Verify
 ) -> Environment:
     """Install a resolution into an environment where it is, register its kernel, and return it; raise as `install`."""
     packages = resolution.changes(site.versions)
     after = {**site.versions, **resolution.versions}
-    with changing(site, made.kernel, moves_between(site.versions, after), host, uv) as change:
+    with changing(site, environment.kernel, moves_between(site.versions, after), host, uv) as change:
         replace_packages(change, packages, plan.index_url)
         uv.cancel.check()
-        verify(made, change.lock)
+        verify(environment, change.lock)
         write_guards(Path(site.prefix), after, Path(site.prefix))
         update_guards(Path(site.prefix), after)
         uv.progress(_("Adding the kernel to Jupyter"), part=Part.REGISTER)
-        register_kernel(plan, made)
-    return made
+        register_kernel(plan, environment)
+    return environment
 
 
 class Change(NamedTuple):
@@ -127,7 +127,7 @@ class Change(NamedTuple):
 def changing(site: Site, kernel: str | None, moves: tuple[Move, ...], host: Host, uv: Uv) -> Iterator[Change]:
     """Hold an environment while its packages are changed; restore them if the block raises, else keep what undoes it.
 
-    Raises `WorkFailed` also where they cannot be put back.
+    Raises `WorkFailed` also if they cannot be restored.
     """
     target = Path(site.prefix)
     moved = tuple(move.name for move in moves)
@@ -208,10 +208,12 @@ def _install_packages(change: Change, packages: Sequence[Package], index_url: st
     before = {name: version for name, version in change.site.versions.items() if name not in set(again)}
     packages_to_repeat = iter((again, names))
 
-    def clear() -> None:
+    def clear_half_written() -> None:
+        """Delete what the first try left half written."""
         _clear_half_written(prefix, names, before)
 
-    def add(uv: Uv, lock: Path) -> None:
+    def install_from_lock(uv: Uv, lock: Path) -> None:
+        """Install what a lock holds; the first time repeat `again`, the second time all packages."""
         uv.add(python, lock, len(packages), next(packages_to_repeat))
 
     install_whole(
@@ -219,9 +221,9 @@ def _install_packages(change: Change, packages: Sequence[Package], index_url: st
         change.uv,
         index_url,
         change.folder,
-        install=add,
+        install=install_from_lock,
         find_incomplete=lambda: incomplete_files(prefix, names),
-        clear=clear,
+        clear=clear_half_written,
     )
 
 
@@ -237,7 +239,7 @@ def update_guards(target: Path, packages: Mapping[str, str]) -> None:
 def restore_packages(entry: Entry, journal: Journal, host: Host, uv: Uv) -> bool:
     """Bring an environment back to what its journal says it held, and return True; False if it is gone or replaced.
 
-    Raises `WorkFailed` where that cannot be done.
+    Raises `WorkFailed` if that cannot be done.
     """
     target = Path(journal.target)
     if journal.before is None or _is_gone_or_replaced(target, journal.goes, journal.before):
@@ -300,7 +302,9 @@ def _restore_versions(
     moved = {name: version for name, version in versions.items() if name in again or site.versions.get(name) != version}
     pins = tuple(f"{name}=={version}" for name, version in moved.items())
     uv_without_kernel = with_changes(uv, also=())
-    packages = resolve(plan_of_lines(site, pins, index_url), uv_without_kernel, needs=False).packages if pins else ()
+    packages = (
+        resolve(plan_of_lines(site, pins, index_url), uv_without_kernel, dependencies=False).packages if pins else ()
+    )
     with scratch() as (folder, lock):
         change = Change(site, uv, folder, uv.lock or lock)
         replace_packages(change, packages, index_url, removes=removes, again=again)
@@ -361,8 +365,8 @@ def read_last_change(target: Path) -> Undoable | None:
 def undo_change(target: Path, host: Host, uv: Uv) -> None:
     """Install the versions that an environment held before its last change in place, and remove what came with it.
 
-    What was installed or removed since stays so. That can be undone as well. Raises `BadInput` where there is nothing
-    to undo, and `WorkFailed` where the old versions cannot be had.
+    What was installed or removed since stays so. That can be undone as well. Raises `BadInput` if there is nothing to
+    undo, and `WorkFailed` if the old versions cannot be had.
     """
     last = read_last_change(target)
     if last is None:

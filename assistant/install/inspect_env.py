@@ -40,9 +40,9 @@ class Distribution(Record, frozen=True):
 
 
 class Site(Record, frozen=True):
-    """An interpreter with what is installed for it; `path` is its `sys.path`, `pip` the Python that `pip` serves.
+    """An interpreter with what is installed for it; `path` is its `sys.path`, `pip` the Python of the `pip` on PATH.
 
-    That is "" where it is not known, as for a shell script of pyenv; `pip_script` is the path of that file. `stamp` is
+    That is "" if it cannot be told, as for a shell script of pyenv; `pip_script` is the path of that file. `stamp` is
     when its folders of packages last changed.
     """
 
@@ -68,12 +68,14 @@ class Site(Record, frozen=True):
     @property
     def versions(self) -> dict[str, str]:
         """The versions installed in the environment itself, by canonical name; of several, the one that is imported."""
-        return {canonicalize_name(one.name): one.version for one in reversed(self.own)}
+        return {canonicalize_name(distribution.name): distribution.version for distribution in reversed(self.own)}
 
     @property
     def own(self) -> tuple[Distribution, ...]:
         """The distributions below the prefix: not those of the user site, of PYTHONPATH or of the base Python."""
-        return tuple(one for one in self.distributions if Path(one.place).is_relative_to(self.prefix))
+        return tuple(
+            distribution for distribution in self.distributions if Path(distribution.place).is_relative_to(self.prefix)
+        )
 
 
 # Runs in the environment's own Python, whichever version that is; prints one JSON object.
@@ -223,7 +225,7 @@ def _listed_files(distribution: Distribution) -> tuple[str, ...]:
 
 
 def _relative_to_prefix(site: Site, distribution: Distribution, file: str) -> str:
-    """Return the path of a distribution's file below the environment; raise `BadInput` where it lies outside."""
+    """Return the path of a distribution's file below the environment; raise `BadInput` if it lies outside."""
     path = os.path.normpath(os.path.join(distribution.place, file))  # noqa: PTH118 - ten times faster for 20,000 files
     if not path.startswith(site.prefix + os.sep):
         raise BadInput(
@@ -310,7 +312,7 @@ def is_closed(prefix: Path, host: Host) -> bool:
 def _conda_python_version(prefix: Path, host: Host) -> str:
     """Return the version of Python by the name of its record `conda-meta/python-3.12.4-h99e….json`; "" without one."""
     names = host.names(str(prefix / "conda-meta")).text.splitlines()
-    return next((found[1] for name in names if (found := _CONDA_PYTHON.fullmatch(name))), "")
+    return next((match[1] for name in names if (match := _CONDA_PYTHON.fullmatch(name))), "")
 
 
 def _read_distributions(packages: Path, host: Host) -> Iterator[Distribution]:

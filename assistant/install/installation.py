@@ -117,8 +117,8 @@ def _resolve_with_added(
         with suppress(Unsolved, OnlySource):
             return resolve(whole, uv, keep, tools.sources.locked), ()
     resolution = resolve(plan, uv, keep, tools.sources.locked)
-    lost = [name for name in added if name not in resolution.versions]
-    return resolution, (_left_out_finding(lost),) if lost else ()
+    left_out = [name for name in added if name not in resolution.versions]
+    return resolution, (_left_out_finding(left_out),) if left_out else ()
 
 
 def _user_added(site: Site) -> tuple[str, ...]:
@@ -202,10 +202,10 @@ def install(  # noqa: PLR0913, PLR0917 - what, where, with what, and what the la
     target cannot be used, and `WorkFailed` or `Cancelled` with everything as it was when the work stops midway.
     """
     check_target(target, site)
-    coming = resolution.changes(site.versions if site else {})  # the rest is shared by hard links
-    check_disk(host, target, sum(package.size or 0 for package in coming))
+    changes = resolution.changes(site.versions if site else {})  # the rest is shared by hard links
+    check_disk(host, target, sum(package.size or 0 for package in changes))
     python = Path(site.python) if site else interpreter(target)
-    made = Environment(
+    environment = Environment(
         path=str(target),
         python=str(python),
         kernel=choose_kernel_name(plan, python),
@@ -213,13 +213,13 @@ def install(  # noqa: PLR0913, PLR0917 - what, where, with what, and what the la
         display_name=choose_launcher_name(plan, python, target.name, card),
     )
     if site and not is_replaceable(site, host):
-        return install_in_place(plan, made, site, resolution, host, uv, verify)
+        return install_in_place(plan, environment, site, resolution, host, uv, verify)
     with building(target) as work:
         build_environment(plan, resolution.packages, site, host, uv, work)
-        write_guards(target, made.packages, work.folder)
-        write_marker(work.folder, plan, made)
-        verify_and_place(plan, made, uv, verify, work)
-    return made
+        write_guards(target, environment.packages, work.folder)
+        write_marker(work.folder, plan, environment)
+        verify_and_place(plan, environment, uv, verify, work)
+    return environment
 
 
 def build_environment(
@@ -244,7 +244,8 @@ def fill_environment(work: Building, packages: Sequence[Package], uv: Uv, index_
     if uv.is_synced_from_cache(python, lock) and not incomplete_files(work.folder):
         return
 
-    def clear() -> None:
+    def make_anew() -> None:
+        """Empty the folder, and make an empty environment in it."""
         work.restart()
         uv.make(work.folder)
 
@@ -255,11 +256,11 @@ def fill_environment(work: Building, packages: Sequence[Package], uv: Uv, index_
         work.scratch,
         install=lambda uv, lock: uv.fill(python, lock, len(packages)),
         find_incomplete=lambda: incomplete_files(work.folder),
-        clear=clear,
+        clear=make_anew,
     )
 
 
-def verify_and_place(plan: Plan, made: Environment, uv: Uv, verify: Verify, work: Building) -> None:
+def verify_and_place(plan: Plan, environment: Environment, uv: Uv, verify: Verify, work: Building) -> None:
     """Verify an environment in the folder where it was built, rename it to its target, and register its kernel.
 
     Raises as `verify` and `Building.put_in_place` do.
@@ -267,7 +268,10 @@ def verify_and_place(plan: Plan, made: Environment, uv: Uv, verify: Verify, work
     uv.cancel.check()
     work.start_syncing()
     folder, python = work.folder, interpreter(work.folder)
-    verify(Environment(path=str(folder), python=str(python), kernel=made.kernel, packages=made.packages), work.lock)
+    verify(
+        Environment(path=str(folder), python=str(python), kernel=environment.kernel, packages=environment.packages),
+        work.lock,
+    )
     uv.progress(_("Adding the kernel to Jupyter"), part=Part.REGISTER)
-    kernel = note_kernel(made.kernel, Path(made.python)) if made.kernel else None
-    work.put_in_place(uv.cancel.check, kernel, (lambda: register_kernel(plan, made)) if kernel else lambda: None)
+    kernel = note_kernel(environment.kernel, Path(environment.python)) if environment.kernel else None
+    work.put_in_place(uv.cancel.check, kernel, (lambda: register_kernel(plan, environment)) if kernel else lambda: None)

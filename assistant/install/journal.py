@@ -81,7 +81,7 @@ class Entry(NamedTuple):
         return self.journal.with_suffix(".lock")
 
     def read(self) -> Journal | None:
-        """Read the journal; None where there is none. Raises `WorkFailed` for one that cannot be obeyed."""
+        """Return the journal; None if there is none. Raises `WorkFailed` for one that is damaged or not plausible."""
         try:
             journal = from_json(read_plain(self.journal), Journal, str(self.journal))
         except (FileNotFoundError, NotADirectoryError):
@@ -93,7 +93,7 @@ class Entry(NamedTuple):
         return journal
 
     def write(self, journal: Journal) -> None:
-        """Write the journal; raise `WorkFailed` where it cannot be written."""
+        """Write the journal; raise `WorkFailed` if it cannot be written."""
         try:
             private_folder(user_state())
             private_folder(self.journal.parent)

@@ -109,16 +109,21 @@ def choose_launcher_name(plan: Plan, python: Path, folder: str, card: str = "") 
     return next(name for name in itertools.chain([title, f"{title} ({folder})"], numbered) if name not in others)
 
 
-def register_kernel(plan: Plan, made: Environment) -> None:
+def register_kernel(plan: Plan, environment: Environment) -> None:
     """Write the kernelspec of an environment, with logos; raise `WorkFailed` if it cannot be written."""
-    prefix, name = Path(made.path), made.kernel or choose_kernel_name(plan, Path(made.python))
+    prefix, name = Path(environment.path), environment.kernel or choose_kernel_name(plan, Path(environment.python))
     folder = kernel_folder(name)
     spec = {
-        "argv": [made.python, "-m", "ipykernel_launcher", "-f", "{connection_file}"],
-        "display_name": made.launcher_name,
+        "argv": [environment.python, "-m", "ipykernel_launcher", "-f", "{connection_file}"],
+        "display_name": environment.launcher_name,
         "language": "python",
         "metadata": {"debugger": True},
-        "env": {**quiet(), **plan.env, **constraint_variables(prefix), **_program_variables(prefix, Path(made.python))},
+        "env": {
+            **quiet(),
+            **plan.env,
+            **constraint_variables(prefix),
+            **_program_variables(prefix, Path(environment.python)),
+        },
     }
     _write_kernelspec(folder, spec)
     with suppress(OSError):  # a kernel without a picture works as well

@@ -83,12 +83,12 @@ def resolve(
     keep: Mapping[str, str] | None = None,
     locked: Mapping[str, str] | None = None,
     *,
-    needs: bool = True,
+    dependencies: bool = True,
 ) -> Resolution:
     """Return the packages of a plan, resolved for the interpreter of `uv` from its sources, to wheels alone.
 
     The versions in `keep`, those that an environment holds already, are kept where they fit; those in `locked` must be.
-    Without `needs` what the packages require is left alone.
+    Without `dependencies` what the packages require is left alone.
     Raises `OnlySource` where a package has no wheel, `WorkFailed` with the resolver's own last lines when the sources
     cannot be reached or nothing fits, and `BadInput` before for an index or a requirement that is none.
     """
@@ -97,7 +97,7 @@ def resolve(
     with scratch() as (folder, lock):
         try:
             resolution = _resolve_with_family(
-                plan, uv.in_folder(folder, lock), folder, keep or {}, locked or {}, needs=needs
+                plan, uv.in_folder(folder, lock), folder, keep or {}, locked or {}, dependencies=dependencies
             )
         except Unsolved as refusal:
             if not locked:
@@ -126,13 +126,13 @@ def find_one(plan: Plan, uv: Uv) -> Package | None:
         quiet = dataclasses.replace(
             uv.in_folder(folder, lock), also=(), sink=lambda _event: None, environment=variables
         )
-        if quiet.call(quiet.resolve_command(plan, folder, {}, None, needs=False), []):
+        if quiet.call(quiet.resolve_command(plan, folder, {}, None, dependencies=False), []):
             return None
         return next(iter(read_lock((folder / LOCK).read_text(encoding="utf-8")).packages), None)
 
 
 def _resolve_with_family(
-    plan: Plan, uv: Uv, folder: Path, keep: Mapping[str, str], locked: Mapping[str, str], *, needs: bool
+    plan: Plan, uv: Uv, folder: Path, keep: Mapping[str, str], locked: Mapping[str, str], *, dependencies: bool
 ) -> Resolution:
     """Resolve a plan; if torch requires more of its family, resolve again with that tied to torch's index as well.
 
@@ -144,13 +144,15 @@ def _resolve_with_family(
         write_whole(constraints, "".join(f"{name}=={version}\n" for name, version in locked.items()))
     while True:
         try:
-            return _resolve_once(uv, uv.resolve_command(plan, folder, keep, constraints, needs=needs), folder)
+            return _resolve_once(
+                uv, uv.resolve_command(plan, folder, keep, constraints, dependencies=dependencies), folder
+            )
         except Unsolved as error:
-            named = {canonicalize_name(Requirement(line).name) for line in plan.requirements}
-            more = sorted(error.family - named)
-            if not (plan.index_url and more) or error.unreachable:
+            required = {canonicalize_name(Requirement(line).name) for line in plan.requirements}
+            missing = sorted(error.family - required)
+            if not (plan.index_url and missing) or error.unreachable:
                 raise
-            plan = replace(plan, requirements=(*plan.requirements, *more))
+            plan = replace(plan, requirements=(*plan.requirements, *missing))
 
 
 def _resolve_once(uv: Uv, argv: list[str], folder: Path) -> Resolution:

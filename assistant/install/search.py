@@ -74,10 +74,10 @@ def made_environments(host: Host) -> tuple[Made, ...]:
 
 def replaced_builds(host: Host) -> tuple[Finding, ...]:
     """Return an error for each environment with our constraints whose packages are not of those versions any more."""
-    here = Path(str(host.facts("platform").get("prefix", "")))
-    made = [folder for folder, _marker in marked_environments()]
+    own_prefix = Path(str(host.facts("platform").get("prefix", "")))
+    folders = [folder for folder, _marker in marked_environments()]
     findings = []
-    for folder in dict.fromkeys([here, *made, *environments_with_kernels()]):
+    for folder in dict.fromkeys([own_prefix, *folders, *environments_with_kernels()]):
         pins = host.read(str(guards(folder)[0]))
         with suppress(BadInput):  # a Python that does not answer is another finding
             findings.append(replaced(folder, pins.text, look_at(folder, host).versions) if pins else None)
@@ -121,7 +121,7 @@ def marked_environments() -> Iterator[tuple[Path, Marker]]:
 def foreign_target(text: str, host: Host) -> Path | None:
     """Return the environment or Python of a target if looking at it would start somebody else's program; else None.
 
-    None where nothing would be started, and for the environment that this Python runs in and those that the assistant
+    None if nothing would be started, and for the environment that this Python runs in and those that the assistant
     made: the folder of its own environments and the user's kernels say which these are, and no file in the target.
     """
     target = named_target(text, host)
@@ -129,8 +129,8 @@ def foreign_target(text: str, host: Host) -> Path | None:
         return None
     python = python_of(target)
     folder = python.parent.parent if target.is_file() else target
-    own = Path(str(host.facts("platform").get("executable", ""))).parent.parent
-    is_ours = folder in {own, *dict(marked_environments())} and python.parent == interpreter(folder).parent
+    own_environment = Path(str(host.facts("platform").get("executable", ""))).parent.parent
+    is_ours = folder in {own_environment, *dict(marked_environments())} and python.parent == interpreter(folder).parent
     return None if is_ours else target
 
 
@@ -206,7 +206,7 @@ def find_environments(host: Host, here: Path, made: Iterable[Path] = (), named: 
     The search has bounds of time and folders (`Search.cut_short`). An environment is listed once, by its first name.
     """
     reader = _BoundedReader(host)
-    found: dict[str, Spot] = {}
+    by_path: dict[str, Spot] = {}
     depths = {here: DEPTH_HERE} | ({reader.home: DEPTH_HOME} if reader.home else {})
     for environment in itertools.chain(
         (Spot(path, _environment_name(path), "venv") for path in made),
@@ -217,9 +217,9 @@ def find_environments(host: Host, here: Path, made: Iterable[Path] = (), named: 
     ):
         if reader.is_over:
             break
-        if reader.is_environment(environment.path) and (real := reader.real_path(environment.path)) not in found:
-            found[real] = environment
-    return Search(tuple(found.values()), reader.is_over)
+        if reader.is_environment(environment.path) and (real := reader.real_path(environment.path)) not in by_path:
+            by_path[real] = environment
+    return Search(tuple(by_path.values()), reader.is_over)
 
 
 class _BoundedReader:

@@ -107,11 +107,12 @@ class Sources:
     def _ask_pip(self, *pip: str) -> PipSettings | None:
         """Return the settings of a pip that some words start; None if it tells none. Raises as `ask_pip` does."""
 
-        def run(*words: str) -> tuple[bool, str]:
+        def run_pip(*words: str) -> tuple[bool, str]:
+            """Run this pip with some words; return whether it succeeded, and its output."""
             answer = self._host.run(*pip, *words)
             return bool(answer), answer.text
 
-        return ask_pip(run)
+        return ask_pip(run_pip)
 
     @cached_property
     def environment(self) -> dict[str, str]:
@@ -214,7 +215,7 @@ class Sources:
         )
 
     def variable(self, name: str) -> str:
-        """Return the value of an environment variable, "" where it is not set."""
+        """Return the value of an environment variable, "" if it is not set."""
         return self._host.variable(name).text
 
     @property
@@ -226,10 +227,10 @@ class Sources:
         indexes = (self.index_url, *self.consent.indexes, *self.settings.index_urls, *self._configured_indexes)
         return tuple(without_credentials(address) for address in (*indexes, *self.settings.find_links) if address)
 
-    def indexes(self, own: str | None = None) -> tuple[str, ...]:
-        """Return `own` alone, or without it the indexes that pip asks, by priority; "" is PyPI."""
-        if own is not None:
-            return (own,)
+    def indexes(self, index: str | None = None) -> tuple[str, ...]:
+        """Return `index` alone, or without it the indexes that pip asks, by priority; "" is PyPI."""
+        if index is not None:
+            return (index,)
         configured = self.settings.index_urls
         default = not (self.settings.index_url or self.settings.no_index)
         return (DEFAULT_INDEX, *configured) if default else configured
@@ -244,7 +245,7 @@ class Sources:
 class Tools:
     """What a step works with: the machine at hand, its package sources, where events go, a request to stop.
 
-    `ask` puts a question to the user and waits for the answer; False where nobody is there to ask.
+    `ask` puts a question to the user and waits for the answer; it returns False if nobody is there to ask.
     """
 
     host: Host
@@ -282,18 +283,18 @@ def index_findings(plan: Plan, sources: Sources) -> tuple[Finding, ...]:
     indexes = sources.consulted(plan)
     if len(indexes) < 2:  # noqa: PLR2004 - of one index nothing need be said
         return ()
-    named = ", ".join(redact(url, Policy.USABLE) or "PyPI" for url in indexes)
+    listed = ", ".join(redact(url, Policy.USABLE) or "PyPI" for url in indexes)
     if sources.takes_first_index:
         text = _(
             "Several indexes are asked: {indexes}. uv takes each package from the first of them that has its name, so "
             "that no later one can offer another file under that name.",
-            indexes=named,
+            indexes=listed,
         )
         return (Finding(key="several-indexes", severity=Severity.INFO, text=text),)
     text = _(
         "Several indexes are asked: {indexes}. The best version of all of them is taken, so that whoever may publish "
         "in one can offer another file under any name.",
-        indexes=named,
+        indexes=listed,
     )
     fix = Remedy(text=_("Remove the index that you do not trust from pip's and uv's settings."))
     return (Finding(key="several-indexes", severity=Severity.WARNING, text=text, remedies=(fix,)),)

@@ -43,8 +43,8 @@ def find_target(text: str, host: Host) -> tuple[Path, Site | None]:
 
 def named_target(text: str, host: Host) -> Path:
     """Return the path that a target stands for, as `find_target` does, without starting anything."""
-    own = Path(str(host.facts("platform").get("executable", "")))
-    target = own if text == KERNEL else full_path(text)
+    own_python = Path(str(host.facts("platform").get("executable", "")))
+    target = own_python if text == KERNEL else full_path(text)
     check_path(target)
     return environment_of(target)
 

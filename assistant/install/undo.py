@@ -68,7 +68,7 @@ def recover(tools: Tools, only: Path | None = None) -> tuple[Recovered, ...]:
 def settle_target(target: Path, tools: Tools) -> None:
     """Settle what a killed installation left in a target, before it is looked at.
 
-    `target` is a folder, or the Python of an environment. Raises `WorkFailed` or `BadInput` where somebody is
+    `target` is a folder, or the Python of an environment. Raises `WorkFailed` or `BadInput` if somebody is
     installing there right now, or it cannot be settled.
     """
     parents = target.parents[:2] if target.name.startswith("python") else ()
@@ -106,8 +106,8 @@ def _settle_entry(entry: Entry, tools: Tools) -> Recovered | None:
                 return None
         else:
             beside = str(settle_journal(entry, journal) or "")
-        gone = journal.kind == "remove" and not os.path.lexists(journal.target)
-        outcome = Outcome.REMOVED if gone else Outcome.TAKEN_BACK
+        is_removed = journal.kind == "remove" and not os.path.lexists(journal.target)
+        outcome = Outcome.REMOVED if is_removed else Outcome.TAKEN_BACK
         return Recovered(target=journal.target, outcome=outcome, beside=beside)
 
 
@@ -124,7 +124,7 @@ def undoable(target: Path) -> Undoable | None:
 def undo(target: Path, tools: Tools) -> None:
     """Bring back what an environment held before its last change; that can be undone as well.
 
-    Raises `BadInput` where there is nothing to undo, and `WorkFailed` with the environment as it is.
+    Raises `BadInput` if there is nothing to undo, and `WorkFailed` with the environment as it is.
     """
     settle_target(target, tools)
     if previous_marker(target):

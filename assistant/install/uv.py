@@ -81,8 +81,8 @@ class Uv:
     def index_urls(self) -> tuple[str, ...]:
         """The configured indexes, whose user names and passwords their files need too."""
         variables = (self.environment.get(name, "") for name in ("UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL"))
-        own = (self.settings.index_url, *self.settings.extra_index_urls, *self.uv_indexes)
-        return tuple(url for url in dict.fromkeys([*" ".join(variables).split(), *own]) if "://" in url)
+        configured = (self.settings.index_url, *self.settings.extra_index_urls, *self.uv_indexes)
+        return tuple(url for url in dict.fromkeys([*" ".join(variables).split(), *configured]) if "://" in url)
 
     def progress(self, text: Message, *, part: Part = Part.RESOLVE, **figures: Any) -> None:  # noqa: ANN401 - of `Progress`
         """Send an event about how far the work is; `figures` are fields of `Progress`."""
@@ -128,12 +128,13 @@ class Uv:
         self.progress(_("Unpacking"), total=total, unit="packages", part=Part.UNPACK)
         done = itertools.count(1)
 
-        def count(line: str) -> None:
-            if found := INSTALLED.match(line):
-                text = _("Installed {package}", package=found["name"])
+        def report_installed(line: str) -> None:
+            """Send progress if a line reports an installed package."""
+            if match := INSTALLED.match(line):
+                text = _("Installed {package}", package=match["name"])
                 self.progress(text, done=next(done), total=total, unit="packages", part=Part.UNPACK)
 
-        self._run_or_raise(argv, count)
+        self._run_or_raise(argv, report_installed)
 
     def _run_or_raise(self, argv: Sequence[str], on_line: Callable[[str], None] | None = None) -> None:
         """Run a command; raise `WorkFailed` with the cause, by its output, if it fails."""
@@ -168,7 +169,8 @@ class Uv:
         """Run a command and return its exit status; its lines are logged and added to `output`, without secrets."""
         cleaned = Lines(Policy.USABLE)
 
-        def each(line: str) -> None:
+        def log_line(line: str) -> None:
+            """Clean a line of the output, keep it, and send it to the log."""
             line = cleaned(line)
             output.append(line)
             self.sink(LogLine(step=Step.INSTALL, text=line))
@@ -180,7 +182,7 @@ class Uv:
             variables |= dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(self.scratch))
         variables["PYTHONDONTWRITEBYTECODE"] = "1"  # uv asks the Python, and a failure must leave no trace
         variables["UV_PREVIEW_FEATURES"] = "pylock"  # else it warns that lock files of PEP 751 are new to it
-        return stream(argv, each, cancel=self.cancel, environment=variables, lock=self.lock)
+        return stream(argv, log_line, cancel=self.cancel, environment=variables, lock=self.lock)
 
     def venv_command(self, folder: Path) -> list[str]:
         """Return the command that makes an empty environment that can be moved."""
@@ -203,12 +205,12 @@ class Uv:
         ]
 
     def resolve_command(
-        self, plan: Plan, folder: Path, keep: Mapping[str, str], constraints: Path | None, *, needs: bool = True
+        self, plan: Plan, folder: Path, keep: Mapping[str, str], constraints: Path | None, *, dependencies: bool = True
     ) -> list[str]:
-        """Write the project of a plan into a folder; return the command that resolves it into a `pylock.toml` there.
+        """Write the project of a plan into a folder; return the command that resolves it into a `pylock.toml`.
 
-        The versions in `keep` are kept where they fit; those in the file `constraints` must hold. Without `needs`
-        what the packages require is left alone.
+        The versions in `keep` are kept where they fit; those in the file `constraints` must hold. Without
+        `dependencies`, what the packages require is left alone.
         """
         lock = folder / LOCK
         if keep:
@@ -217,7 +219,7 @@ class Uv:
             write_temporary(lock, tomli_w.dumps({"lock-version": "1.0", "created-by": "assistant", "packages": rows}))
         words = ["--format", "pylock.toml", "-o", str(lock)]
         words += ["--constraints", str(constraints)] if constraints else []
-        words += [] if needs else ["--no-deps"]
+        words += [] if dependencies else ["--no-deps"]
         return self._compile_command(plan, folder, words)
 
     def try_out(self, plan: Plan, folder: Path) -> list[str]:
