@@ -55,7 +55,7 @@ def find_pip(python: Path, plan: Plan, uv: Uv) -> Package | None:
 
 
 def incomplete_files(folder: Path, names: Container[str] | None = None) -> list[str]:
-    """Return the files that an environment's distributions list, and that are missing or of another size, by path.
+    """Return the paths of files that an environment's distributions list, and that are missing or of another size.
 
     uv links files from its cache without looking at them again, and a power cut leaves some of them empty there. Only
     the distributions in `names` are looked at, by default all.
@@ -86,7 +86,7 @@ def delete_distribution(info: Path, prefix: Path) -> None:
         discard_folder(info)
 
 
-def _lists_itself(rows: Sequence[tuple[str, str]]) -> bool:
+def _record_lists_itself(rows: Sequence[tuple[str, str]]) -> bool:
     """Return whether the rows of a RECORD include the RECORD itself; one that does not has been cut off."""
     return any(name.endswith(".dist-info/RECORD") for name, _size in rows)
 
@@ -145,7 +145,7 @@ def _incomplete_files_of(info: Path) -> list[str]:
     rows = list(read_record(info / "RECORD"))
     # A Path for each of 20,000 files would cost seconds.
     wrong = [name for name, size in rows if size and _file_size(f"{info.parent}/{name}") != int(size)]
-    return wrong if _lists_itself(rows) else [info.name, *wrong]
+    return wrong if _record_lists_itself(rows) else [info.name, *wrong]
 
 
 def _file_size(path: str) -> int:

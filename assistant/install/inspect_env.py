@@ -236,7 +236,11 @@ def _relative_to_prefix(site: Site, distribution: Distribution, file: str) -> st
 
 
 def is_private(distribution: Distribution) -> bool:
-    """Return whether a package came from a folder, a repository or a file, and not from an index or from conda."""
+    """Return whether a package came from a folder, a repository or a file, so that an index need not have it.
+
+    An index may have another package of that name. What conda installed is not private, nor is a file of torch's
+    family, which is the same on torch's index.
+    """
     from_torchs_index = distribution.origin == "archive_info" and carried_by_torch_index(
         canonicalize_name(distribution.name)
     )

@@ -72,7 +72,7 @@ def prepare(plan: Plan, where: str, tools: Tools, card: str = "") -> Prepared:
     `card` is the GPU that the plan uses, as the launcher is to name it. Only what a killed installation left there is
     rolled back first, as it would be taken for an environment that stands. What the user should know before is reported
     as findings. Raises `BadInput` or `WorkFailed` for a target that cannot be used, packages that cannot be had, and
-    where the user does not agree to what must be asked.
+    if the user does not agree to what must be asked.
     """
     settle_target(named_target(target_or_default(plan, where), tools.host), tools)
     target, site = find_plan_target(plan, where, tools.host)

@@ -134,7 +134,7 @@ def find_one(plan: Plan, uv: Uv) -> Package | None:
 def _resolve_with_family(
     plan: Plan, uv: Uv, folder: Path, keep: Mapping[str, str], locked: Mapping[str, str], *, dependencies: bool
 ) -> Resolution:
-    """Resolve a plan; if torch requires more of its family, resolve again with that tied to torch's index as well.
+    """Return a plan's packages; if torch requires more of its family, those are tied to torch's index as well.
 
     uv asks an index of a project's own (`explicit`) only for what the project itself requires, and torch for ROCm and
     for XPU needs a Triton that no other index has: https://docs.astral.sh/uv/guides/integration/pytorch/
@@ -156,7 +156,10 @@ def _resolve_with_family(
 
 
 def _resolve_once(uv: Uv, argv: list[str], folder: Path) -> Resolution:
-    """Run the resolver in a folder, and again with a new cache if it fails for other reasons than the network."""
+    """Return what the resolver finds; if it finds nothing ask again with a new cache, as the usual one may be damaged.
+
+    It is not asked again when offline, or if an index cannot be reached. Raises as `_run_resolver` does.
+    """
     try:
         _run_resolver(uv, argv)
     except Unsolved as error:

@@ -324,7 +324,7 @@ def _describe_found(folder: Path) -> Spot:
 
 
 def _environment_name(path: Path) -> str:
-    """Return the name of the nearest folder above or at a path that says something; a ".venv" does not."""
+    """Return the last part of a path that says something, as ".venv" does not; the whole path if none does."""
     parts = [part for part in reversed(path.parts) if part not in _NAMELESS and part not in {".pixi", "envs"}]
     name = parts[0].rstrip("\\/:") if parts else ""
     return name or str(path)

@@ -124,7 +124,7 @@ class Uv:
             self._run_or_raise([find_uv(), "pip", "uninstall", "--no-progress", "--python", str(python), *words])
 
     def _install_with_progress(self, argv: Sequence[str], total: int) -> None:
-        """Run a command that installs, and send progress for each package that it reports; raise as `_must` does."""
+        """Run a command that installs, and send progress for each package that it reports; raise as `_run_or_raise`."""
         self.progress(_("Unpacking"), total=total, unit="packages", part=Part.UNPACK)
         done = itertools.count(1)
 
