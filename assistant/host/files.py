@@ -24,7 +24,7 @@ from typing import IO, TypeVar
 from assistant.host.process import alive
 from assistant.i18n import _
 
-STATE_LIMIT = 64 << 20  # bytes; the largest file of our own is the manifest of an environment of 200,000 files
+STATE_LIMIT = 64 << 20  # bytes; chosen: more than any file of our own, and little enough to be read at once
 # Windows refuses to rename or remove what another has open, and a virus scanner opens each new file for a moment. pip
 # tries a rename again for 1 s and a removal for 3 s (`replace` and `rmtree` in src/pip/_internal/utils); uv
 # (https://github.com/astral-sh/uv/pull/9543) and npm (graceful-fs) do so as well.
