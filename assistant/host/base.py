@@ -16,45 +16,45 @@ class Host(ABC):
 
     @abstractmethod
     def ask(self, kind: str, *arguments: str) -> Answer:
-        """Answer one question; the typed methods below are its vocabulary, and these kinds, which give JSON objects.
+        """Return the answer to one question, of a typed method below or of one of these kinds, which give JSON objects.
 
         `platform`, `server`, `memory`, `disk PATH`, `folder PATH`, `packages`, `kernels`, `nvml`, `dxgi`; and as text
         `pci`, `groups`, `file_version PATH`.
         """
 
     def run(self, *argv: str) -> Answer:
-        """Run a read-only command with LC_ALL=C and a time limit; its output is stdout, then stderr."""
+        """Run a read-only command with LC_ALL=C and a time limit; return its output: stdout, then stderr."""
         return self.ask("run", *argv)
 
     def read(self, path: str) -> Answer:
-        """Read a small text file (1 MiB at most, undecodable bytes replaced)."""
+        """Return the text of a small file (1 MiB at most, undecodable bytes replaced)."""
         return self.ask("read", path)
 
     def names(self, path: str) -> Answer:
-        """List a directory, one name per line, sorted."""
+        """Return the names in a directory, one per line, sorted."""
         return self.ask("names", path)
 
     def link(self, path: str) -> Answer:
-        """Resolve a symbolic link or path to its real path."""
+        """Return the real path of a path, with all links resolved."""
         return self.ask("link", path)
 
     def access(self, path: str) -> Answer:
-        """Return whether this user may open a path for reading and writing: "ok", "denied" or "missing"."""
+        """Return whether this user may read and write a path, as an answer's status: "ok", "denied" or "missing"."""
         return self.ask("access", path)
 
     def which(self, name: str) -> Answer:
-        """Find an executable on PATH."""
+        """Return the path of an executable on PATH."""
         return self.ask("which", name)
 
     def variable(self, name: str) -> Answer:
-        """Read one environment variable."""
+        """Return the value of an environment variable."""
         return self.ask("variable", name)
 
     def registry(self, key: str) -> Answer:
-        """Read a Windows registry key with its direct subkeys, as JSON `{"values": {…}, "keys": {name: {…}}}`."""
+        """Return a Windows registry key with its direct subkeys, as JSON `{"values": {…}, "keys": {name: {…}}}`."""
         return self.ask("registry", key)
 
     def facts(self, kind: str, *arguments: str) -> dict[str, object]:
-        """Return a group of facts, which the live machine gives as a JSON object; {} when it could not be had."""
+        """Return the JSON object that answers a question, as a dict; {} if it could not be had."""
         answer = self.ask(kind, *arguments)
         return msgspec.json.decode(answer.text, type=dict[str, object]) if answer else {}

@@ -32,7 +32,7 @@ PARTIAL_CONTENT = 206
 
 
 class Fetch(Record, frozen=True):
-    """One file: where it is, where it goes, what it must be; "" for a hash that its index does not tell."""
+    """One file to download: its URL, where it goes, and what it must be; `sha256` "" and `size` None if unknown."""
 
     url: str
     path: str
@@ -41,7 +41,7 @@ class Fetch(Record, frozen=True):
 
 
 def file_name(url: str) -> str:
-    """Return the name of the file that a URL leads to, "" where it has none that is safe to use."""
+    """Return the name of the file that a URL leads to; "" if it has none that is safe to use."""
     name = unquote(urlsplit(url).path).rpartition("/")[2]
     return "" if name.startswith(".") or "\\" in name or not name.isprintable() else name
 
@@ -93,12 +93,12 @@ def download(
         raise job.errors[0]
 
 
-class _Broken(Exception):
-    """One try failed in a way that another may not; the text is the reason."""
+class _TryFailed(Exception):
+    """One try failed in a way in which another may not; the text is the reason."""
 
 
-class _Altered(_Broken):
-    """A whole file came with another hash: once by chance, twice because that is what the server has."""
+class _WrongHash(_TryFailed):
+    """A whole file came with another hash: by chance the first time, because it is another file the second time."""
 
 
 class _Job:
@@ -122,27 +122,27 @@ class _Job:
             self.stop.set()
 
     def fetch(self, file: Fetch) -> None:
-        """Download one file, in as many tries as the patience allows."""
+        """Download one file, in as many tries as the patience allows; raise `WorkFailed` after the last."""
         part = Path(f"{file.path}.part")
         part.parent.mkdir(parents=True, exist_ok=True)
         altered = 0
         for tried in range(1, self._patience.tries + 1):
             try:
-                return self._once(file, part)
-            except _Broken as error:
+                return self._try_once(file, part)
+            except _TryFailed as error:
                 reason = str(error)
-                altered += isinstance(error, _Altered)
+                altered += isinstance(error, _WrongHash)
             except OSError as error:
                 with suppress(OSError):
                     discard(part)  # a full disk needs the room
-                raise _unwritable(part, error) from error
+                raise _not_written_error(part, error) from error
             pause = self._patience.pause * 2**tried * random.uniform(0.5, 1)  # noqa: S311 - spreads the load, no secret
             if altered > 1 or tried == self._patience.tries or self.stop.wait(min(pause, 20)):
                 break
-        raise _failed(file, reason)
+        raise _not_fetched_error(file, reason)
 
-    def _once(self, file: Fetch, part: Path) -> None:
-        """Download one file in one try, from where an earlier one broke off."""
+    def _try_once(self, file: Fetch, part: Path) -> None:
+        """Download one file in one try, going on where an earlier one broke off; raise `_TryFailed` for another try."""
         from assistant.host.web import Unreachable  # noqa: PLC0415 - imported by now
 
         digest, have = hashlib.sha256(), 0
@@ -163,25 +163,25 @@ class _Job:
                     self._on_bytes(file, out.tell())
         except Unreachable as error:
             if error.status and error.status not in {*TRANSIENT, RANGE_NOT_SATISFIABLE}:
-                raise _failed(file, error.reason) from error
+                raise _not_fetched_error(file, error.reason) from error
             if error.status == RANGE_NOT_SATISFIABLE:  # what is here is longer than the file
                 discard(part)
-            raise _Broken(error.reason) from error
+            raise _TryFailed(error.reason) from error
         if file.sha256 and digest.hexdigest() != file.sha256:
             discard(part)
-            raise _Altered(_("the file that arrived is not the one that the index describes (its hash differs)"))
+            raise _WrongHash(_("the file that arrived is not the one that the index describes (its hash differs)"))
         settle(part)
         put_in_place(part, Path(file.path))
 
     def _pieces(self, file: Fetch, have: int) -> Iterator[bytes | int]:
-        """Yield the file from byte `have` on; a 0 first means that it comes from its beginning."""
-        ask = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
-        with self._web.open(file.url, ask) as answer:
+        """Yield the bytes of a file from byte `have` on; an int 0 before them means that they start at byte 0."""
+        headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
+        with self._web.open(file.url, headers) as answer:
             if have and answer.status != PARTIAL_CONTENT:
                 yield 0
             for piece in answer.pieces(CHUNK):
                 if self.stop.is_set():
-                    raise _Broken(_("it was stopped"))
+                    raise _TryFailed(_("it was stopped"))
                 yield piece
 
 
@@ -193,7 +193,8 @@ def sizes(
 
     web = Web(network, timeout=seconds, index_urls=index_urls)
 
-    def size(url: str) -> int | None:
+    def size_of(url: str) -> int | None:
+        """Return the size of a file in bytes; None if it cannot be had."""
         try:
             if path := local_path(url):
                 return path.stat().st_size
@@ -202,18 +203,20 @@ def sizes(
         except (OSError, Unreachable):
             return None
 
-    found = each_within(size, list(dict.fromkeys(urls)), seconds)
-    return {url: size for url, size in found.items() if size is not None}
+    answers = each_within(size_of, list(dict.fromkeys(urls)), seconds)
+    return {url: size for url, size in answers.items() if size is not None}
 
 
-def _failed(file: Fetch, reason: Text) -> AssistantError:
+def _not_fetched_error(file: Fetch, reason: Text) -> AssistantError:
+    """Return the error for a file that cannot be downloaded, with the reason."""
     return WorkFailed(
         _("{file} cannot be fetched: {reason}.", file=Path(file.path).name, reason=reason),
         hint=_("What was downloaded so far is kept. Check the network or the index, and start again."),
     )
 
 
-def _unwritable(path: Path, error: OSError) -> AssistantError:
+def _not_written_error(path: Path, error: OSError) -> AssistantError:
+    """Return the error for a download that cannot be written to the disk."""
     full = error.errno == errno.ENOSPC
     hint = _("Free some space and start again.") if full else _("Check that you have permission to write there.")
     return WorkFailed(

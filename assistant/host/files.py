@@ -24,7 +24,7 @@ from typing import IO, TypeVar
 from assistant.host.process import alive
 from assistant.i18n import _
 
-STATE_LIMIT = 64 << 20  # bytes; the largest file of our own is the manifest of an environment of 200,000 files
+STATE_LIMIT = 64 << 20  # bytes; chosen: more than any file of our own, and little enough to be read at once
 # Windows refuses to rename or remove what another has open, and a virus scanner opens each new file for a moment. pip
 # tries a rename again for 1 s and a removal for 3 s (`replace` and `rmtree` in src/pip/_internal/utils); uv
 # (https://github.com/astral-sh/uv/pull/9543) and npm (graceful-fs) do so as well.
@@ -44,7 +44,7 @@ Result = TypeVar("Result")
 
 
 def patiently(change: Callable[[], Result]) -> Result:
-    """Rename or remove something, and try again for two seconds while Windows says that it is in use.
+    """Return the result of renaming or removing something; try for two seconds while Windows says that it is in use.
 
     Raises `OSError` as the change does; elsewhere at once.
     """
@@ -59,17 +59,17 @@ def patiently(change: Callable[[], Result]) -> Result:
 
 
 def discard(path: Path) -> None:
-    """Remove a file or a link; nothing there is fine. Raises `OSError`."""
+    """Remove a file or a link, if it is there; raises `OSError`."""
     patiently(lambda: path.unlink(missing_ok=True))
 
 
 def discard_folder(path: Path) -> None:
-    """Remove a folder with all that it holds; raises `OSError`, and so where another removes it at the same time."""
+    """Remove a folder with all that it holds; raises `OSError`, also if another process removes it meanwhile."""
     patiently(lambda: shutil.rmtree(path))
 
 
 def write_whole(path: Path, data: str | bytes, *, private: bool = False) -> None:
-    """Write a file (text as UTF-8) that is on the disk before this returns; `private`: for this user alone.
+    """Write a file (text as UTF-8) and bring it to the disk itself; `private` makes it readable by this user alone.
 
     Raises `OSError`, with the file as it was before.
     """
@@ -78,7 +78,7 @@ def write_whole(path: Path, data: str | bytes, *, private: bool = False) -> None
 
 
 def write_temporary(path: Path, data: str | bytes) -> None:
-    """Write a file in a temporary folder, for a program that is started next: after a power cut nobody reads it.
+    """Write a file in a temporary folder, for a program that is started next; it need not survive a power cut.
 
     Raises `OSError`.
     """
@@ -88,13 +88,13 @@ def write_temporary(path: Path, data: str | bytes) -> None:
 
 
 def open_temporary(path: Path) -> IO[str]:
-    """Open a new file in a temporary folder, for a program to write into and for us to read. Raises `OSError`."""
+    """Open a new file in a temporary folder for writing and reading, and return it; raises `OSError`."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_LINK, 0o600)
     return os.fdopen(handle, "w+", encoding="utf-8", errors="replace")
 
 
 def link_or_copy(source: Path, goal: Path) -> None:
-    """Give a file a further name, or copy it where the file system has no hard links; a folder in its way stays.
+    """Give a file a further name, or copy it if that fails; do nothing if a file is where a folder must be.
 
     Raises `OSError`.
     """
@@ -109,7 +109,7 @@ def link_or_copy(source: Path, goal: Path) -> None:
 
 
 def write_named(path: Path, data: str) -> None:
-    """Write a text where the user said: atomically where a file is or will be, straight into a pipe, device or link.
+    """Write a text to a path that the user gave: atomically to a file, straight into a pipe, a device or a link.
 
     `/dev/stdout` is a link, and what it leads to must not be replaced by another file. Raises `OSError`.
     """
@@ -120,7 +120,7 @@ def write_named(path: Path, data: str) -> None:
 
 
 def append_private(path: Path, text: str) -> None:
-    """Append to a file that only this user can read; one that others could read is closed to them. Raises `OSError`."""
+    """Append text to a file that only this user can read; one that others could read is closed to them."""
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | _NO_LINK | _NO_WAIT
     with os.fdopen(os.open(path, flags, 0o600), "a", encoding="utf-8") as file:
         if os.name != "nt" and os.fstat(file.fileno()).st_mode & 0o077:
@@ -129,7 +129,7 @@ def append_private(path: Path, text: str) -> None:
 
 
 def draft(path: Path, write: Callable[[IO[bytes]], object], *, private: bool = False) -> Path:
-    """Let `write` fill a file beside `path`, and return that file, its bytes on the disk; raises `OSError`."""
+    """Return a new file beside `path` that `write` has filled, its bytes on the disk itself; raises `OSError`."""
     part = path.with_name(f".{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.part")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK | _BINARY
     try:
@@ -167,9 +167,9 @@ def _sync(handle: int) -> None:
 
 
 def settle(path: Path) -> None:
-    """Bring a file, or the names in a folder, to the disk itself; Windows and some network file systems skip folders.
+    """Bring a file, or the names in a folder, to the disk itself; do nothing on Windows.
 
-    Raises `OSError`.
+    Some network file systems cannot do so for folders, which is ignored. Raises `OSError` otherwise.
     """
     if os.name != "nt":
         handle = os.open(path, os.O_RDONLY)
@@ -183,10 +183,11 @@ def settle(path: Path) -> None:
 
 
 def settle_all(folder: Path) -> None:
-    """Bring all of a folder's file system to the disk itself: the only way for 20,000 files that others have written.
+    """Bring all of a folder's file system to the disk itself; do nothing on Windows. Raises `OSError`.
 
-    syncfs(2) waits for the one file system; sync_volume_np(3) with FULLSYNC and WAIT does on macOS, where sync(2) does
-    not wait. Windows has nothing of the kind without administrator's rights.
+    It is the only way for 20,000 files that others have written. syncfs(2) waits for the one file system;
+    sync_volume_np(3) with FULLSYNC and WAIT does on macOS, where sync(2) does not wait. Windows has nothing of the kind
+    without administrator's rights.
     """
     if os.name == "nt":
         return
@@ -206,7 +207,7 @@ def settle_all(folder: Path) -> None:
 
 
 def open_plain(path: Path, *, follow: bool = False) -> io.BufferedReader:
-    """Open a file for reading; raise `OSError` for a folder, a pipe, a device, and a link unless `follow`."""
+    """Return a regular file opened for reading; raise `OSError` for anything else, and for a link unless `follow`."""
     handle = os.open(path, os.O_RDONLY | _NO_WAIT | _BINARY | (0 if follow else _NO_LINK))
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
@@ -215,7 +216,7 @@ def open_plain(path: Path, *, follow: bool = False) -> io.BufferedReader:
 
 
 def read_plain(path: Path, limit: int = STATE_LIMIT, *, follow: bool = False) -> bytes:
-    """Read a whole regular file; raise `OSError` for anything else, and for one of more than `limit` bytes."""
+    """Return the bytes of a regular file; raise `OSError` for anything else, and for more than `limit` bytes."""
     with open_plain(path, follow=follow) as file:
         data = file.read(limit + 1)
     if len(data) > limit:
@@ -224,24 +225,24 @@ def read_plain(path: Path, limit: int = STATE_LIMIT, *, follow: bool = False) ->
 
 
 def private_folder(path: Path) -> Path:
-    """Make a folder that only this user can open, and return it; one that was open to others is closed to them.
+    """Make a folder that only this user can open, or close an existing one to others, and return it.
 
-    Raises `OSError` where it cannot be made or belongs to another user.
+    Raises `OSError` if it cannot be made or belongs to another user.
     """
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
     if os.name != "nt":
-        found = path.stat()
-        if found.st_uid != os.geteuid():
+        status = path.stat()
+        if status.st_uid != os.geteuid():
             raise OSError(errno.EPERM, _("it belongs to another user"), str(path))
-        if found.st_mode & 0o077:
+        if status.st_mode & 0o077:
             path.chmod(0o700)
     return path
 
 
 def may_write(folder: Path) -> bool:
-    """Return whether this user may make files in a folder; on Windows, where access(2) knows no rights, by making one.
+    """Return whether this user may make files in a folder; on Windows a temporary one is made to find out.
 
-    It goes with its handle. https://docs.python.org/3/library/os.html#os.access
+    access(2) knows no rights there. https://docs.python.org/3/library/os.html#os.access
     """
     if os.name != "nt":
         return os.access(folder, os.W_OK | os.X_OK)
@@ -253,9 +254,9 @@ def may_write(folder: Path) -> bool:
 
 
 def sweep(folder: Path) -> None:
-    """Delete the drafts that killed processes left in a folder."""
+    """Delete the drafts that killed processes left in a folder; ignore what cannot be deleted."""
     for part in folder.glob(".*.part") if folder.is_dir() else ():
-        found = _PART.fullmatch(part.name)
-        if found and not alive(int(found["pid"])):
+        match = _PART.fullmatch(part.name)
+        if match and not alive(int(match["pid"])):
             with suppress(OSError):
                 discard(part)

@@ -11,18 +11,18 @@ OWN_ENVIRONMENTS = ".assistant"  # beside start.py, which makes the assistant's 
 
 
 def user_data() -> Path:
-    """Return the folder of what the user keeps: environments."""
-    return _folder("user_data_path")
+    """Return the folder for what the user keeps, as environments."""
+    return _platform_folder("user_data_path")
 
 
 def user_state() -> Path:
-    """Return the folder of work in progress: setups, their logs, installations that were started."""
-    return _folder("user_state_path")
+    """Return the folder for work in progress: setups, their logs, journals of installations."""
+    return _platform_folder("user_state_path")
 
 
 def user_cache() -> Path:
-    """Return the folder of what can be downloaded or made again: wheels, labs."""
-    return _folder("user_cache_path")
+    """Return the folder for what can be downloaded or made again: wheels, labs."""
+    return _platform_folder("user_cache_path")
 
 
 # What a Python from the Microsoft Store writes below these goes into a private folder of its package:
@@ -32,12 +32,12 @@ _ONEDRIVE = ("OneDrive", "OneDriveConsumer", "OneDriveCommercial")
 
 
 def is_from_store(executable: str, base_prefix: str) -> bool:
-    """Return whether a Python is the Microsoft Store's."""
+    """Return whether the Python with these paths comes from the Microsoft Store."""
     return "\\WindowsApps\\" in executable or "PythonSoftwareFoundation" in base_prefix
 
 
 def is_redirected(path: Path) -> bool:
-    """Return whether what this Python writes to a path goes elsewhere, where no other program finds it."""
+    """Return whether Windows redirects what this Python writes to a path, so that no other program finds it."""
     return is_from_store(sys.executable, sys.base_prefix) and _is_below(path, _REDIRECTED)
 
 
@@ -47,16 +47,17 @@ def for_everybody() -> Path:
 
 
 def synchronised(path: Path) -> bool:
-    """Return whether OneDrive synchronises what lies at a path."""
+    """Return whether a path lies in a folder of OneDrive."""
     return _is_below(path, _ONEDRIVE)
 
 
 def _is_below(path: Path, variables: tuple[str, ...]) -> bool:
+    """Return whether a path lies in a folder that one of these environment variables gives."""
     return any(path.is_relative_to(folder) for folder in filter(None, map(os.environ.get, variables)))
 
 
 def here() -> Path:
-    """Return the folder in which this program works; for a notebook's kernel that is the notebook's."""
+    """Return the current folder; for a notebook's kernel that is the notebook's."""
     return Path.cwd()
 
 
@@ -66,12 +67,13 @@ def is_own_environment(prefix: str | Path) -> bool:
 
 
 def shortened(path: str) -> str:
-    """Write a path as people do, with "~" for the home folder."""
+    """Return a path as people write it, with "~" for the home folder."""
     home = Path.home()
     return str("~" / Path(path).relative_to(home)) if Path(path).is_relative_to(home) else path
 
 
-def _folder(kind: str) -> Path:
+def _platform_folder(kind: str) -> Path:
+    """Return the folder of this program for a kind of data, such as "user_cache_path", as platformdirs has it."""
     import platformdirs  # noqa: PLC0415 - 3 ms that `detect` need not pay
 
     folder: Path = getattr(platformdirs, kind)(NAME, appauthor=False)

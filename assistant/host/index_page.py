@@ -17,7 +17,7 @@ ACCEPT = f"{JSON}, application/vnd.pypi.simple.v1+html;q=0.2, {HTML};q=0.1, */*;
 
 
 class Listed(NamedTuple):
-    """The name of a file, folder or project, and a file's size in bytes where the page tells it."""
+    """The name of a file, folder or project that a page lists, and a file's size in bytes; None if unknown."""
 
     name: str
     size: int | None = None
@@ -25,30 +25,36 @@ class Listed(NamedTuple):
 
 # {"files": [{"filename": "six-1.17.0-py2.py3-none-any.whl", "url": "https://…", "yanked": false, "size": 11050, …}, …]}
 class _File(msgspec.Struct):
+    """One file of a page in JSON; what is unknown here is passed over."""
+
     filename: str
     yanked: bool | str = False
     size: object = None  # PEP 700; a page with something else there is a page all the same
 
 
 class _Project(msgspec.Struct):
+    """One project in the list of an index."""
+
     name: str
 
 
 class _Page(msgspec.Struct):
+    """A page in JSON: of one project with its files, or of all projects."""
+
     files: list[_File] = []
     projects: list[_Project] = []
 
 
 def read_index_page(kind: str, content: bytes) -> tuple[Listed, ...] | None:
-    """Return what a page lists but yanked files; None where it is no page of an index by its media type or content."""
+    """Return what a page of an index lists, without yanked files; None if it is none by media type or content."""
     if kind == JSON:
         try:
             page = decoder(_Page).decode(content)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
             return None
-        held = (one for one in page.files if not one.yanked)
-        files = (Listed(one.filename, one.size if isinstance(one.size, int) else None) for one in held)
-        return (*files, *(Listed(one.name) for one in page.projects))
+        files_left = (item for item in page.files if not item.yanked)
+        files = (Listed(item.filename, item.size if isinstance(item.size, int) else None) for item in files_left)
+        return (*files, *(Listed(item.name) for item in page.projects))
     if kind not in {HTML, "application/vnd.pypi.simple.v1+html"}:
         return None
     links = _Links()
@@ -61,31 +67,42 @@ def read_index_page(kind: str, content: bytes) -> tuple[Listed, ...] | None:
 
 # <a href="/whl/cu130/torch-2.9.1%2Bcu130-cp312-cp312-win_amd64.whl#sha256=…">torch-2.9.1+cu130-….whl</a>
 class _Links(HTMLParser):
+    """Collects the last part of the address of each link of a page that is not yanked."""
+
     def __init__(self) -> None:
         super().__init__()
         self.found: list[Listed] = []
 
     def handle_starttag(self, tag: str, attrs: Iterable[tuple[str, str | None]]) -> None:
+        """Add the target of a link; ignore other tags."""
         attributes = dict(attrs)
         if tag == "a" and (href := attributes.get("href")) and "data-yanked" not in attributes:
             self.found.append(Listed(unquote(urlsplit(href).path.rstrip("/").rpartition("/")[2])))
 
 
 class _Info(msgspec.Struct):
+    """The version and the requirements of a release."""
+
     version: str
     requires_dist: list[str] | None = None
 
 
 class _Release(msgspec.Struct):
+    """PyPI's JSON of a release."""
+
     info: _Info
 
 
 # {"info": {"name": "torchvision", "version": "0.30.0", "requires_dist": ["numpy", "torch==2.16.0", …], …}, "urls": […]}
 def read_bounds(content: bytes, version: str, name: str) -> str:
-    """Return the bounds that a release sets for a distribution whatever the extras and the system; "" for unknown."""
+    """Return the versions of a distribution that a release requires without a marker, as ">=2,<3"; "" if unknown."""
     try:
         info = decoder(_Release).decode(content).info
-        needs = [need for need in map(Requirement, info.requires_dist or ()) if need.name == name and not need.marker]
+        requirements = [
+            requirement
+            for requirement in map(Requirement, info.requires_dist or ())
+            if requirement.name == name and not requirement.marker
+        ]
     except (msgspec.DecodeError, RecursionError, InvalidRequirement):
         return ""
-    return next((str(need.specifier) for need in needs if info.version == version), "")
+    return next((str(requirement.specifier) for requirement in requirements if info.version == version), "")

@@ -37,10 +37,10 @@ _GRAPHICS = re.compile(r"^PCI_CLASS=(3|12)[0-9A-F]{4}$", re.MULTILINE)
 
 
 class LiveHost(Host):
-    """Answers by looking at this machine; where that fails the answer says why, and nothing is raised."""
+    """Answers by looking at this machine; if that fails the answer says why, and nothing is raised."""
 
     def ask(self, kind: str, *arguments: str) -> Answer:
-        """Answer one question by looking; an unknown kind is "failed"."""
+        """Return what a look at this machine gives; "failed" for an unknown kind of question. Raises nothing."""
         look = _LOOKS.get(kind)
         if look is None:
             return Answer(status="failed", text=f"no such question: {kind}")
@@ -57,6 +57,7 @@ class LiveHost(Host):
 
 
 def _run(*argv: str) -> Answer:
+    """Run a command; return its exit status and output, "missing" if it is not on PATH. Raises past the time limit."""
     executable = shutil.which(argv[0])
     if executable is None:
         return Answer(status="missing")
@@ -75,12 +76,13 @@ def _run(*argv: str) -> Answer:
 
 
 def _read(path: str) -> Answer:
+    """Return the beginning of a regular file, 1 MiB at most, as text."""
     with open_plain(Path(path), follow=True) as file:  # a pipe would keep us waiting for ever
         return Answer(text=file.read(FILE_LIMIT).decode("utf-8", "replace"))
 
 
 def _folder(path: str) -> Answer:
-    """Return the names of a folder's own folders, and of all else in it; a link is no folder, wherever it leads."""
+    """Return, as JSON, the names in a folder: its `folders`, and `others`, among which are all links."""
     with os.scandir(path) as entries:
         kinds = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
     return _json({kind: sorted(name for name in kinds if kinds[name] is (kind == "folders")) for kind in _KINDS})
@@ -90,34 +92,40 @@ _KINDS = ("folders", "others")
 
 
 def _access(path: str) -> Answer:
+    """Return "ok" if this user may read and write a path, "denied" if not, and "missing" without one."""
     if not Path(path).exists():
         return Answer(status="missing")
     return Answer() if os.access(path, os.R_OK | os.W_OK) else Answer(status="denied")
 
 
 def _which(name: str) -> Answer:
-    found = shutil.which(name)
-    return Answer(text=found) if found else Answer(status="missing")
+    """Return the path of an executable; "missing" if it is not on PATH."""
+    path = shutil.which(name)
+    return Answer(text=path) if path else Answer(status="missing")
 
 
 def _variable(name: str) -> Answer:
+    """Return the value of an environment variable; "missing" if it is not set."""
     value = os.environ.get(name)
     return Answer(status="missing") if value is None else Answer(text=value)
 
 
 def _registry(key: str) -> Answer:
+    """Return a registry key as `Host.registry` describes it; "missing" on other systems."""
     from assistant.host.windows import read_registry  # noqa: PLC0415 - winreg exists on Windows only
 
     return _json(read_registry(key))
 
 
 def _dxgi() -> Answer:
+    """Return, as JSON, the display adapters that DXGI lists (`adapters`)."""
     from assistant.host.windows import dxgi_adapters  # noqa: PLC0415
 
     return _json({"adapters": dxgi_adapters()})
 
 
 def _file_version(path: str) -> Answer:
+    """Return the version of a DLL; variables in its path are replaced by their values."""
     from assistant.host.windows import file_version  # noqa: PLC0415
 
     return Answer(text=file_version(os.path.expandvars(path)))
@@ -125,7 +133,7 @@ def _file_version(path: str) -> Answer:
 
 @cache  # no process changes its interpreter
 def _platform() -> Answer:
-    """Describe this interpreter and its system with the values of `platform` and `sys`."""
+    """Return, as JSON, this interpreter and its system by values of `platform` and `sys`."""
     libc, libc_version = platform.libc_ver()
     return _json(
         {
@@ -150,7 +158,7 @@ def _platform() -> Answer:
 
 
 def _server() -> Answer:
-    """Return the interpreter of the Jupyter server that started this process, without resolving links."""
+    """Return, as JSON, `executable` and `command` of the Jupyter server above this process; "missing" without one."""
     import psutil  # noqa: PLC0415 - 15 ms that `import assistant` need not pay
 
     for parent in psutil.Process().parents():
@@ -161,13 +169,14 @@ def _server() -> Answer:
 
 
 def _memory() -> Answer:
+    """Return, as JSON, the bytes of memory: `total` and `available`."""
     import psutil  # noqa: PLC0415 - 15 ms that `import assistant` need not pay
 
     return _json({"total": psutil.virtual_memory().total, "available": psutil.virtual_memory().available})
 
 
 def _disk(path: str) -> Answer:
-    """Return the bytes, `free` and `total`, of the file system of a path or of its nearest folder that is there."""
+    """Return, as JSON, the bytes `free` and `total` on the file system of a path, or of the nearest folder above it."""
     folder = Path(path).expanduser()
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
@@ -176,20 +185,20 @@ def _disk(path: str) -> Answer:
 
 
 def _packages() -> Answer:
-    """Return the versions of this interpreter's distributions that have to do with PyTorch; the rest is private.
+    """Return, as JSON, the versions by name of this interpreter's distributions that have to do with PyTorch.
 
-    Read off the folder names, twenty times faster than opening each one's metadata; a name found twice keeps the
-    first, as imports do.
+    The others are private. Read off the folder names, twenty times faster than opening each one's metadata; a name
+    found twice keeps the first, as imports do.
     """
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     for folder in (Path(entry) for entry in sys.path if entry):
         for entry in sorted(os.listdir(folder)) if folder.is_dir() else ():  # noqa: PTH208 - names are all we need
             stem, dot, kind = entry.rpartition(".")
             name, _, version = stem.partition("-")
             name = name.lower().replace("_", "-")
             if dot and kind in {"dist-info", "egg-info"} and _FAMILY.fullmatch(name):
-                found.setdefault(name, version.partition("-")[0])
-    return _json(found)
+                versions.setdefault(name, version.partition("-")[0])
+    return _json(versions)
 
 
 def _pci() -> Answer:
@@ -197,26 +206,27 @@ def _pci() -> Answer:
 
     A line `REVISION=0xNN` follows each, from the file beside it: cards that share an id differ in it.
     """
-    found = []
+    devices = []
     for folder in sorted(Path("/sys/bus/pci/devices").iterdir()):
-        described = (folder / "uevent").read_text("utf-8", "replace")
-        if _GRAPHICS.search(described):
-            found.append(f"{described}REVISION={(folder / 'revision').read_text()}")
-    return Answer(text="\n".join(found))
+        uevent = (folder / "uevent").read_text("utf-8", "replace")
+        if _GRAPHICS.search(uevent):
+            devices.append(f"{uevent}REVISION={(folder / 'revision').read_text()}")
+    return Answer(text="\n".join(devices))
 
 
 def _kernels() -> Answer:
-    """Describe each Jupyter kernel on Jupyter's search path: its program, and whether that exists."""
+    """Return, as JSON, `program`, `language` and `works` of each Jupyter kernel on Jupyter's search path, by name."""
     from jupyter_core.paths import jupyter_path  # noqa: PLC0415 - only when asked
 
-    found: dict[str, object] = {}
+    kernels: dict[str, object] = {}
     for folder in jupyter_path("kernels"):
         for path in sorted(Path(folder).glob("*/kernel.json")):
-            found.setdefault(path.parent.name, _kernel(path))
-    return _json(found)
+            kernels.setdefault(path.parent.name, _describe_kernel(path))
+    return _json(kernels)
 
 
-def _kernel(path: Path) -> dict[str, object]:
+def _describe_kernel(path: Path) -> dict[str, object]:
+    """Return the `program` and `language` of a kernel.json, and whether that program exists (`works`)."""
     try:
         spec = msgspec.json.decode(path.read_bytes())
         program = spec["argv"][0]
@@ -230,17 +240,17 @@ _OWN_PYTHON = re.compile(r"python[\d.]*")  # Jupyter runs its own interpreter in
 
 
 def _groups() -> Answer:
-    """Return the names of this process's groups, one per line, sorted; "missing" where the system has none."""
+    """Return the names of this process's groups, one per line, sorted; "missing" if the system has none."""
     if sys.platform == "win32":
         return Answer(status="missing")
     import grp  # noqa: PLC0415 - not on Windows
 
-    own = {os.getgid(), *os.getgroups()}
-    return Answer(text="\n".join(sorted(group.gr_name for group in grp.getgrall() if group.gr_gid in own)))
+    numbers = {os.getgid(), *os.getgroups()}
+    return Answer(text="\n".join(sorted(group.gr_name for group in grp.getgrall() if group.gr_gid in numbers)))
 
 
 def _nvml() -> Answer:
-    """Ask NVIDIA's library for the driver's version, its CUDA API and all devices; "missing" without a driver."""
+    """Return, as JSON, the `driver`, its `cuda` and all `devices` by NVIDIA's library; "missing" without a driver."""
     import pynvml as nvml  # noqa: PLC0415 - every command that only reads or plans would wait for it
 
     absent = (
@@ -253,10 +263,10 @@ def _nvml() -> Answer:
     except nvml.NVMLError as error:
         return Answer(status="missing" if error.value in absent else "failed", text=str(error))
     try:
-        devices = [_device(nvml, index) for index in range(nvml.nvmlDeviceGetCount())]
+        devices = [_describe_device(nvml, index) for index in range(nvml.nvmlDeviceGetCount())]
         api = nvml.nvmlSystemGetCudaDriverVersion_v2()  # 13010 is 13.1
         driver = {
-            "driver": _decoded(nvml.nvmlSystemGetDriverVersion()),
+            "driver": _as_text(nvml.nvmlSystemGetDriverVersion()),
             "cuda": f"{api // 1000}.{api % 1000 // 10}",
         }
         return Answer(text=msgspec.json.encode({**driver, "devices": devices}).decode())
@@ -266,35 +276,37 @@ def _nvml() -> Answer:
         nvml.nvmlShutdown()
 
 
-def _device(nvml: ModuleType, index: int) -> dict[str, object]:
-    """Describe one device; what it does not support (memory of a GPU that shares the host's) is None."""
+def _describe_device(nvml: ModuleType, index: int) -> dict[str, object]:
+    """Return `name`, `bus`, `pci_id`, `memory` (bytes) and `compute_capability` of a device; None for what it lacks."""
     handle = nvml.nvmlDeviceGetHandleByIndex(index)
 
-    def value(question: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - as many types as questions
+    def value_or_none(question: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - as many types as questions
+        """Return what the library answers for the device; None for an error of it."""
         try:
             return question(handle)
         except nvml.NVMLError:
             return None
 
-    pci = value(nvml.nvmlDeviceGetPciInfo)
-    memory = value(nvml.nvmlDeviceGetMemoryInfo)
-    capability = value(nvml.nvmlDeviceGetCudaComputeCapability)
-    name = value(nvml.nvmlDeviceGetName)
+    pci = value_or_none(nvml.nvmlDeviceGetPciInfo)
+    memory = value_or_none(nvml.nvmlDeviceGetMemoryInfo)
+    capability = value_or_none(nvml.nvmlDeviceGetCudaComputeCapability)
+    name = value_or_none(nvml.nvmlDeviceGetName)
     return {
-        "name": _decoded(name) if name else None,
-        "bus": _decoded(pci.busId) if pci else None,
+        "name": _as_text(name) if name else None,
+        "bus": _as_text(pci.busId) if pci else None,
         "pci_id": f"{pci.pciDeviceId & 0xFFFF:04x}:{pci.pciDeviceId >> 16:04x}" if pci else None,
         "memory": int(memory.total) if memory else None,
         "compute_capability": f"{capability[0]}.{capability[1]}" if capability else None,
     }
 
 
-def _decoded(value: str | bytes) -> str:
+def _as_text(value: str | bytes) -> str:
+    """Return text, decoded from UTF-8 if it comes as bytes."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
 def _identity() -> Answer:
-    """Return the names that a recording must not contain, and today's date."""
+    """Return, as JSON, the names that a recording must not contain (`users`, `hosts`), and today's `date`."""
     variables = ("USER", "LOGNAME", "USERNAME", "SUDO_USER")
     users = {os.environ.get(name, "") for name in variables} | {Path.home().name}
     hosts = {platform.node(), os.environ.get("HOSTNAME", ""), os.environ.get("COMPUTERNAME", "")}
@@ -303,6 +315,7 @@ def _identity() -> Answer:
 
 
 def _json(value: object) -> Answer:
+    """Return an answer with a value as JSON."""
     return Answer(text=msgspec.json.encode(value).decode())
 
 
@@ -332,11 +345,11 @@ _LOOKS: dict[str, Callable[..., Answer]] = {
 
 
 def known_here() -> Known:
-    """Return the names of users and hosts, and the secrets, of the machine at hand."""
+    """Return the names of users and hosts of this machine, and the secrets in the environment, for `redact`."""
     return known_of(LiveHost().facts("identity"))
 
 
 def known_of(identity: Mapping[str, object]) -> Known:
-    """Return the `users` and `hosts` of a host's `identity`, and the secrets of this process's own environment."""
+    """Return the `users` and `hosts` of a host's `identity`, and the secrets of this process, for `redact`."""
     users, hosts = (value if isinstance(value := identity.get(key), list) else [] for key in ("users", "hosts"))
     return Known(users=tuple(users), hosts=tuple(hosts), secrets=secret_values(os.environ))

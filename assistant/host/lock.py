@@ -29,7 +29,7 @@ NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}  # some
 
 
 class Holder(Record, frozen=True):
-    """Who holds a lock: a process, since when (Unix time), and the process groups that work for it now."""
+    """The holder of a lock: its process, where it runs, since when (Unix time), and its children, process groups."""
 
     pid: int
     where: str
@@ -44,37 +44,39 @@ class Lock:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.fileno = -1
-        self._holder = Holder(pid=os.getpid(), where=f"{platform.node()} {_place()}", user=_user(), since=time.time())
+        self._holder = Holder(
+            pid=os.getpid(), where=f"{platform.node()} {_scope_of_numbers()}", user=_user_name(), since=time.time()
+        )
         self._recording = threading.Lock()
 
     def take(self) -> Holder | None:
-        """Take the lock; return None when it is ours, else its holder.
+        """Take the lock and return None, or return its holder.
 
-        What a killed holder left running is ended first, and gone when this returns: it might still write. Raises
+        Programs that a killed holder left running are ended first, as they might still write. Raises
         `WorkFailed` where the lock's file cannot be written, and where the file system has no locks.
         """
         deadline = time.monotonic() + ORPHAN_SECONDS
-        while not self._try():
+        while not self._try_to_lock():
             holder = read_holder(self.path)  # None while it takes the lock and has not written yet
-            if time.monotonic() > deadline or (holder and not _orphaned(holder)):
+            if time.monotonic() > deadline or (holder and not _is_orphaned(holder)):
                 return holder or Holder(pid=0, where="")
             if holder:
                 self._end_children(holder)
             time.sleep(0.05)
         before = read_holder(self.path)
-        while before and _orphaned(before) and self._end_children(before):
+        while before and _is_orphaned(before) and self._end_children(before):
             if time.monotonic() > deadline:
                 self._close()
                 return before
             time.sleep(0.05)
-        self._write(self._holder)
+        self._write_holder(self._holder)
         return None
 
     def add_child(self, pid: int) -> None:
-        """Record a process group that works for us, so that the next holder can end it where we are killed."""
+        """Record a process group that works for us, so that the next holder can end it if we are killed."""
         with self._recording:
             self._holder = replace(self._holder, children=(*self._holder.children, pid))
-            self._write(self._holder)
+            self._write_holder(self._holder)
 
     def remove_child(self, pid: int) -> None:
         """Remove a process group that has ended from the record: its number will be another's one day."""
@@ -82,7 +84,7 @@ class Lock:
             left = tuple(child for child in self._holder.children if child != pid)
             self._holder = replace(self._holder, children=left)
             if self.fileno >= 0:
-                self._write(self._holder)
+                self._write_holder(self._holder)
 
     def release(self) -> None:
         """Release the lock and delete its file; harmless when it is not held."""
@@ -96,44 +98,46 @@ class Lock:
                     self.path.unlink()
 
     def _close(self) -> None:
+        """Close the lock's file, which releases it."""
         os.close(self.fileno)
         self.fileno = -1
 
-    def _try(self) -> bool:
-        """Try once to take the lock; False where another holds it, or deleted the file since it was opened."""
+    def _try_to_lock(self) -> bool:
+        """Try once to take the lock; return False if another holds it, or deleted its file meanwhile."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
             handle = os.open(self.path, flags, 0o600)
         except OSError as error:
-            raise _unusable(self.path, error) from error
+            raise _unusable_error(self.path, error) from error
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             os.close(handle)
-            raise _unusable(self.path, OSError(errno.EINVAL, _("it is not a regular file")))
+            raise _unusable_error(self.path, OSError(errno.EINVAL, _("it is not a regular file")))
         try:
-            _lock(handle)
-            same = os.fstat(handle).st_ino == self.path.stat().st_ino
+            _lock_file(handle)
+            is_same = os.fstat(handle).st_ino == self.path.stat().st_ino
         except OSError as error:
-            same = False  # held by another, or taken away since it was opened
+            is_same = False  # held by another, or taken away since it was opened
             if error.errno in NO_LOCKS:
                 os.close(handle)
                 self.path.unlink(missing_ok=True)
-                raise _unusable(self.path, error) from error
-        if not same:
+                raise _unusable_error(self.path, error) from error
+        if not is_same:
             os.close(handle)
             return False
         self.fileno = handle
         return True
 
     def _end_children(self, holder: Holder) -> bool:
-        """End what a killed holder started; return whether any of it was still there."""
+        """End the process groups of a killed holder; return whether any of them was still there."""
         with suppress(OSError):
             recorded = self.path.stat().st_mtime  # when the last child was recorded
             ended = [end_orphans(child, recorded) for child in holder.children]  # all of them, not the first alone
             return any(ended)
         return False
 
-    def _write(self, holder: Holder) -> None:
+    def _write_holder(self, holder: Holder) -> None:
+        """Write the holder into the lock's file; ignore that this fails, as on a full disk."""
         with suppress(OSError):  # a full disk: the lock holds all the same
             line = to_json(holder).encode() + b"\n"
             os.lseek(self.fileno, 0, os.SEEK_SET)
@@ -142,20 +146,20 @@ class Lock:
 
 
 def read_holder(path: Path) -> Holder | None:
-    """Read the holder of a lock; None where the file does not name one."""
+    """Return the holder of a lock; None if its file does not exist or does not say."""
     try:
         return from_json(read_plain(path, 1 << 16).partition(b"\n")[0], Holder, path.name)
     except (OSError, BadInput):
         return None
 
 
-def _orphaned(holder: Holder) -> bool:
-    """Return whether the holder was killed and only its children are left; False for other machines' processes."""
-    return holder.where.partition(" ")[2] == _place() and not alive(holder.pid)
+def _is_orphaned(holder: Holder) -> bool:
+    """Return whether a holder was killed, and only its children can be left; False for processes of other machines."""
+    return holder.where.partition(" ")[2] == _scope_of_numbers() and not alive(holder.pid)
 
 
-def _unusable(path: Path, error: OSError) -> WorkFailed:
-    """Return the failure for a lock's file that cannot be opened or locked."""
+def _unusable_error(path: Path, error: OSError) -> WorkFailed:
+    """Return the error for a lock's file that cannot be opened or locked."""
     text = _("The lock file {path} cannot be used: {reason}.")
     return WorkFailed(
         text.format(path=path, reason=error.strerror or error),
@@ -164,8 +168,8 @@ def _unusable(path: Path, error: OSError) -> WorkFailed:
 
 
 @cache
-def _place() -> str:
-    """Return the place in which a process number counts: one boot of one machine and, on Linux, one PID namespace.
+def _scope_of_numbers() -> str:
+    """Return an id of where a process number counts: one boot of one machine and, on Linux, one PID namespace.
 
     The machine's name is no part of it: on macOS it changes with the network. Windows tells no number of its boot:
     there `end_orphans` compares when a process was started.
@@ -177,12 +181,12 @@ def _place() -> str:
             return str(read_registry(r"HKLM\SOFTWARE\Microsoft\Cryptography")["values"]["MachineGuid"])
         if sys.platform == "darwin":
             return _boot_session()
-        return f"{Path(BOOT_ID).read_text(encoding='ascii').strip()} {_namespace()}"
-    return _namespace() or platform.node()
+        return f"{Path(BOOT_ID).read_text(encoding='ascii').strip()} {_pid_namespace()}"
+    return _pid_namespace() or platform.node()
 
 
 def _boot_session() -> str:
-    """Return macOS's number of this boot (`sysctl kern.bootsessionuuid`); raises `OSError`."""
+    """Return macOS's id of this boot (`sysctl kern.bootsessionuuid`); raises `OSError`."""
     import ctypes  # noqa: PLC0415 - 2 ms that only who holds a lock need pay
 
     text, size = ctypes.create_string_buffer(64), ctypes.c_size_t(64)
@@ -191,22 +195,23 @@ def _boot_session() -> str:
     return text.value.decode()
 
 
-def _namespace() -> str:
-    """Return this process's PID namespace, such as "pid:[4026531836]"; "" where there are none."""
+def _pid_namespace() -> str:
+    """Return this process's PID namespace, such as "pid:[4026531836]"; "" if the system has none."""
     with suppress(OSError):
         return os.readlink("/proc/self/ns/pid")  # noqa: PTH115 - no path, a name
     return ""
 
 
-def _user() -> str:
-    """Return the user's name, "" in a container that has none for this number."""
+def _user_name() -> str:
+    """Return the user's name; "" in a container that has none for the number."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):
         return ""
 
 
-def _lock(handle: int) -> None:
+def _lock_file(handle: int) -> None:
+    """Lock an open file without waiting; raise `OSError` if another process has locked it."""
     if sys.platform == "win32":
         import msvcrt  # noqa: PLC0415 - on Windows only
 

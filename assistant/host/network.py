@@ -21,7 +21,7 @@ DIRECT = Network()
 
 
 def local_path(url: str) -> Path | None:
-    """Return the path of a `file:` URL or a plain path; None for a URL on a server."""
+    """Return the path of a `file:` URL, or a plain path as it is; None for a URL on a server."""
     parts = urlsplit(url)
     if parts.scheme == "file":
         from urllib.request import url2pathname  # noqa: PLC0415 - draws in http and ssl

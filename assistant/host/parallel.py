@@ -17,16 +17,18 @@ Result = TypeVar("Result")
 
 
 def each_within(work: Callable[[Item], Result], items: Sequence[Item], seconds: float) -> dict[Item, Result]:
-    """Do the work for all items at once; return the results that came in time. A worker that hangs is left behind.
+    """Return the results of `work` for all items, by item, as far as they come in time; 16 threads at most work.
 
-    `concurrent.futures` would wait for it at the end of the process (`threading._register_atexit` in CPython).
+    A worker that hangs is left behind: `concurrent.futures` would wait for it at the end of the process
+    (`threading._register_atexit` in CPython).
     """
     left: queue.SimpleQueue[Item] = queue.SimpleQueue()
     for item in items:
         left.put(item)
     done: dict[Item, Result] = {}
 
-    def worker() -> None:
+    def work_until_empty() -> None:
+        """Do the work for one item after another until none is left."""
         while not left.empty():
             try:
                 item = left.get_nowait()
@@ -35,7 +37,7 @@ def each_within(work: Callable[[Item], Result], items: Sequence[Item], seconds: 
             done[item] = work(item)
 
     deadline = time.monotonic() + seconds
-    threads = [threading.Thread(target=worker, daemon=True) for _number in range(min(PARALLEL, len(items)))]
+    threads = [threading.Thread(target=work_until_empty, daemon=True) for _number in range(min(PARALLEL, len(items)))]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -44,7 +46,7 @@ def each_within(work: Callable[[Item], Result], items: Sequence[Item], seconds: 
 
 
 class Ahead(Generic[Result]):
-    """Does on another thread what will be needed later; it is left to itself where nobody asks for its result."""
+    """Does work on another thread whose result is needed later; one that nobody asks for is never waited for."""
 
     def __init__(self, work: Callable[[], Result]) -> None:
         self._future: Future[Result] = Future()
@@ -52,13 +54,14 @@ class Ahead(Generic[Result]):
         self._thread.start()
 
     def _run(self, work: Callable[[], Result]) -> None:
+        """Do the work, and keep its result or what it raised."""
         try:
             self._future.set_result(work())
         except BaseException as error:  # noqa: BLE001 - whatever it is, it is for who asks for the result
             self._future.set_exception(error)
 
     def result(self, check: Callable[[], None] = lambda: None) -> Result:
-        """Wait for the result; `check` is called meanwhile and may raise, to wait no longer. Raises as the work did."""
+        """Wait for the work and return its result, or raise as it did; `check` is called meanwhile and may raise."""
         while self._thread.is_alive():
             self._thread.join(CHECK_SECONDS)
             check()

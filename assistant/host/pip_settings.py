@@ -28,13 +28,13 @@ _CODING = "# -*- coding: utf-8 -*-\n"
 
 
 def for_pip(text: str) -> str:
-    """Return a list of requirements or constraints that every pip reads, whatever the language of the system."""
+    """Return a list of requirements that every pip reads: one that is not ASCII gets a line with its encoding."""
     return text if text.isascii() else _CODING + text
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PipSettings:
-    """What pip is configured with; "" and () mean not set. Addresses may hold passwords, so `repr` leaves them out."""
+    """The settings of a pip; "" and () mean not set. Addresses may hold passwords, so `repr` leaves them out."""
 
     index_url: str = field(default="", repr=False)
     extra_index_urls: tuple[str, ...] = field(default=(), repr=False)
@@ -54,7 +54,7 @@ class PipSettings:
 
     @property
     def network(self) -> Network:
-        """How servers are reached."""
+        """The proxy, the certificates and the trusted hosts."""
         from assistant.host.network import Network  # noqa: PLC0415 - needs more than the standard library
 
         return Network(proxy=self.proxy, cert=self.cert, client_cert=self.client_cert, trusted_hosts=self.trusted_hosts)
@@ -73,52 +73,55 @@ _YES = ("y", "yes", "t", "true", "on", "1")  # as `strtobool` in pip/_internal/u
 #   Configuration file could not be loaded. While reading from '/etc/pip.conf' [line  3]: section 'global' already …
 #   Configuration file contains invalid UTF-8 characters in /etc/pip.conf.
 _UNREADABLE = re.compile(r"Configuration file (?:could not be loaded\.?|(?=contains ))\s*(.+)", re.DOTALL)
-_NO_INDEX = re.compile(r"(?!https?:|file:)[a-z][a-z0-9+.-]+:", re.IGNORECASE)  # a drive has one letter
+_OTHER_SCHEME = re.compile(r"(?!https?:|file:)[a-z][a-z0-9+.-]+:", re.IGNORECASE)  # a drive has one letter
 _FILE = re.compile(r"\s*(\S.*), exists: True\s*")  # a line of `pip config debug`, above the file's settings
 
 
 def ask_pip(pip: Callable[..., tuple[bool, str]]) -> PipSettings | None:
-    """Ask a pip for its settings, by a function that runs it with some words; None where it does not tell them.
+    """Return the settings of a pip, by a function that runs it with words; None if it does not tell them.
 
-    Raises `BadInput` naming the file for a configuration that pip cannot read, or that names no index as one: without
-    it, packages would come from PyPI instead of the user's own index.
+    Raises `BadInput`, with the file, for a configuration that pip cannot read or whose index is no address: otherwise
+    packages would come from PyPI instead of the user's own index.
     """
     answered, text = pip("config", "list")
     if not answered:
         if fault := _UNREADABLE.search(text):
-            raise _wrong(" ".join(fault[1].split()))
+            raise _unusable_error(" ".join(fault[1].split()))
         return None
     settings = read_pip_settings(text)
     for url in settings.index_urls:
-        if _NO_INDEX.match(url):
-            place = _place_of(url, pip("config", "debug")[1])
-            raise _wrong(_("{place} names {url}, which is not the address of a package index", place=place, url=url))
+        if _OTHER_SCHEME.match(url):
+            place = _file_that_sets(url, pip("config", "debug")[1])
+            raise _unusable_error(
+                _("{place} names {url}, which is not the address of a package index", place=place, url=url)
+            )
     return settings
 
 
-def _wrong(reason: Text) -> BadInput:
+def _unusable_error(reason: Text) -> BadInput:
+    """Return the error for a configuration of pip that cannot be used, with the reason."""
     return BadInput(
         _("pip's configuration cannot be used: {reason}.", reason=redact(reason, Policy.USABLE)),
         hint=_("Correct that file. Nothing is taken from PyPI in the meantime, as your own index may be meant."),
     )
 
 
-def _place_of(value: str, debug: str) -> str:
-    """Return the file of pip's configuration that holds a value, by what `pip config debug` prints; else a variable."""
+def _file_that_sets(value: str, debug: str) -> str:
+    """Return the file that sets a value, by the output of `pip config debug`; "PIP_INDEX_URL" if no file does."""
     file = ""
     for line in debug.splitlines():
-        if found := _FILE.fullmatch(line):
-            file = found[1]
+        if match := _FILE.fullmatch(line):
+            file = match[1]
         elif file and line.rstrip().endswith(value):
             return file
     return "PIP_INDEX_URL"
 
 
 def read_pip_settings(config_list_text: str) -> PipSettings:
-    """Read the output of `pip config list`; lines of another shape and empty values are skipped."""
+    """Return the settings in the output of `pip config list`; lines of another shape and empty values are skipped."""
     values: dict[str, str] = {}
     for section in _SECTIONS:
-        values |= _section(config_list_text, section)
+        values |= _read_section(config_list_text, section)
     return PipSettings(
         index_url=values.get("index-url", ""),
         extra_index_urls=tuple(values.get("extra-index-url", "").split()),
@@ -133,12 +136,12 @@ def read_pip_settings(config_list_text: str) -> PipSettings:
 
 
 def uv_arguments(settings: PipSettings) -> tuple[str, ...]:
-    """Return the settings that uv takes only as arguments of `uv pip install`; the rest is in `uv_environment`."""
+    """Return the arguments for `uv pip install` that stand for settings which have no variable: `--no-index`, or ()."""
     return ("--no-index",) if settings.no_index else ()
 
 
 def uv_environment(settings: PipSettings, already: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the environment variables that make uv look where pip would.
+    """Return the environment variables, by name, that make uv look where pip would.
 
     `already` is the environment as it is: what the user has set for uv (UV_*) is left alone.
     pip's certificate and proxy go before the general SSL_CERT_FILE and *_PROXY, because pip would do the same.
@@ -160,20 +163,20 @@ def uv_environment(settings: PipSettings, already: Mapping[str, str] | None = No
         "UV_EXTRA_INDEX_URL": "UV_INDEX",
         "UV_REQUEST_TIMEOUT": "UV_HTTP_TIMEOUT",
     }
-    users_own = {newer.get(name, name) for name in already or {} if name.startswith("UV_")}
-    return {name: value for name, value in variables.items() if value and name not in users_own}
+    set_by_user = {newer.get(name, name) for name in already or {} if name.startswith("UV_")}
+    return {name: value for name, value in variables.items() if value and name not in set_by_user}
 
 
 def pip_environment(find_links: Iterable[str]) -> dict[str, str]:
-    """Return the variable that makes pip look into folders or pages: as URLs, because a space would end a path."""
-    named = " ".join(link if "://" in link else Path(link).absolute().as_uri() for link in find_links)
-    return {"PIP_FIND_LINKS": named} if named else {}
+    """Return `PIP_FIND_LINKS` with folders and pages as URLs, because a space would end a path; {} without any."""
+    urls = " ".join(link if "://" in link else Path(link).absolute().as_uri() for link in find_links)
+    return {"PIP_FIND_LINKS": urls} if urls else {}
 
 
 def uv_indexes(configuration: str, *, explicit: bool = True) -> tuple[str, ...]:
-    """Return the addresses of the indexes in the text of a `uv.toml`, with passwords; () for another text.
+    """Return the addresses of the indexes in the text of a `uv.toml`, with passwords; () if it has none.
 
-    Without `explicit` those are left out that serve only the packages that a project ties to them.
+    Without `explicit`, indexes that serve only the packages tied to them are left out.
     """
     settings, tables = _uv_tables(configuration)
     tables = [table for table in tables if explicit or not table.get("explicit")]
@@ -187,23 +190,23 @@ def uv_indexes(configuration: str, *, explicit: bool = True) -> tuple[str, ...]:
 
 
 def uv_default(configuration: str) -> str:
-    """Return the index that replaces uv's own default in the text of a `uv.toml`, "" where none does."""
+    """Return the index that replaces uv's default in the text of a `uv.toml`; "" if none does."""
     settings, tables = _uv_tables(configuration)
-    named = [table.get("url") for table in tables if table.get("default")]
-    return next((url for url in (*named, settings.get("index-url")) if isinstance(url, str)), "")
+    urls = [table.get("url") for table in tables if table.get("default")]
+    return next((url for url in (*urls, settings.get("index-url")) if isinstance(url, str)), "")
 
 
 def uv_strategy(configuration: str) -> str:
-    """Return which indexes uv looks into for a package by the text of a `uv.toml`, "" where it does not say."""
+    """Return the `index-strategy` in the text of a `uv.toml`; "" if it sets none."""
     settings, _tables = _uv_tables(configuration)
     for_pip = settings.get("pip")
-    said = (for_pip.get("index-strategy") if isinstance(for_pip, dict) else None) or settings.get("index-strategy")
-    return str(said or "")
+    strategy = (for_pip.get("index-strategy") if isinstance(for_pip, dict) else None) or settings.get("index-strategy")
+    return str(strategy or "")
 
 
 # A uv.toml: `[[index]]`, `name = "corp"`, `url = "https://me:secret@pypi.example/simple"`, `default = true`
 def _uv_tables(configuration: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return all settings of a `uv.toml`, and its `[[index]]` tables."""
+    """Return all settings of a `uv.toml`, and its `[[index]]` tables; ({}, []) for a text that is no TOML."""
     try:
         settings = tomllib.loads(configuration)
     except tomllib.TOMLDecodeError:
@@ -212,16 +215,18 @@ def _uv_tables(configuration: str) -> tuple[dict[str, Any], list[dict[str, Any]]
     return settings, [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
 
-def _section(text: str, section: str) -> dict[str, str]:
+def _read_section(text: str, section: str) -> dict[str, str]:
+    """Return the values of one section in the output of `pip config list`, by today's names of the settings."""
     matches = (_LINE.match(line.strip()) for line in text.splitlines())
-    found = {}
+    values = {}
     for match in matches:
-        if match and match["section"] == section and (value := _literal(match["value"])):
-            found[_OTHER_NAMES.get(match["name"], match["name"])] = value
-    return found
+        if match and match["section"] == section and (value := _read_literal(match["value"])):
+            values[_OTHER_NAMES.get(match["name"], match["name"])] = value
+    return values
 
 
-def _literal(text: str) -> str:
+def _read_literal(text: str) -> str:
+    """Return a Python literal as text; a text that is no literal as it is."""
     try:
         return str(ast.literal_eval(text)).strip()
     except (ValueError, SyntaxError):

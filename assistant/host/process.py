@@ -30,7 +30,7 @@ REQUESTS_TO_END = (signal.SIGINT, signal.SIGTERM, *filter(None, [getattr(signal,
 
 
 def heed_requests_to_end() -> None:
-    """Let each request to end raise `KeyboardInterrupt` in the main thread: `kill`, Ctrl-Break, and a closed console.
+    """Make each request to end raise `KeyboardInterrupt` in the main thread: `kill`, Ctrl-Break, a closed console.
 
     Windows gives a process whose console window is closed five seconds.
     """
@@ -40,7 +40,7 @@ def heed_requests_to_end() -> None:
 
 
 def heed_closing() -> None:
-    """On Windows, have the closing of the console window act as Ctrl-C; elsewhere do nothing. Returns at once."""
+    """Make the closing of the console window act as Ctrl-C on Windows; do nothing elsewhere. Returns at once."""
     if sys.platform == "win32":
         from assistant.host.windows import on_console_closing  # noqa: PLC0415 - on Windows only
 
@@ -49,33 +49,36 @@ def heed_closing() -> None:
 
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Hold requests to end back until a short block is over; only the main thread receives them."""
-    heard: list[int] = []
-    old = {}
+    """Hold requests to end back while a short block runs, and raise the first one afterwards.
+
+    Only the main thread receives them; on another one this does nothing.
+    """
+    received: list[int] = []
+    handlers = {}
     if threading.current_thread() is threading.main_thread():
         for number in REQUESTS_TO_END:
-            old[number] = signal.signal(number, lambda number, _frame: heard.append(number)) or signal.SIG_DFL
+            handlers[number] = signal.signal(number, lambda number, _frame: received.append(number)) or signal.SIG_DFL
     try:
         yield
     finally:
-        for number, handler in old.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)
-        if heard:
-            signal.raise_signal(heard[0])
+        if received:
+            signal.raise_signal(received[0])
 
 
 @contextlib.contextmanager
 def on_interrupt(handler: Callable[[], None]) -> Iterator[None]:
-    """Let a request to end call `handler`, and do nothing else; only the main thread receives them."""
-    old = {}
+    """Call `handler`, and do nothing else, for each request to end while a block runs on the main thread."""
+    handlers = {}
     if threading.current_thread() is threading.main_thread():
         for number in REQUESTS_TO_END:
-            old[number] = signal.signal(number, lambda _number, _frame: handler())
+            handlers[number] = signal.signal(number, lambda _number, _frame: handler())
     try:
         yield
     finally:
-        for number, before in old.items():
-            signal.signal(number, before)
+        for number, previous in handlers.items():
+            signal.signal(number, previous)
 
 
 CLOCK_SECONDS = 2.0  # chosen: by how much the start of a process and the time of a file may differ for one moment
@@ -116,7 +119,7 @@ class CancelToken:
 
 
 class Isolation(NamedTuple):
-    """How a child is kept apart: its whole environment, its working folder, and who watches it.
+    """How a child is isolated: its whole environment, its working folder, and limits.
 
     A line of over `longest` characters comes in parts; `enough`, asked several times a second for the child's process,
     returns whether to end it.
@@ -152,13 +155,13 @@ def stream(  # noqa: PLR0913 - each is a condition of its own
     with contextlib.ExitStack() as stack:
         with uninterrupted():  # or Ctrl-C could leave a child that nobody ends
             variables = isolation.environment if isolation else for_child(environment)
-            child = _start(argv, variables, stdin, lock, isolation.folder if isolation else None, log)
+            child = _start_child(argv, variables, stdin, lock, isolation.folder if isolation else None, log)
             if lock:
                 stack.callback(lock.remove_child, child.pid)
             watch = stack.enter_context(_Watchdog(child, CancelToken() if cancel is None else cancel, limit, isolation))
-        for line in _lines(child, isolation.longest if isolation else -1):
+        for line in _read_lines(child, isolation.longest if isolation else -1):
             on_line(line.rstrip("\r\n"))
-        _wait(child)
+        _wait_for_end(child)
         if log:
             log.seek(0)
             for line in log:
@@ -176,40 +179,44 @@ class _Child(subprocess.Popen[str]):
     job: Job | None = None
 
 
-def _lines(child: _Child, longest: int) -> Iterator[str]:
-    """Yield the lines of a child; on Windows another thread reads, as Python hears no Ctrl-C while it waits there."""
+def _read_lines(child: _Child, longest: int) -> Iterator[str]:
+    """Yield the lines of a child's output; longer ones come in parts of `longest` characters (-1: whole).
+
+    On Windows another thread reads, as Python hears no Ctrl-C while it waits there.
+    """
     read = iter(partial(child.stdout.readline, longest), "") if child.stdout else iter(())
     yield from _read_ahead(read) if sys.platform == "win32" else read
 
 
 def _read_ahead(lines: Iterator[str]) -> Iterator[str]:
-    """Yield lines that another thread reads."""
-    said = queue.SimpleQueue[str | None]()
+    """Yield lines that another thread reads, so that Ctrl-C is heard while none comes."""
+    lines_read = queue.SimpleQueue[str | None]()
 
-    def listen() -> None:
+    def put_lines() -> None:
+        """Put each line into the queue, and None at the end."""
         for line in lines:
-            said.put(line)
-        said.put(None)
+            lines_read.put(line)
+        lines_read.put(None)
 
-    threading.Thread(target=listen, daemon=True).start()
+    threading.Thread(target=put_lines, daemon=True).start()
     line: str | None = ""
     while line is not None:
         line = ""
         with contextlib.suppress(queue.Empty):
-            line = said.get(timeout=WATCH_SECONDS)
+            line = lines_read.get(timeout=WATCH_SECONDS)
         if line:
             yield line
 
 
-def _wait(child: _Child) -> None:
-    """Wait for a child's end; in steps on Windows, where Python hears no Ctrl-C while it waits for a process."""
+def _wait_for_end(child: _Child) -> None:
+    """Wait for a child to end; in steps on Windows, where Python hears no Ctrl-C while it waits for a process."""
     while sys.platform == "win32" and child.poll() is None:
         with contextlib.suppress(subprocess.TimeoutExpired):
             child.wait(WATCH_SECONDS)
     child.wait()
 
 
-def _start(
+def _start_child(
     argv: Sequence[str | Path],
     environment: Mapping[str, str],
     stdin: str | None,
@@ -217,6 +224,7 @@ def _start(
     folder: Path | None,
     output: IO[str] | None,
 ) -> _Child:
+    """Start a child in a group or job of its own, record it in `lock`, and return it; raise `WorkFailed` on failure."""
     try:
         child = _Child(
             [str(part) for part in argv],
@@ -240,15 +248,15 @@ def _start(
         ) from error
     if lock:
         lock.add_child(child.pid)
-    child.job = _job(child)
+    child.job = _resume_in_job(child)
     if stdin is not None and child.stdin is not None:
         with contextlib.suppress(BrokenPipeError), child.stdin as pipe:
             pipe.write(stdin)
     return child
 
 
-def _job(child: subprocess.Popen[str], *, alone: bool = False) -> Job | None:
-    """Let a child that was started suspended go on, in a job that ends with us; None where there are no jobs."""
+def _resume_in_job(child: subprocess.Popen[str], *, alone: bool = False) -> Job | None:
+    """Return a job of a suspended child that then goes on, and ends with us; None on systems other than Windows."""
     if sys.platform == "win32":
         from assistant.host.windows import Job  # noqa: PLC0415 - on Windows only
 
@@ -287,6 +295,7 @@ class _Watchdog:
             self._child.stdout.close()
 
     def _watch(self) -> None:
+        """End the group as soon as one of the reasons holds, and record which: "cancelled", "limit" or "enough"."""
         while not self._over.wait(WATCH_SECONDS):
             if self._cancel:
                 self.reason = "cancelled"
@@ -300,27 +309,27 @@ class _Watchdog:
 
 
 def end_group(child: _Child) -> None:
-    """Ask the child's process group to end, and kill it after a grace period; a job is ended at once."""
+    """Ask a child's process group to end, and kill it after a grace period; end a job at once."""
     if child.job:
         child.job.end()
         child.kill()
     else:
-        _signal(child.pid, kill=False)
+        _signal_group(child.pid, kill=False)
         with contextlib.suppress(subprocess.TimeoutExpired):
             child.wait(GRACE_SECONDS)
-        _signal(child.pid, kill=True)
+        _signal_group(child.pid, kill=True)
     child.wait()
 
 
 def end_orphans(group: int, recorded: float) -> bool:
-    """Kill a process group whose parent is gone; return whether any process of it was still there.
+    """Kill a process group whose parent has ended; return whether any process of it was still running.
 
     `recorded` is when the group's number was written down (Unix time): a leader that started later has the number by
     chance, as the system reuses numbers.
     """
     import psutil  # noqa: PLC0415 - 15 ms that only this rare way pays
 
-    members = _members(group)
+    members = _processes_of_group(group)
     leader = next((process for process in members if process.pid == group), None)
     with contextlib.suppress(psutil.Error):
         if leader and leader.create_time() > recorded + CLOCK_SECONDS:
@@ -330,15 +339,15 @@ def end_orphans(group: int, recorded: float) -> bool:
         with contextlib.suppress(psutil.Error):
             running += [process] if process.status() != psutil.STATUS_ZOMBIE else []
     if running:
-        _signal(group, kill=True)
+        _signal_group(group, kill=True)
     for process in running if sys.platform == "win32" else ():
         with contextlib.suppress(psutil.Error):
             process.kill()
     return bool(running)
 
 
-def _members(group: int) -> list[psutil.Process]:
-    """List the processes of a group; Windows has none: there a child and what it started stand for one."""
+def _processes_of_group(group: int) -> list[psutil.Process]:
+    """Return the processes of a group; on Windows, which has none, a child and all that it started."""
     import psutil  # noqa: PLC0415 - see above
 
     if sys.platform == "win32":
@@ -346,24 +355,26 @@ def _members(group: int) -> list[psutil.Process]:
             leader = psutil.Process(group)
             return [leader, *leader.children(recursive=True)]
         return []
-    return [process for process in psutil.process_iter() if _belongs(process.pid, group)]
+    return [process for process in psutil.process_iter() if _is_in_group(process.pid, group)]
 
 
-def _belongs(pid: int, group: int) -> bool:
+def _is_in_group(pid: int, group: int) -> bool:
+    """Return whether a process belongs to a group; False if it has ended."""
     try:
         return os.getpgid(pid) == group
     except OSError:
         return False
 
 
-def _signal(group: int, *, kill: bool) -> None:
+def _signal_group(group: int, *, kill: bool) -> None:
+    """Send SIGTERM, or SIGKILL with `kill`, to a process group; do nothing on Windows, and if it has ended."""
     if sys.platform != "win32":
         with contextlib.suppress(OSError):
             os.killpg(group, signal.SIGKILL if kill else signal.SIGTERM)
 
 
 def alive(pid: int) -> bool:
-    """Return whether a process of this machine exists; one of another user counts."""
+    """Return whether a process of this machine exists, another user's as well."""
     if sys.platform == "win32":
         import psutil  # noqa: PLC0415 - os.kill would end the process there
 
@@ -378,7 +389,7 @@ def alive(pid: int) -> bool:
 
 
 def start_detached(argv: Sequence[str | Path]) -> None:
-    """Start a program that goes on by itself when this process ends; its output is discarded."""
+    """Start a program that goes on when this process ends; its output is discarded."""
     child = subprocess.Popen(
         [str(part) for part in argv],
         stdin=subprocess.DEVNULL,
@@ -392,7 +403,7 @@ def start_detached(argv: Sequence[str | Path]) -> None:
 
 
 def become(argv: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> NoReturn:
-    """Replace this process by another program, with more variables.
+    """Replace this process by another program, whose environment has more variables.
 
     Windows cannot: there the program is a child that ends with this process, while what it starts (a browser) stays as
     it would anywhere; it alone answers Ctrl-C, and its status is ours.
@@ -403,7 +414,7 @@ def become(argv: Sequence[str | Path], environment: Mapping[str, str] | None = N
             signal.signal(number, signal.SIG_IGN)
         heed_closing()
         child = subprocess.Popen(words, env=for_program(environment), text=True, creationflags=_SUSPENDED)
-        job = _job(child, alone=True)  # held until we end
+        job = _resume_in_job(child, alone=True)  # held until we end
         sys.exit(child.wait() if job else 1)
     os.execve(words[0], words, for_program(environment))  # noqa: S606 - an argument list, no shell
 

@@ -20,37 +20,41 @@ from assistant.privacy import redact
 Keys = Mapping[str, "Keys | None"]  # of a JSON object, "*" for any; None keeps the value, a mapping goes on inside
 
 
-def _keys(names: str) -> Keys:
-    """Keep the values under these names, a space between them."""
+def _keep_values(names: str) -> Keys:
+    """Return `Keys` that keep the values under some names, which a space separates."""
     return dict.fromkeys(names.split())
 
 
-_ADAPTER = _keys("DriverDate DriverDesc DriverVersion HardwareInformation.qwMemorySize MatchingDeviceId ProviderName")
-_WINDOWS = _keys("CurrentBuild CurrentBuildNumber CurrentVersion DisplayVersion ProductName ReleaseId SystemRoot")
-_PLATFORM = _keys(
+_ADAPTER = _keep_values(
+    "DriverDate DriverDesc DriverVersion HardwareInformation.qwMemorySize MatchingDeviceId ProviderName"
+)
+_WINDOWS = _keep_values(
+    "CurrentBuild CurrentBuildNumber CurrentVersion DisplayVersion ProductName ReleaseId SystemRoot"
+)
+_PLATFORM = _keep_values(
     "system release version machine libc libc_version mac_version python implementation bits free_threaded"
     " executable base_executable prefix base_prefix build"
 )
 _NVML = {
     "driver": None,
     "cuda": None,
-    "devices": _keys("name bus pci_id memory compute_capability"),
+    "devices": _keep_values("name bus pci_id memory compute_capability"),
 }
-_DXGI = {"adapters": _keys("name pci_id revision memory shared_memory software remote d3d12")}
-_ENVIRONMENT = _keys("NUMBER_OF_PROCESSORS OS PROCESSOR_ARCHITECTURE")
-_RUNTIMES = _keys("Installed Major Minor Version")
+_DXGI = {"adapters": _keep_values("name pci_id revision memory shared_memory software remote d3d12")}
+_ENVIRONMENT = _keep_values("NUMBER_OF_PROCESSORS OS PROCESSOR_ARCHITECTURE")
+_RUNTIMES = _keep_values("Installed Major Minor Version")
 # Answers that are JSON objects: the kind of the question, the pattern that its argument matches whole, what is kept.
 _OBJECTS: tuple[tuple[str, str, Keys], ...] = (
     ("platform", "", _PLATFORM),
-    ("server", "", _keys("executable")),
-    ("memory", "", _keys("total available")),
-    ("disk", ".*", _keys("free total")),
+    ("server", "", _keep_values("executable")),
+    ("memory", "", _keep_values("total available")),
+    ("disk", ".*", _keep_values("free total")),
     ("packages", "", {"*": None}),
-    ("kernels", "", {"*": _keys("program language works")}),
+    ("kernels", "", {"*": _keep_values("program language works")}),
     ("nvml", "", _NVML),
     ("dxgi", "", _DXGI),
     ("registry", r".*\\Windows NT\\CurrentVersion", {"values": _WINDOWS, "keys": {}}),
-    ("registry", r".*\\Control\\Class\\\{[\w-]+\}", {"values": _keys("Class"), "keys": {"*": _ADAPTER}}),
+    ("registry", r".*\\Control\\Class\\\{[\w-]+\}", {"values": _keep_values("Class"), "keys": {"*": _ADAPTER}}),
     ("registry", r".*\\Session Manager\\Environment", {"values": _ENVIRONMENT, "keys": {}}),
     ("registry", r".*\\VC\\Runtimes", {"values": {}, "keys": {"*": _RUNTIMES}}),
 )
@@ -87,44 +91,45 @@ TEXTS: tuple[tuple[str, str, str], ...] = (
 )
 
 
-def reduced(said: Exchange) -> Exchange | None:
-    """Return an answer with only what is read of it; None for a question that no parser is known to ask."""
-    kind, argument, answer = said.ask[0], " ".join(said.ask[1:]), said.answer
+def reduced(exchange: Exchange) -> Exchange | None:
+    """Return an exchange with only what parsers read of its answer; None for a question that no parser asks."""
+    kind, argument, answer = exchange.ask[0], " ".join(exchange.ask[1:]), exchange.answer
     for expected, pattern, keys in _OBJECTS:
         if kind == expected and re.fullmatch(pattern, argument):
-            return replace(said, answer=replace(answer, text=_object(answer.text, keys) if answer else ""))
+            return replace(exchange, answer=replace(answer, text=_filter_object(answer.text, keys) if answer else ""))
     for expected, pattern, line in TEXTS:
         if kind == expected and re.fullmatch(pattern, argument):
             lines = answer.text.splitlines(keepends=True)
-            kept_lines = [one for one in lines if _compiled(line).fullmatch(one.rstrip("\r\n"))]
-            return replace(said, answer=replace(answer, text="".join(kept_lines)))
+            kept_lines = [text for text in lines if _compiled(line).fullmatch(text.rstrip("\r\n"))]
+            return replace(exchange, answer=replace(answer, text="".join(kept_lines)))
     return None
 
 
-def _object(text: str, keys: Keys) -> str:
-    """Return a JSON object with these keys alone; an empty one for another text."""
+def _filter_object(text: str, keys: Keys) -> str:
+    """Return a JSON object with some keys alone; "{}" for a text that is no JSON."""
     try:
-        return msgspec.json.encode(_filtered(msgspec.json.decode(text), keys)).decode()
+        return msgspec.json.encode(_keep_keys(msgspec.json.decode(text), keys)).decode()
     except msgspec.DecodeError:
         return "{}"
 
 
-def _filtered(value: object, keys: Keys | None) -> object:
+def _keep_keys(value: object, keys: Keys | None) -> object:
+    """Return a decoded value with some keys alone, also in lists; None keeps all of it."""
     if keys is None:
         return value
     if isinstance(value, list):
-        return [_filtered(item, keys) for item in value]
+        return [_keep_keys(item, keys) for item in value]
     if not isinstance(value, dict):
         return None
     expected = {name: name if name in keys else "*" for name in value}
-    return {name: _filtered(item, keys[expected[name]]) for name, item in value.items() if expected[name] in keys}
+    return {name: _keep_keys(item, keys[expected[name]]) for name, item in value.items() if expected[name] in keys}
 
 
 _compiled = cache(re.compile)
 
 
 class RecordingHost(Host):
-    """Passes each question on and keeps the answer; a question asked twice is passed on once."""
+    """Passes each question on and keeps the answer, so that a question asked again is not passed on again."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -133,11 +138,11 @@ class RecordingHost(Host):
         self.replayed = host.replayed
 
     def aside(self, kind: str, *arguments: str) -> dict[str, object]:
-        """Ask for facts that are not to be recorded."""
+        """Return facts that the host gives without recording them."""
         return self._host.facts(kind, *arguments)
 
     def ask(self, kind: str, *arguments: str) -> Answer:
-        """Answer from what was already asked, else ask and remember."""
+        """Return the recorded answer, or that of the host after recording it."""
         question = (kind, *arguments)
         if question not in self._said:
             answer = self._host.ask(kind, *arguments)
@@ -146,7 +151,7 @@ class RecordingHost(Host):
         return self._said[question]
 
     def said(self) -> tuple[Exchange, ...]:
-        """Return all questions and answers, in a stable order."""
+        """Return all questions with their answers, sorted by question."""
         return tuple(Exchange(ask=question, answer=self._said[question]) for question in sorted(self._said))
 
 
@@ -160,12 +165,12 @@ class ReplayHost(Host):
         self._said = {said.ask: said.answer for said in recording.said}
 
     def ask(self, kind: str, *arguments: str) -> Answer:
-        """Look the question up."""
+        """Return the recorded answer to a question; "unrecorded" if there is none."""
         return self._said.get((kind, *arguments), Answer(status="unrecorded"))
 
 
 def read_recording(text: str, what: str) -> Recording:
-    """Decode a recording; raise `BadInput` naming `what` for another schema, a cut-off file, no answers at all."""
+    """Return a recording; raise `BadInput`, with `what`, for another schema, a cut-off file, or no answers at all."""
     recording = from_json(text, Recording, what)
     if not recording.said:
         raise BadInput(
@@ -178,12 +183,12 @@ def read_recording(text: str, what: str) -> Recording:
 
 
 def write_recording(host: RecordingHost, label: str) -> str:
-    """Return all that a host was asked as the text of a recording; names, serials, addresses and secrets removed.
+    """Return all that a host was asked as the text of a recording, without names, serials, addresses and secrets.
 
-    Of each answer only what the parsers read is kept (`host/recording_filter.py`); an unknown question is left out.
+    Of each answer only what the parsers read is kept; a question that no parser asks is left out (see `reduced`).
     """
-    who = host.aside("identity")
-    exchanges = tuple(one for said in host.said() if (one := reduced(said)) is not None)
-    said = redact(exchanges, known=known_of(who))
-    text = to_json(Recording(label=label, date=str(who.get("date", "")), said=said))
+    identity = host.aside("identity")
+    exchanges = tuple(reduced_exchange for said in host.said() if (reduced_exchange := reduced(said)) is not None)
+    said = redact(exchanges, known=known_of(identity))
+    text = to_json(Recording(label=label, date=str(identity.get("date", "")), said=said))
     return text.replace('{"ask"', '\n{"ask"') + "\n"  # one line per question; inside a string the quote is escaped

@@ -62,18 +62,18 @@ PLAIN = {
 }
 
 
-def _plain(error: UnicodeError) -> tuple[str, int]:
-    """Return what stands for the characters that an encoding lacks, as `codecs.register_error` wants it."""
+def _plain_characters(error: UnicodeError) -> tuple[str, int]:
+    """Return what replaces the characters that an encoding lacks, and the position after them, for `codecs`."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return "".join(PLAIN.get(sign, "?") for sign in error.object[error.start : error.end]), error.end
 
 
-codecs.register_error("plain", _plain)
+codecs.register_error("plain", _plain_characters)
 
 
 def settle_streams() -> None:
-    """Let nothing that is printed or typed end this program: where a stream lacks a sign, a plain one takes its place.
+    """Set the standard streams up so that no character ends this program: one that a stream lacks is replaced.
 
     A stream that is none of Python's own, such as a notebook's, stays as it is. Where standard input is closed, as some
     services close it, nothing is typed.
@@ -88,7 +88,7 @@ def settle_streams() -> None:
 
 
 def drained() -> str:
-    """Write out what was printed; return the system's words where that fails, "" where nobody reads any more.
+    """Flush standard output; return the system's words if that fails, "" if it does not or nobody reads any more.
 
     What could not be written is dropped: Python would try again at its end, and fail with words of its own.
     """
@@ -108,7 +108,7 @@ _DRAWN = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")  # colours, and a progress bar
 
 
 def keep_log() -> None:
-    """Let all that is printed from here on also go into the file that `SETUP_ASSISTANT_LOG` names, if it can be had."""
+    """Copy all that is printed from here on into the file that `SETUP_ASSISTANT_LOG` gives, if it can be written."""
     if name := os.environ.get(LOG):
         log = Path(name)
         with suppress(OSError):
@@ -123,17 +123,18 @@ class _Copied:
         self._stream, self._log = stream, log
 
     def write(self, text: str) -> int:
-        """Write to both; a log that cannot be written is no failure."""
+        """Write to the stream and the log; return what the stream does. A log that cannot be written is no failure."""
         with suppress(OSError):
             append_private(self._log, _DRAWN.sub("", text))
         return self._stream.write(text)
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the stream has
+        """Return an attribute of the stream."""
         return getattr(self._stream, name)
 
 
 def forget_typed() -> None:
-    """Drop what was typed ahead: an answer that is given before its question is none.
+    """Drop what was typed before a question is asked.
 
     Only a terminal is emptied: what is piped in was meant for the questions to come.
     """

@@ -13,24 +13,27 @@ _FORCED_COLOURS = {"FORCE_COLOR", "CLICOLOR_FORCE"}  # ipykernel sets the first 
 
 @cache
 def _switches() -> Mapping[str, str]:
-    """Read the catalogue's file directly: start.py needs it before any package is installed."""
+    """Return the values of the variables that turn telemetry off, by name, from the catalogue's file.
+
+    It is read directly: start.py needs it before any package is installed.
+    """
     path = Path(__file__).parents[1] / "catalog" / "data" / "telemetry.json"
     table = json.loads(path.read_bytes())["switches"]
     return {row["name"]: row["value"] for row in table["rows"]}
 
 
 def quiet() -> dict[str, str]:
-    """Return the variables, sorted by name, for files and kernels that we make."""
+    """Return the variables that turn telemetry off, sorted by name, for files and kernels that we make."""
     return dict(sorted(_switches().items()))
 
 
 def for_program(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the environment for a program that the user sees; what they have set of the variables stays as it is."""
+    """Return the environment for a program that the user sees: with telemetry off, unless the user set it otherwise."""
     return {**_switches(), **os.environ, **(more or {})}
 
 
 def for_child(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the environment for a program of which we read the output: without colour codes, from a Python in UTF-8.
+    """Return the environment for a program whose output we read: as `for_program`, without colours, Python in UTF-8.
 
     Not PYTHONUTF8: pip reads pip.ini in the locale's encoding, in which `pip config set` writes it, and on a Chinese
     Windows would refuse its own file ("contains invalid utf-8 characters", pip 24.0;

@@ -55,7 +55,7 @@ class Budget:
         self.left, self._lock = left, threading.Lock()
 
     def spend(self, amount: int) -> bool:
-        """Return whether so many bytes may be read, and count them."""
+        """Subtract a number of bytes and return True; subtract none and return False if fewer are left."""
         with self._lock:
             enough = amount <= self.left
             self.left -= amount if enough else 0
@@ -72,14 +72,14 @@ class Answer:
         self._response, self._timeout = response, timeout
 
     def pieces(self, size: int = PIECE) -> Iterator[bytes]:
-        """Yield the content piece by piece, as it was sent; raise `Unreachable` where it breaks off."""
+        """Yield the content piece by piece, as it was sent; raise `Unreachable` if it breaks off."""
         had = 0
         try:
             while piece := self._response.read(size):
                 had += len(piece)
                 yield piece
         except _FAILURES as error:
-            raise _failure(error, self._timeout) from error
+            raise _unreachable_error(error, self._timeout) from error
         if had < (self.length or 0):
             raise Unreachable(BROKEN_OFF)
 
@@ -109,37 +109,39 @@ class Web:
 
     @contextmanager
     def open(self, url: str, headers: Mapping[str, str] | None = None, method: str = "GET") -> Iterator[Answer]:
-        """Open an address, or a file on disk; raise `Unreachable` for every answer but one with a status of 2xx."""
+        """Yield the answer for an address or a file on disk; raise `Unreachable` unless its status is 2xx."""
         try:
-            request = urllib.request.Request(_address(url), headers=dict(headers or {}), method=method)  # noqa: S310 - see above
+            request = urllib.request.Request(_plain_address(url), headers=dict(headers or {}), method=method)  # noqa: S310 - see above
             response = self._opener.open(request, timeout=self._timeout)
         except _FAILURES as error:
-            raise _failure(error, self._timeout) from error
+            raise _unreachable_error(error, self._timeout) from error
         with response:
             yield Answer(response, response.status, response.headers, self._timeout)
 
     def read(self, url: str, most: int, budget: Budget | None = None, accept: str = "*/*") -> Page:
-        """Read a whole page, compressed where the server can; raise `Unreachable`, also where it is too large.
+        """Return a whole page, compressed on its way if the server can; raise `Unreachable`, also if it is too large.
 
         That is one of more than `most` bytes, or than the budget of several pages has left, as they are sent.
         """
         content = bytearray()
         with self.open(url, {"Accept": accept, "Accept-Encoding": "gzip"}) as answer:
 
-            def check(size: int, more: int) -> None:
+            def check_size(size: int, more: int) -> None:
+                """Raise `Unreachable` if the page has too many bytes, or the budget too few for `more`."""
                 if size > most or not (budget is None or budget.spend(more)):
                     raise Unreachable(TOO_LARGE, answer.status)
 
-            check(answer.length or 0, answer.length or 0)
+            check_size(answer.length or 0, answer.length or 0)
             for piece in answer.pieces():
                 content += piece
-                check(len(content), 0 if answer.length else len(piece))
+                check_size(len(content), 0 if answer.length else len(piece))
         kind = answer.headers.get("Content-Type", "").partition(";")[0].strip().lower()
         zipped = answer.headers.get("Content-Encoding", "").lower() == "gzip"
-        return Page(kind, _inflated(content) if zipped else bytes(content))
+        return Page(kind, _decompress(content) if zipped else bytes(content))
 
 
-def _inflated(content: bytearray) -> bytes:
+def _decompress(content: bytearray) -> bytes:
+    """Return gzip's bytes decompressed; raise `Unreachable` if they are cut off, no gzip, or over `INFLATED` bytes."""
     stream = zlib.decompressobj(wbits=31)  # gzip
     try:
         inflated = stream.decompress(content, INFLATED)
@@ -150,8 +152,8 @@ def _inflated(content: bytearray) -> bytes:
     return inflated
 
 
-def _address(url: str) -> str:
-    """Return an address without user name and password; for a folder on disk, that of the page in it."""
+def _plain_address(url: str) -> str:
+    """Return an address without user name and password; for a folder on disk, that of its index.html."""
     if "://" not in url:
         url = Path(url).absolute().as_uri() + "/" * url.endswith("/")
     parts = urlsplit(url)
@@ -159,13 +161,13 @@ def _address(url: str) -> str:
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], path=parts.path + page).geturl()
 
 
-def _failure(error: BaseException, timeout: float) -> Unreachable:
-    """Say why a request failed, without the numbers of the system and of OpenSSL, and without passwords."""
+def _unreachable_error(error: BaseException, timeout: float) -> Unreachable:
+    """Return why a request failed, without the numbers of the system and of OpenSSL, and without passwords."""
     if isinstance(error, HTTPError):
         error.close()
         return Unreachable(f"HTTP {error.code}", error.code)
     if isinstance(error, URLError) and isinstance(error.reason, BaseException):
-        failure = _failure(error.reason, timeout)
+        failure = _unreachable_error(error.reason, timeout)
         failure.status = HTTPStatus.NOT_FOUND if isinstance(error.reason, FileNotFoundError) else 0  # on disk
         return failure
     if isinstance(error, TimeoutError):
@@ -175,16 +177,16 @@ def _failure(error: BaseException, timeout: float) -> Unreachable:
 
 
 class _Proxies(urllib.request.ProxyHandler):
-    """The user's proxy: the one that is named, else those of the environment or the system; NO_PROXY holds for all."""
+    """The user's proxy: that of pip's settings, else those of the environment or the system; NO_PROXY limits all."""
 
-    def __init__(self, named: str) -> None:
-        found = {"all": named} if named else urllib.request.getproxies()
-        every = found.get("all", "")
-        proxies = {scheme: found.get(scheme) or every for scheme in ("http", "https")}
+    def __init__(self, configured: str) -> None:
+        proxies_found = {"all": configured} if configured else urllib.request.getproxies()
+        any_scheme = proxies_found.get("all", "")
+        proxies = {scheme: proxies_found.get(scheme) or any_scheme for scheme in ("http", "https")}
         super().__init__({scheme: proxy for scheme, proxy in proxies.items() if proxy})
 
     def proxy_open(self, req: urllib.request.Request, proxy: str, type: str) -> object:  # noqa: A002 - as the base does
-        """Refuse what would be taken for HTTP and is not, else hand over."""
+        """Hand a request to the proxy; raise `URLError` for a SOCKS proxy, which would be spoken to in HTTP."""
         if proxy.lower().startswith("socks"):
             raise URLError(str(_("SOCKS proxies are not supported")))
         return super().proxy_open(req, proxy, type)
@@ -203,7 +205,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         newurl: str,
     ) -> urllib.request.Request | None:
         """Return the request that follows a redirection, without passwords in its address or the proxy's."""
-        request = super().redirect_request(req, fp, code, msg, headers, _address(newurl))
+        request = super().redirect_request(req, fp, code, msg, headers, _plain_address(newurl))
         if request:
             request.remove_header("Proxy-authorization")
         return request
@@ -216,35 +218,42 @@ class _Passwords(urllib.request.BaseHandler):
         self._indexes: list[tuple[object, SplitResult]] = []
         for url in index_urls:
             with suppress(ValueError):  # what is no address has no server
-                self._indexes.append((_server(urlsplit(url)), urlsplit(url)))
+                self._indexes.append((_server_of(urlsplit(url)), urlsplit(url)))
 
     def http_request(self, request: urllib.request.Request) -> urllib.request.Request:
-        """Add them in a way in which a redirection does not hand them on."""
-        if found := self._of(urlsplit(request.full_url)):
-            encoded = base64.b64encode(":".join(found).encode()).decode()
+        """Add user name and password for the server, in a way in which a redirection does not hand them on."""
+        if login := self._find_login(urlsplit(request.full_url)):
+            encoded = base64.b64encode(":".join(login).encode()).decode()
             request.add_unredirected_header("Authorization", f"Basic {encoded}")
         return request
 
     https_request = http_request
 
-    def _of(self, asked: SplitResult) -> tuple[str, str] | None:
-        alike = [index for server, index in self._indexes if server == _server(asked) and index.username is not None]
-        nearest = max(alike, key=lambda index: len(os.path.commonprefix([index.path, asked.path])), default=None)
+    def _find_login(self, address: SplitResult) -> tuple[str, str] | None:
+        """Return user name and password for a request: of the index nearest in path, else of netrc; None without."""
+        same_server = [
+            index for server, index in self._indexes if server == _server_of(address) and index.username is not None
+        ]
+        nearest = max(
+            same_server, key=lambda index: len(os.path.commonprefix([index.path, address.path])), default=None
+        )
         if nearest and nearest.password is not None:
             return unquote(nearest.username or ""), unquote(nearest.password)
-        return _from_netrc(asked.hostname or "") or (nearest and (unquote(nearest.username or ""), ""))
+        return _netrc_login(address.hostname or "") or (nearest and (unquote(nearest.username or ""), ""))
 
 
-def _server(parts: SplitResult) -> tuple[str, str | None, int | None]:
+def _server_of(parts: SplitResult) -> tuple[str, str | None, int | None]:
+    """Return scheme, host and port of an address; two with the same are on one server. Raises `ValueError`."""
     return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
 
 
-def _from_netrc(host: str) -> tuple[str, str] | None:
-    named = os.environ.get("NETRC")
-    for path in [Path(named)] if named else [Path.home() / ".netrc", Path.home() / "_netrc"]:
+def _netrc_login(host: str) -> tuple[str, str] | None:
+    """Return user name and password for a host from netrc; None if it has none."""
+    path_set = os.environ.get("NETRC")
+    for path in [Path(path_set)] if path_set else [Path.home() / ".netrc", Path.home() / "_netrc"]:
         with suppress(OSError, ValueError, netrc.NetrcParseError):
-            if found := netrc.netrc(path).authenticators(host):
-                return found[0] or "", found[2] or ""
+            if login := netrc.netrc(path).authenticators(host):
+                return login[0] or "", login[2] or ""
     return None
 
 
@@ -256,22 +265,22 @@ class _Https(urllib.request.AbstractHTTPHandler):
         self._network = network
 
     def https_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
-        """Open a connection; the certificate of a trusted host is not looked at."""
+        """Open a connection and return the answer; the certificate of a trusted host is not checked."""
         parts, network = urlsplit(request.full_url), self._network
         trusted = not {parts.hostname, parts.netloc}.isdisjoint(network.trusted_hosts)
-        named = (os.environ.get(name) for name in CERTIFICATES)
-        cert = "" if trusted else network.cert or next(filter(None, named), "")
-        context = _certificates(cert, network.client_cert, trusted=trusted)
+        variables = (os.environ.get(name) for name in CERTIFICATES)
+        certificates = "" if trusted else network.cert or next(filter(None, variables), "")
+        context = _certificate_context(certificates, network.client_cert, trusted=trusted)
         return self.do_open(http.client.HTTPSConnection, request, context=context)
 
     https_request = urllib.request.AbstractHTTPHandler.do_request_
 
 
 @cache  # 40 ms to read a system's certificates
-def _certificates(cert: str, client_cert: str, *, trusted: bool) -> ssl.SSLContext:
-    """Return what servers are checked with: a file or folder of certificates, else the system's own ("")."""
+def _certificate_context(cert: str, client_cert: str, *, trusted: bool) -> ssl.SSLContext:
+    """Return the context that checks servers: by a file or folder of certificates, or the system's own ("")."""
     if not cert:
-        context = _system()
+        context = _system_context()
     elif Path(cert).is_dir():
         context = ssl.create_default_context(capath=cert)
     else:
@@ -283,8 +292,11 @@ def _certificates(cert: str, client_cert: str, *, trusted: bool) -> ssl.SSLConte
     return context
 
 
-def _system() -> ssl.SSLContext:
-    """Return the system's own certificates as pip takes them; OpenSSL knows neither all of macOS's nor of Windows's."""
+def _system_context() -> ssl.SSLContext:
+    """Return a context with the certificates of the system, as pip uses them.
+
+    OpenSSL by itself finds neither all of macOS's nor of Windows's.
+    """
     try:
         import truststore  # noqa: PLC0415 - few commands need a network
     except ImportError:

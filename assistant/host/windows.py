@@ -14,43 +14,48 @@ _ROOTS = {"HKLM": "HKEY_LOCAL_MACHINE", "HKCU": "HKEY_CURRENT_USER"}
 
 
 def read_registry(key: str) -> dict[str, Any]:
-    r"""Read the values of a key (`HKLM\SOFTWARE\…`) and of its direct subkeys; FileNotFoundError without one."""
+    r"""Return the `values` of a key (`HKLM\SOFTWARE\…`) and of its subkeys (`keys`); FileNotFoundError without one."""
     try:
         winreg: Any = importlib.import_module("winreg")
     except ModuleNotFoundError as error:
         raise FileNotFoundError(key) from error
     root, _, path = key.partition("\\")
     with winreg.OpenKey(getattr(winreg, _ROOTS[root]), path) as opened:
-        return {"values": _values(winreg, opened), "keys": _subkeys(winreg, opened)}
+        return {"values": _read_values(winreg, opened), "keys": _read_subkeys(winreg, opened)}
 
 
-def _values(winreg: Any, opened: Any) -> dict[str, Any]:  # noqa: ANN401 - winreg has no types outside Windows
+def _read_values(winreg: Any, opened: Any) -> dict[str, Any]:  # noqa: ANN401 - winreg has no types outside Windows
+    """Return the texts and numbers of an open key by name; 4 or 8 bytes are read as a number."""
     count = winreg.QueryInfoKey(opened)[1]
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for index in range(count):
         name, value, _type = winreg.EnumValue(opened, index)
         if isinstance(value, bytes) and len(value) in {4, 8}:  # as which some drivers store their memory size
             value = int.from_bytes(value, "little")
         if isinstance(value, str | int):
-            found[name] = value
-    return found
+            values[name] = value
+    return values
 
 
-def _subkeys(winreg: Any, opened: Any) -> dict[str, Any]:  # noqa: ANN401
-    found = {}
+def _read_subkeys(winreg: Any, opened: Any) -> dict[str, Any]:  # noqa: ANN401
+    """Return the values of each direct subkey of an open key, by its name; {} for one that cannot be opened."""
+    subkeys = {}
     for index in range(winreg.QueryInfoKey(opened)[0]):
         name = winreg.EnumKey(opened, index)
         try:
             with winreg.OpenKey(opened, name) as subkey:
-                found[name] = _values(winreg, subkey)
+                subkeys[name] = _read_values(winreg, subkey)
         except PermissionError:
-            found[name] = {}
-    return found
+            subkeys[name] = {}
+    return subkeys
 
 
 def file_version(path: str) -> str:
-    """Read the version resource of a DLL, `10.0.26100.1`; FileNotFoundError without the file or without Windows."""
-    library = _dll("version")
+    """Return the version in the resource of a DLL, such as "10.0.26100.1"; raise FileNotFoundError if it has none.
+
+    So it is on other systems than Windows.
+    """
+    library = _load_dll("version")
     size = library.GetFileVersionInfoSizeW(path, None)
     if not size:
         raise FileNotFoundError(path)
@@ -97,7 +102,7 @@ class Job:
         Where the system refuses, as in some sandboxes, the child goes on without a job. NtResumeProcess is not
         documented; psutil's `Process.resume` rests on it, too.
         """
-        self._kernel = _dll("kernel32")
+        self._kernel = _load_dll("kernel32")
         self._kernel.CreateJobObjectW.restype = self._kernel.OpenProcess.restype = ctypes.c_void_p
         self._handle = ctypes.c_void_p(self._kernel.CreateJobObjectW(None, None))
         limits = _Limits(flags=_KILL_ON_JOB_CLOSE | (_SILENT_BREAKAWAY_OK if alone else 0))
@@ -105,7 +110,7 @@ class Job:
         self._kernel.SetInformationJobObject(self._handle, _EXTENDED_LIMITS, ctypes.byref(limits), size)
         process = ctypes.c_void_p(self._kernel.OpenProcess(_RIGHTS, False, child))
         self._kernel.AssignProcessToJobObject(self._handle, process)
-        _dll("ntdll").NtResumeProcess(process)
+        _load_dll("ntdll").NtResumeProcess(process)
         self._kernel.CloseHandle(process)
 
     def end(self) -> None:
@@ -113,7 +118,7 @@ class Job:
         self._kernel.TerminateJobObject(self._handle, 1)
 
     def close(self) -> None:
-        """End what is left of its processes, and let go of it."""
+        """Close the job, which ends the processes that are left in it."""
         self._kernel.CloseHandle(self._handle)
 
 
@@ -129,14 +134,15 @@ def on_console_closing(request: Callable[[], None]) -> None:
     Windows ends the process when the handler returns, so that it waits: the main thread ends the process before.
     """
 
-    def handle(event: int) -> bool:
+    def handle_console_event(event: int) -> bool:
+        """Call `request` for an event that ends the process, and wait; return that Windows goes on with the event."""
         if event in _CLOSING:
             request()
             time.sleep(_MOST_SECONDS)
         return False
 
-    _handlers.append(_WINDOWS.WINFUNCTYPE(ctypes.c_int, ctypes.c_uint32)(handle))
-    _dll("kernel32").SetConsoleCtrlHandler(_handlers[-1], 1)
+    _handlers.append(_WINDOWS.WINFUNCTYPE(ctypes.c_int, ctypes.c_uint32)(handle_console_event))
+    _load_dll("kernel32").SetConsoleCtrlHandler(_handlers[-1], 1)
 
 
 # Places in the COM tables of IDXGIFactory1 and IDXGIAdapter1, ids and levels: dxgi.h, d3d12.h, d3dcommon.h.
@@ -165,59 +171,62 @@ class _Description(ctypes.Structure):
 
 
 def dxgi_adapters() -> list[dict[str, object]]:
-    """List the display adapters that are present: name, ids, memory in bytes, software or not, Direct3D 12 level."""
+    """Return the display adapters that are present, each as `_describe_adapter` does; raise OSError if DXGI fails."""
     factory = ctypes.c_void_p()
-    made = _dll("dxgi").CreateDXGIFactory1(_guid(_FACTORY1), ctypes.byref(factory))
-    if made < 0:
-        raise OSError(made, "CreateDXGIFactory1")
+    result = _load_dll("dxgi").CreateDXGIFactory1(_guid(_FACTORY1), ctypes.byref(factory))
+    if result < 0:
+        raise OSError(result, "CreateDXGIFactory1")
     adapters: list[dict[str, object]] = []
     adapter = ctypes.c_void_p()
     while len(adapters) < _MOST_ADAPTERS:
-        if _call(factory, _ENUM_ADAPTERS1, ctypes.c_uint(len(adapters)), ctypes.pointer(adapter)) < 0:
+        if _call_method(factory, _ENUM_ADAPTERS1, ctypes.c_uint(len(adapters)), ctypes.pointer(adapter)) < 0:
             break
-        adapters.append(_described(adapter))
-        _call(adapter, _RELEASE)
-    _call(factory, _RELEASE)
+        adapters.append(_describe_adapter(adapter))
+        _call_method(adapter, _RELEASE)
+    _call_method(factory, _RELEASE)
     return adapters
 
 
-def _described(adapter: ctypes.c_void_p) -> dict[str, object]:
-    found = _Description()
-    _call(adapter, _GET_DESC1, ctypes.pointer(found))
+def _describe_adapter(adapter: ctypes.c_void_p) -> dict[str, object]:
+    """Return `name`, `pci_id`, `revision`, `memory` and `shared_memory` (bytes), `remote`, `software` and `d3d12`."""
+    description = _Description()
+    _call_method(adapter, _GET_DESC1, ctypes.pointer(description))
     return {
-        "name": found.name,
-        "pci_id": f"{found.vendor:04x}:{found.device:04x}",
-        "revision": f"0x{found.revision:02x}",
-        "memory": found.video_memory,
-        "shared_memory": found.shared_memory,
-        "remote": bool(found.flags & 1),  # DXGI_ADAPTER_FLAG_REMOTE
-        "software": bool(found.flags & 2),  # DXGI_ADAPTER_FLAG_SOFTWARE
+        "name": description.name,
+        "pci_id": f"{description.vendor:04x}:{description.device:04x}",
+        "revision": f"0x{description.revision:02x}",
+        "memory": description.video_memory,
+        "shared_memory": description.shared_memory,
+        "remote": bool(description.flags & 1),  # DXGI_ADAPTER_FLAG_REMOTE
+        "software": bool(description.flags & 2),  # DXGI_ADAPTER_FLAG_SOFTWARE
         "d3d12": _d3d12_level(adapter),
     }
 
 
 def _d3d12_level(adapter: ctypes.c_void_p) -> str | None:
-    """Return the highest Direct3D 12 level for which a device can be made; None when Direct3D 12 refuses."""
+    """Return the highest Direct3D 12 level for which a device can be made; None if there is none."""
     try:
-        create = _dll("d3d12").D3D12CreateDevice
+        create = _load_dll("d3d12").D3D12CreateDevice
     except OSError:
         return None
     uuid = _guid(_DEVICE12)
     return next((name for name, level in _LEVELS.items() if create(adapter, level, uuid, None) >= 0), None)
 
 
-def _dll(name: str) -> Any:  # noqa: ANN401 - ctypes has no types for what a library holds
+def _load_dll(name: str) -> Any:  # noqa: ANN401 - ctypes has no types for what a library holds
+    """Return a DLL by its name; raise FileNotFoundError on other systems, and OSError if it is missing."""
     if not hasattr(ctypes, "WinDLL"):
         raise FileNotFoundError(f"{name}.dll")
     return _WINDOWS.WinDLL(name)
 
 
 def _guid(text: str) -> ctypes.Array[ctypes.c_char]:
+    """Return the 16 bytes of a GUID as Windows stores it."""
     return ctypes.create_string_buffer(UUID(text).bytes_le, 16)
 
 
-def _call(interface: ctypes.c_void_p, place: int, *arguments: Any) -> int:  # noqa: ANN401
-    """Call a method of a COM interface by its place in the interface's table; negative answers are failures."""
+def _call_method(interface: ctypes.c_void_p, index: int, *arguments: Any) -> int:  # noqa: ANN401
+    """Call a method of a COM interface by its index in the table; return its result, which is negative on failure."""
     table = ctypes.cast(interface, ctypes.POINTER(ctypes.POINTER(ctypes.c_void_p)))[0]
-    kind = _WINDOWS.WINFUNCTYPE(ctypes.c_long, ctypes.c_void_p, *map(type, arguments))
-    return int(kind(table[place])(interface, *arguments))
+    prototype = _WINDOWS.WINFUNCTYPE(ctypes.c_long, ctypes.c_void_p, *map(type, arguments))
+    return int(prototype(table[index])(interface, *arguments))

@@ -25,18 +25,18 @@ PIP_FILE = "pip.ini" if os.name == "nt" else "pip.conf"
 _BESIDE = ("onnxruntime", "torch-directml", "triton")  # flavours of one package overwrite one another's files
 
 
-def constraints(packages: Mapping[str, str]) -> str:
-    """Write the constraints file: the versions of torch, its family and ONNX Runtime, which need the accelerator."""
+def constraints_file_text(packages: Mapping[str, str]) -> str:
+    """Return the text of a constraints file that pins the packages in `packages` that `guarded` says need pinning."""
     pins = (f"{name}=={version}" for name, version in sorted(packages.items()) if guarded(name))
     note = _("Versions that the accelerator needs. To remove the limits, delete this file and its line in {file}.")
     return for_pip("\n".join([f"# {note.format(file=PIP_FILE)}", *pins, ""]))
 
 
-def pip_settings(already: bytes, file: Path) -> bytes:
-    """Add the constraints file to an environment's pip configuration; what it says already stays, to the byte.
+def pip_configuration(already: bytes, file: Path) -> bytes:
+    """Return an environment's pip configuration with the constraints file added; what `already` holds stays as it is.
 
     pip reads it in the locale's encoding (`_construct_parser` in pip/_internal/configuration.py), where a path may hold
-    letters of a Chinese code page; what is added is ASCII.
+    letters of a Chinese code page; what is added is ASCII. Raises `configparser.Error` if pip could not read it either.
     """
     parser = configparser.RawConfigParser()
     parser.read_string(already.decode("ascii", "surrogateescape"))
@@ -50,43 +50,50 @@ def pip_settings(already: bytes, file: Path) -> bytes:
 
 
 def guards(prefix: Path) -> tuple[Path, Path]:
-    """Return the two files that guard an environment: the constraints, and pip's configuration that names them."""
+    """Return the paths of an environment's guard files: the constraints, and the pip configuration that uses them."""
     return prefix / CONSTRAINTS, prefix / PIP_FILE
 
 
-def protect(prefix: Path, packages: Mapping[str, str], folder: Path) -> None:
-    """Write both files of an environment into `folder`, whose content is to be moved into it."""
-    write_whole(folder / CONSTRAINTS, constraints(packages))
+def write_guards(prefix: Path, packages: Mapping[str, str], folder: Path) -> None:
+    """Write the guard files of the environment at `prefix` into `folder`, whose content is moved there afterwards.
+
+    pip's configuration is left alone if the one that is there cannot be parsed.
+    """
+    write_whole(folder / CONSTRAINTS, constraints_file_text(packages))
     settings = guards(prefix)[1]
     already = settings.read_bytes() if settings.is_file() else b""
     try:
-        text = pip_settings(already, prefix / CONSTRAINTS)
+        text = pip_configuration(already, prefix / CONSTRAINTS)
     except configparser.Error:
         return  # pip cannot read it either; it is not ours to fix
     write_whole(folder / PIP_FILE, text)
 
 
 def replaced(prefix: Path, pins: str, now: Mapping[str, str]) -> Finding | None:
-    """Return a finding where an environment holds other builds than its constraints (`pins`) name, else None."""
+    """Return an error if packages that the constraints `pins` pin have other versions in `now`, or none; else None."""
     pinned = dict(line.split("==", 1) for line in pins.splitlines() if re.match(r"[\w.-]+==", line))
-    others = [f"{name} {now.get(name, '–')} ({was})" for name, was in pinned.items() if now.get(name) != was]
-    if not others:
+    changes = [
+        f"{name} {now.get(name, '–')} ({pinned_version})"
+        for name, pinned_version in pinned.items()
+        if now.get(name) != pinned_version
+    ]
+    if not changes:
         return None
     text = _("Packages in {path} were replaced after the installation (original in brackets): {changes}.")
-    again = (command_line(["assistant", "install", "--target", prefix]),)
+    commands = (command_line(["assistant", "install", "--target", prefix]),)
     return Finding(
         key="build-replaced",
         severity=Severity.ERROR,
-        text=text.format(path=prefix, changes=", ".join(others)),
-        remedies=(Remedy(text=_("Install the original packages again."), commands=again),),
+        text=text.format(path=prefix, changes=", ".join(changes)),
+        remedies=(Remedy(text=_("Install the original packages again."), commands=commands),),
     )
 
 
 def constraint_variables(prefix: Path) -> dict[str, str]:
-    """Return the variable that makes uv keep to the constraints: a file URL, as a space would end a path."""
+    """Return `UV_CONSTRAINT` with the file URL of the constraints, to which uv then keeps; a space would end a path."""
     return {"UV_CONSTRAINT": (prefix / CONSTRAINTS).as_uri()}
 
 
 def guarded(name: str) -> bool:
-    """Return whether a package uses the accelerator, or is one of which one flavour shadows another."""
+    """Return whether a package is pinned in constraints: torch, its family, ONNX Runtime, DirectML and Triton."""
     return carried_by_torch_index(name) or name.startswith(_BESIDE)

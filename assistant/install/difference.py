@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -15,12 +14,20 @@ from assistant.catalog import carried_by_torch_index
 from assistant.host.lock import Lock
 from assistant.i18n import _
 from assistant.install.conflicts import broken_requirements, undone_by_project
-from assistant.install.constraints import protect
+from assistant.install.constraints import write_guards
 from assistant.install.contents import PIP
 from assistant.install.environments import building
-from assistant.install.in_place import Move, changing, guard, index_of, is_replaceable, plan_for, replace_packages
-from assistant.install.inspect_env import Distribution, Site, current_site, is_private
-from assistant.install.installation import build, download_size, put_in_place
+from assistant.install.in_place import (
+    Move,
+    changing,
+    is_replaceable,
+    plan_of_lines,
+    replace_packages,
+    torch_index_of,
+    update_guards,
+)
+from assistant.install.inspect_env import Distribution, Site, current_site, is_private, read_record
+from assistant.install.installation import build_environment, bytes_to_download, verify_and_place
 from assistant.install.marker import Marker, read_marker, write_marker
 from assistant.install.resolution import OnlySource, Package, Resolution, Unsolved, resolve
 from assistant.install.sources import Tools, index_findings
@@ -35,10 +42,10 @@ from assistant.model.report import Environment
 
 
 class Wanted(Record, frozen=True):
-    """A change that is wanted: requirements to meet, packages to remove, packages to install again.
+    """A requested change of an environment: requirements to meet, packages to remove, packages to install again.
 
-    What comes again keeps its version, unless a requirement names it, too. `index_url` is where torch and its family
-    come from, None for the default index.
+    What comes `again` keeps its version, unless a requirement gives it another. `index_url` is where torch and its
+    family come from, None for the default index.
     """
 
     requires: tuple[str, ...] = ()
@@ -48,7 +55,7 @@ class Wanted(Record, frozen=True):
 
 
 class Difference(Record, frozen=True):
-    """What a change would do: which packages move, which files are fetched for it (`download` bytes), what to know.
+    """What a change would do: which packages move, what is downloaded (bytes), what the user should know first.
 
     `site` is the environment as it was then, `after` the versions that it will hold.
     """
@@ -63,61 +70,63 @@ class Difference(Record, frozen=True):
 
 
 def work_out(site: Site, request: Wanted, tools: Tools, *, all_else: bool = True) -> Difference:
-    """Work out a change of an environment with as few moves as uv finds, and change nothing.
+    """Return what a change of an environment would do, with as few moves as uv finds; change nothing.
 
-    What else is broken there is mended as well where possible; else, or without `all_else`, it stays as it is. Raises
-    `BadInput` for an environment, or a package, that is not to be changed this way, and `WorkFailed` where no packages
-    fit.
+    With `all_else`, other broken packages are mended as well if that is possible. Raises `BadInput` for an environment,
+    or a package, that is not to be changed this way, and `WorkFailed` if no packages fit.
     """
     check_target(Path(site.prefix), site)
     try:
-        return _worked_out(site, request, tools, whole=all_else)
+        return _work_out(site, request, tools, whole=all_else)
     except (Unsolved, OnlySource) as failure:
         if not all_else or (isinstance(failure, Unsolved) and failure.unreachable):
             raise
-        return _worked_out(site, request, tools, whole=False)
+        return _work_out(site, request, tools, whole=False)
 
 
-def _worked_out(site: Site, request: Wanted, tools: Tools, *, whole: bool) -> Difference:
-    """Resolve what is wanted, with all else that an index can replace (`whole`) or alone.
+def _work_out(site: Site, request: Wanted, tools: Tools, *, whole: bool) -> Difference:
+    """Return what a change would do, resolved with all else that an index can replace (`whole`), or alone.
 
-    What stays as it is bounds the rest: packages of the user's own, conda's, and torch's family unless it is wanted.
+    Packages from folders, repositories and files, conda's, and torch's family unless the change is about it, keep their
+    versions, and bound the others. Raises as `work_out` does.
     """
     versions, again = site.versions, set(request.again)
-    gone: set[str] = {canonicalize_name(name) for name in request.removes}
-    named: set[str] = {canonicalize_name(Requirement(line).name) for line in request.requires}
-    foreign = [one for one in site.own if is_private(one) or one.installer == "conda"]
-    unchangeable: set[str] = {canonicalize_name(one.name) for one in foreign}
+    removed: set[str] = {canonicalize_name(name) for name in request.removes}
+    in_request: set[str] = {canonicalize_name(Requirement(line).name) for line in request.requires}
+    foreign = [package for package in site.own if is_private(package) or package.installer == "conda"]
+    unchangeable: set[str] = {canonicalize_name(package.name) for package in foreign}
     unchangeable -= again
-    unchangeable |= {name for name in versions if carried_by_torch_index(name)} - named - again
-    lines = [*request.requires, *(f"{name}=={versions[name]}" for name in again - named)]
+    unchangeable |= {name for name in versions if carried_by_torch_index(name)} - in_request - again
+    lines = [*request.requires, *(f"{name}=={versions[name]}" for name in again - in_request)]
     if whole:
-        needs = (line for one in foreign if canonicalize_name(one.name) not in gone for line in one.requires)
-        lines += [*needs, *sorted(versions.keys() - unchangeable - gone - named - again - {PIP})]
+        foreign_requirements = (
+            line for package in foreign if canonicalize_name(package.name) not in removed for line in package.requires
+        )
+        lines += [*foreign_requirements, *sorted(versions.keys() - unchangeable - removed - in_request - again - {PIP})]
         lines += [f"{name}=={versions[name]}" for name in sorted(unchangeable) if carried_by_torch_index(name)]
     plan = replace(
-        plan_for(site, tuple(dict.fromkeys(lines)), _index(site, request, lines, tools)),
-        constraints=tuple(f"{name}=={versions[name]}" for name in sorted(unchangeable - gone - named)),
+        plan_of_lines(site, tuple(dict.fromkeys(lines)), _index_for(site, request, lines, tools)),
+        constraints=tuple(f"{name}=={versions[name]}" for name in sorted(unchangeable - removed - in_request)),
     )
     uv = dataclasses.replace(tools.uv(plan, site), also=())
     uv.progress(_("Resolving the packages"))
-    keep = {name: versions[name] for name in versions if name not in gone}
+    keep = {name: versions[name] for name in versions if name not in removed}
     resolution = resolve(plan, uv, keep, tools.sources.locked) if lines else Resolution(lock="", packages=())
-    _refuse_breaking(site, resolution, gone)
-    difference = _difference(site, plan, resolution, gone, again, tools)
-    _refuse_private(difference, named | again)
+    _refuse_breaking(site, resolution, removed)
+    difference = _compare(site, plan, resolution, removed, again, tools)
+    _refuse_private(difference, in_request | again)
     return difference
 
 
-def _refuse_breaking(site: Site, resolution: Resolution, gone: set[str]) -> None:
-    """Raise `Unsolved` where a change would break what a package that stays requires, and it was not broken before."""
-    before = {(one.package.name, one.need.name) for one in broken_requirements(site, {}, gone)}
-    for one in broken_requirements(site, resolution.versions, gone):
-        if (one.package.name, one.need.name) not in before:
-            _refuse_conda([one.package], site)
-            if is_private(one.package):
-                raise _private([one.package.name])
-            text = _("{package} requires {need}", package=one.package.name, need=one.need)
+def _refuse_breaking(site: Site, resolution: Resolution, removed: set[str]) -> None:
+    """Raise `Unsolved` or `BadInput` if a resolution breaks a requirement, met until now, of a package that stays."""
+    before = {(broken.package.name, broken.requirement.name) for broken in broken_requirements(site, {}, removed)}
+    for broken in broken_requirements(site, resolution.versions, removed):
+        if (broken.package.name, broken.requirement.name) not in before:
+            _refuse_conda([broken.package], site)
+            if is_private(broken.package):
+                raise _private_error([broken.package.name])
+            text = _("{package} requires {need}", package=broken.package.name, need=broken.requirement)
             raise Unsolved(
                 _("No combination of packages fits: {reason}"),
                 reason=str(text),
@@ -125,30 +134,30 @@ def _refuse_breaking(site: Site, resolution: Resolution, gone: set[str]) -> None
             )
 
 
-def _index(site: Site, request: Wanted, lines: Iterable[str], tools: Tools) -> str | None:
-    """Return the index of the build of torch that is there, where anything of its family is resolved."""
+def _index_for(site: Site, request: Wanted, lines: Iterable[str], tools: Tools) -> str | None:
+    """Return the index for torch: of the options, the change or what is installed; None if no line is of its family."""
     if not any(carried_by_torch_index(canonicalize_name(Requirement(line).name)) for line in lines):
         return None
-    return tools.sources.index_url or request.index_url or index_of(site)
+    return tools.sources.index_url or request.index_url or torch_index_of(site)
 
 
-def _difference(
-    site: Site, plan: Plan, resolution: Resolution, gone: set[str], again: set[str], tools: Tools
+def _compare(
+    site: Site, plan: Plan, resolution: Resolution, removed: set[str], again: set[str], tools: Tools
 ) -> Difference:
-    """Compare what is there with what was resolved."""
+    """Return what a resolution changes in an environment; raise `BadInput` if conda owns any of it."""
     versions = site.versions
     packages = tuple(resolution.changes({name: versions[name] for name in versions if name not in again}))
-    coming = {package.name: package.version for package in packages}
-    after = {name: version for name, version in versions.items() if name not in gone} | coming
-    names = sorted({*coming, *(gone & versions.keys())})
+    new_versions = {package.name: package.version for package in packages}
+    after = {name: version for name, version in versions.items() if name not in removed} | new_versions
+    names = sorted({*new_versions, *(removed & versions.keys())})
     moves = tuple(Move(name=name, before=versions.get(name, ""), after=after.get(name, "")) for name in names)
-    _refuse_conda([one for one in site.own if canonicalize_name(one.name) in names], site)
+    _refuse_conda([package for package in site.own if canonicalize_name(package.name) in names], site)
     return Difference(
         site=site,
         moves=moves,
         after=after,
         packages=packages,
-        download=download_size(packages),
+        download=bytes_to_download(packages),
         findings=(
             *(index_findings(plan, tools.sources) if packages else ()),
             *undone_by_project(Path(site.prefix), plan, after),
@@ -158,18 +167,27 @@ def _difference(
 
 
 def _refuse_private(difference: Difference, wished: set[str]) -> None:
-    """Raise `Unsolved` where something from an index would take the place of what came from somewhere else.
+    """Raise `Unsolved` if an index's package would replace one from a folder, a repository or a file.
 
-    The file of a package that the change itself is about is not meant: it may well have been downloaded by hand.
+    One from a file is replaced if its name is in `wished`: it may well have been downloaded by hand.
     """
-    coming = {package.name for package in difference.packages}
-    private = [one for one in difference.site.own if is_private(one) and canonicalize_name(one.name) in coming]
-    free = {one.name for one in private if one.origin == "archive_info" and canonicalize_name(one.name) in wished}
-    if names := [one.name for one in private if one.name not in free]:
-        raise _private(names)
+    new_versions = {package.name for package in difference.packages}
+    private = [
+        package
+        for package in difference.site.own
+        if is_private(package) and canonicalize_name(package.name) in new_versions
+    ]
+    replaceable = {
+        package.name
+        for package in private
+        if package.origin == "archive_info" and canonicalize_name(package.name) in wished
+    }
+    if names := [package.name for package in private if package.name not in replaceable]:
+        raise _private_error(names)
 
 
-def _private(names: Iterable[str]) -> Unsolved:
+def _private_error(names: Iterable[str]) -> Unsolved:
+    """Return the error for packages from a folder, a repository or a file, which an index must not replace."""
     return Unsolved(
         _(
             "{names}: installed from a folder, a repository or a file, "
@@ -181,32 +199,32 @@ def _private(names: Iterable[str]) -> Unsolved:
 
 
 def _refuse_conda(moving: Iterable[Distribution], site: Site) -> None:
-    """Raise `BadInput` where conda installed what would move: conda would not know of it, and undo it some day."""
-    if owned := [one.name for one in moving if one.installer == "conda"]:
+    """Raise `BadInput` if conda installed any of the distributions: conda would not know of the change, and undo it."""
+    if names := [package.name for package in moving if package.installer == "conda"]:
         raise BadInput(
-            _("conda installed {names}, so conda has to change them.", names=", ".join(owned)),
+            _("conda installed {names}, so conda has to change them.", names=", ".join(names)),
             hint=_("Use `conda install --prefix {path}`, or set up a new environment.", path=site.prefix),
         )
 
 
 def version_in_place(site: Site, name: str) -> str:
-    """Return which of several installed versions of a package the files are mostly of, by their sizes in its RECORD."""
-    found = [one for one in site.own if canonicalize_name(one.name) == name]
-    return max(found, key=lambda one: (_share_in_place(one), _number(one.version))).version
+    """Return the installed version of a package of whose files, by size, the largest share is in place."""
+    distributions = [distribution for distribution in site.own if canonicalize_name(distribution.name) == name]
+    return max(
+        distributions, key=lambda distribution: (_share_in_place(distribution), _version_or_zero(distribution.version))
+    ).version
 
 
-# torch/version.py,sha256=pYk0m2qGqv…,270
-def _share_in_place(one: Distribution) -> float:
-    try:
-        rows = list(csv.reader(Path(one.record).read_text(encoding="utf-8").splitlines()))
-    except OSError:
-        return 0.0
-    sized = [(Path(one.place, row[0]), row[2]) for row in rows if len(row) > 2 and row[2].isdecimal()]  # noqa: PLR2004
-    there = sum(path.is_file() and path.stat().st_size == int(size) for path, size in sized)
-    return there / len(sized) if sized else 0.0
+def _share_in_place(distribution: Distribution) -> float:
+    """Return which part of the files in a RECORD exists in the listed size, from 0.0 to 1.0; 0.0 if none is listed."""
+    rows = read_record(Path(distribution.record))
+    sized = [(Path(distribution.place, name), int(size)) for name, size in rows if size]
+    in_place = sum(path.is_file() and path.stat().st_size == size for path, size in sized)
+    return in_place / len(sized) if sized else 0.0
 
 
-def _number(text: str) -> Version:
+def _version_or_zero(text: str) -> Version:
+    """Return a version (PEP 440); 0 for text that is none."""
     try:
         return Version(text)
     except InvalidVersion:
@@ -214,9 +232,9 @@ def _number(text: str) -> Version:
 
 
 def carry_out(difference: Difference, prove: Callable[[Environment, Lock], None], tools: Tools) -> Environment:
-    """Carry a change out; `prove` may refuse the result by raising. It can be undone afterwards.
+    """Carry a change out and return the environment; `prove` may refuse the result by raising. It can be undone.
 
-    One of ours is built anew beside the old one; any other is changed where it is. It ends with all of the change, or
+    One of ours is built anew beside the old one; any other is changed in place. It ends with all of the change, or
     with the environment as it was. Raises `BadInput`, `WorkFailed` or `Cancelled`.
     """
     settle_target(Path(difference.site.prefix), tools)
@@ -229,14 +247,14 @@ def carry_out(difference: Difference, prove: Callable[[Environment, Lock], None]
         )
     check_target(target, site)
     check_disk(tools.host, target, sum(package.size or 0 for package in difference.packages))
-    uv = dataclasses.replace(tools.uv(plan_for(site, (), difference.index_url), site), also=())
-    made = Environment(path=str(target), python=site.python, packages=difference.after)
+    uv = dataclasses.replace(tools.uv(plan_of_lines(site, (), difference.index_url), site), also=())
+    environment = Environment(path=str(target), python=site.python, packages=difference.after)
     marker = read_marker(target)
     if marker and is_replaceable(site, tools.host):
         _build_anew(difference, site, marker, prove, tools, uv)
     else:
-        _change(difference, site, made, prove, tools, uv)
-    return made
+        _change_in_place(difference, site, environment, prove, tools, uv)
+    return environment
 
 
 def _build_anew(
@@ -247,31 +265,33 @@ def _build_anew(
     tools: Tools,
     uv: Uv,
 ) -> None:
+    """Build an environment of ours anew with the changed versions, verify it, and put it in place of the old one."""
     pins = tuple(f"{name}=={version}" for name, version in difference.after.items() if name != PIP)
-    plan = plan_for(site, pins, difference.index_url or index_of(site))
-    packages = resolve(plan, uv, needs=False).packages
+    plan = plan_of_lines(site, pins, difference.index_url or torch_index_of(site))
+    packages = resolve(plan, uv, dependencies=False).packages
     target, before = Path(site.prefix), marker.environment
     versions = {name: difference.after[name] for name in before.packages if name in difference.after}
     environment = replace(before, packages=versions)
     with building(target) as work:
-        build(plan, packages, site, tools.host, uv, work)
-        protect(target, difference.after, work.folder)
+        build_environment(plan, packages, site, tools.host, uv, work)
+        write_guards(target, difference.after, work.folder)
         write_marker(work.folder, marker.plan, environment)
-        put_in_place(marker.plan, environment, uv, prove, work)
+        verify_and_place(marker.plan, environment, uv, prove, work)
 
 
-def _change(
+def _change_in_place(
     difference: Difference,
     site: Site,
-    made: Environment,
+    environment: Environment,
     prove: Callable[[Environment, Lock], None],
     tools: Tools,
     uv: Uv,
 ) -> None:
+    """Install and remove packages in an environment in place; restore the old ones if `prove` or the change fails."""
     removes = [move.name for move in difference.moves if not move.after]
     again = [move.name for move in difference.moves if move.before == move.after]
     with changing(site, None, difference.moves, tools.host, uv) as change:
         replace_packages(change, difference.packages, difference.index_url, removes=removes, again=again)
         uv.cancel.check()
-        prove(made, change.lock)
-        guard(Path(site.prefix), difference.after)
+        prove(environment, change.lock)
+        update_guards(Path(site.prefix), difference.after)

@@ -23,7 +23,7 @@ from assistant.host.network import local_path
 from assistant.host.process import CancelToken
 from assistant.i18n import _
 from assistant.install.resolution import Package
-from assistant.install.uv import Uv, not_here
+from assistant.install.uv import Uv, not_on_disk_error
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import Part
 
@@ -32,24 +32,24 @@ REPORT_SECONDS = 0.1  # between two events of progress
 
 
 def downloads_folder() -> Path:
-    """Return the folder of downloaded wheels; each lies in a folder named after its hash."""
+    """Return the folder of downloaded wheels; each lies in a folder of its own in it."""
     return user_cache() / "wheels"
 
 
-def on_disk(packages: Iterable[Package]) -> dict[str, Path]:
-    """Return the files that are on this disk, by package: those of folders of wheels, and what was fetched before."""
-    files = {package.name: place_of(package) for package in packages}
+def files_on_disk(packages: Iterable[Package]) -> dict[str, Path]:
+    """Return the files that are on this disk, by package: those of folders of wheels, and downloaded wheels."""
+    files = {package.name: wheel_path(package) for package in packages}
     return {name: file for name, file in files.items() if file.is_file()}
 
 
-def to_fetch(packages: Iterable[Package]) -> list[Package]:
-    """List the large wheels that are not on this disk yet; one whose size nobody tells may be large."""
+def list_missing(packages: Iterable[Package]) -> list[Package]:
+    """Return the large packages, and those of unknown size, whose file is not on this disk."""
     large = (package for package in packages if package.size is None or package.size >= LARGE)
-    return [package for package in large if not place_of(package).is_file()]
+    return [package for package in large if not wheel_path(package).is_file()]
 
 
-def place_of(package: Package) -> Path:
-    """Return where a package's file lies: where it is, for a folder of wheels, else in the folder of downloads."""
+def wheel_path(package: Package) -> Path:
+    """Return where a package's file is or will be: in its folder of wheels, else in the folder of downloads."""
     path, name = local_path(package.url), file_name(package.url)
     if path:
         return path
@@ -60,8 +60,8 @@ def place_of(package: Package) -> Path:
     return downloads_folder() / (package.sha256[:20] or f"{package.name}-{package.version}") / name
 
 
-def fetch(packages: Sequence[Package], uv: Uv, index_url: str | None = None) -> None:
-    """Download the large wheels that are not on this disk; sizes and hashes are checked as they arrive.
+def fetch_wheels(packages: Sequence[Package], uv: Uv, index_url: str | None = None) -> None:
+    """Download the large wheels that are not on this disk, and check sizes and hashes; wait for another download.
 
     `index_url` is torch's own index, whose password its files need too. Raises `WorkFailed` when one cannot be had.
     """
@@ -74,21 +74,22 @@ def fetch(packages: Sequence[Package], uv: Uv, index_url: str | None = None) -> 
         uv.cancel.wait(0.5)
         uv.cancel.check()
     try:
-        _download(to_fetch(packages), uv, (index_url,) if index_url else ())
+        _download_wheels(list_missing(packages), uv, (index_url,) if index_url else ())
     finally:
         lock.release()
 
 
-def _download(packages: Sequence[Package], uv: Uv, index_urls: tuple[str, ...]) -> None:
+def _download_wheels(packages: Sequence[Package], uv: Uv, index_urls: tuple[str, ...]) -> None:
+    """Download packages; raise `WorkFailed` if offline, or if the file of one in a folder of wheels is missing."""
     absent = [package for package in packages if package.url.startswith("file:")]
     if absent or (packages and uv.offline):
-        raise not_here(place_of((absent or packages)[0]).name)
+        raise not_on_disk_error(wheel_path((absent or packages)[0]).name)
     files = [
-        Fetch(url=package.url, path=str(place_of(package)), sha256=package.sha256, size=package.size)
+        Fetch(url=package.url, path=str(wheel_path(package)), sha256=package.sha256, size=package.size)
         for package in packages
     ]
     for file in files:
-        _make_way(Path(file.path))
+        _set_aside(Path(file.path))
     if files:
         download(
             files,
@@ -100,19 +101,19 @@ def _download(packages: Sequence[Package], uv: Uv, index_urls: tuple[str, ...]) 
         )
 
 
-def _make_way(place: Path) -> None:
-    """Move out of the way what stands where a file belongs and is none."""
-    if os.path.lexists(place):
-        patiently(partial(place.rename, place.with_name(f"{place.name}.{uuid.uuid4().hex[:8]}.damaged")))
+def _set_aside(path: Path) -> None:
+    """Rename whatever is at a path to "NAME.….damaged", so that a file can go there; do nothing if nothing is."""
+    if os.path.lexists(path):
+        patiently(partial(path.rename, path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.damaged")))
 
 
-def refuse_damaged(packages: Iterable[Package], uv: Uv) -> None:
-    """Set aside what was fetched before and has been changed since, by a power cut or by anybody.
+def set_aside_damaged(packages: Iterable[Package], uv: Uv) -> None:
+    """Rename each file on this disk whose size or hash is not that of its package, so that it is downloaded again.
 
     Raises `WorkFailed` for a file in a folder of wheels, which is the user's.
     """
     for package in packages:
-        file = place_of(package)
+        file = wheel_path(package)
         if not file.is_file() or _is_sound(package, file, uv.cancel):
             continue
         if package.url.startswith("file:"):
@@ -120,7 +121,7 @@ def refuse_damaged(packages: Iterable[Package], uv: Uv) -> None:
                 _("{file} is not the file that its index describes: its size or hash differs.", file=file),
                 hint=_("Get that file again."),
             )
-        _make_way(file)
+        _set_aside(file)
         uv.log(_("The copy of {file} on this disk is damaged; it is downloaded again.", file=file.name))
 
 
@@ -135,6 +136,7 @@ def _is_sound(package: Package, file: Path, cancel: CancelToken) -> bool:
 
 
 def _sha256(file: Path, cancel: CancelToken) -> str:
+    """Return the SHA-256 of a file in hexadecimal; raise `Cancelled` on request, `OSError` if it cannot be read."""
     digest = hashlib.sha256()
     with open_plain(file, follow=True) as content:
         while piece := content.read(1 << 20):
@@ -154,7 +156,7 @@ class _Meter:
         self._began, self._reported, self._resumed = time.monotonic(), 0.0, 0
 
     def update(self, file: Fetch, have: int) -> None:
-        """Note that `have` bytes of a file are here."""
+        """Record that `have` bytes of a file are here, and report the sum unless it was reported a moment ago."""
         with self._lock:
             if file.path not in self._have:
                 self._resumed += have  # of an earlier try, and no part of our speed
@@ -174,7 +176,7 @@ class _Meter:
 
 
 def prune() -> int:
-    """Delete the downloaded wheels, and return how many bytes they took."""
+    """Delete the downloaded wheels, and return how many bytes they took; raise `WorkFailed` while a download runs."""
     folder, lock = downloads_folder(), Lock(downloads_folder() / "lock")
     if lock.take():
         raise WorkFailed(_("A download is running."), hint=_("Wait until it has finished, and start again."))

@@ -23,7 +23,7 @@ _STRATEGY = ("--index-strategy", "unsafe-best-match")
 
 
 def commands_for(plan: Plan, machine: Machine) -> tuple[tuple[str, ...], ...]:
-    """List the commands that install a plan by name on a machine that is not here, without resolving anything."""
+    """Return the commands that install a plan on a machine that is not here, from its requirements, unresolved."""
     python = f"{_FOLDER}/Scripts/python.exe" if machine.os == "windows" else f"{_FOLDER}/bin/python"
     index = ("--extra-index-url", plan.index_url, *_STRATEGY) if plan.index_url else ()
     links = [word for place in plan.links if "://" in place for word in ("--find-links", place)]
@@ -34,9 +34,9 @@ def commands_for(plan: Plan, machine: Machine) -> tuple[tuple[str, ...], ...]:
 
 
 def resolve_for(plan: Plan, machine: Machine, tools: Tools, also: tuple[str, ...] = (KERNEL,)) -> Resolution:
-    """Resolve a plan as `resolve` does, but for the machine and the Python that it was made for.
+    """Return a plan's packages, resolved for the machine and the Python that it was made for.
 
-    `also` is resolved with it. Raises `WorkFailed` also where uv knows no such platform.
+    `also` is resolved with it. Raises `WorkFailed` also if uv has no name for the platform.
     """
     try:
         return resolve(plan, dataclasses.replace(uv_for(plan, machine, tools), also=also))
@@ -48,9 +48,9 @@ def resolve_for(plan: Plan, machine: Machine, tools: Tools, also: tuple[str, ...
 
 
 def uv_for(plan: Plan, machine: Machine, tools: Tools) -> Uv:
-    """Return the uv that resolves for a machine and a plan's Python, wherever it runs.
+    """Return uv set up to resolve for another machine and for the Python of a plan.
 
-    Raises `WorkFailed` where uv knows no such platform.
+    Raises `WorkFailed` if uv has no name for the platform, and for a free-threaded Python.
     """
     platform = uv_platform(machine)
     if not platform or plan.python.endswith("t"):
@@ -76,7 +76,7 @@ def uv_for(plan: Plan, machine: Machine, tools: Tools) -> Uv:
 
 
 def uv_platform(machine: Machine) -> str:
-    """Return what uv calls a machine's platform (`--python-platform`), "" for one that it has no name for."""
+    """Return uv's name of a machine's platform, for `--python-platform`; "" if it has none."""
     arch = (machine.arch or ("arm64" if machine.os == "macos" else "x86_64")).lower()
     name = "x86_64" if arch in _X86 else "aarch64" if arch in {"aarch64", "arm64"} else ""
     if not name:
@@ -87,12 +87,12 @@ def uv_platform(machine: Machine) -> str:
         return f"{name}-apple-darwin"
     if machine.libc and machine.libc.startswith("musl"):
         return f"{name}-unknown-linux-musl"
-    found = re.fullmatch(r"2\.(\d+).*", machine.glibc or "2.28")
-    fitting = [number for number in _GLIBC if found and number <= int(found[1])]
+    glibc = re.fullmatch(r"2\.(\d+).*", machine.glibc or "2.28")
+    fitting = [number for number in _GLIBC if glibc and number <= int(glibc[1])]
     return f"{name}-manylinux_2_{fitting[-1]}" if fitting else ""
 
 
 def _deployment_target(machine: Machine) -> dict[str, str]:
-    """Return the variable by which uv knows the release of macOS ("macOS 14.6"); it takes 13 where there is none."""
+    """Return `MACOSX_DEPLOYMENT_TARGET` with the release of a macOS ("macOS 14.6"), for uv; {} if none is known."""
     version = re.search(r"\d+(\.\d+)?", machine.os_version or "") if machine.os == "macos" else None
     return {"MACOSX_DEPLOYMENT_TARGET": version[0]} if version else {}

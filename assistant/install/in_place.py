@@ -21,9 +21,15 @@ from assistant.host.files import discard, read_plain, settle, settle_all, write_
 from assistant.host.lock import Lock
 from assistant.host.process import CancelToken, uninterrupted
 from assistant.i18n import _
-from assistant.install.constraints import guards, protect
-from assistant.install.contents import broken, delete_distribution, incomplete, install_whole, is_removable
-from assistant.install.environments import bring_to_disk, nothing_to_undo, number_of, takes_a_rename
+from assistant.install.constraints import guards, write_guards
+from assistant.install.contents import (
+    delete_distribution,
+    incomplete_distributions,
+    incomplete_files,
+    install_whole,
+    is_removable,
+)
+from assistant.install.environments import bring_to_disk, can_be_renamed_to, inode_of, nothing_to_undo_error
 from assistant.install.inspect_env import Site, installed_files, is_private, look_at
 from assistant.install.journal import Before, Entry, Journal, entry_of, locked, scratch
 from assistant.install.kernel import note_kernel, put_kernel_back, register_kernel
@@ -52,9 +58,9 @@ class Move(Record, frozen=True):
 
 
 class Undoable(Record, frozen=True, kw_only=True):
-    """The last change of an environment: when it was made, and what it changed; `index_url` is that of the old torch.
+    """The last change of an environment: when it was made (ISO 8601), its moves, and the index of the torch before.
 
-    `is_replacement` where the environment that was there before lies beside it as it was.
+    With `is_replacement` the environment that was there before lies beside it as it was.
     """
 
     target: str
@@ -65,7 +71,7 @@ class Undoable(Record, frozen=True, kw_only=True):
 
 
 def is_replaceable(site: Site, host: Host) -> bool:
-    """Return whether an environment can be replaced by a new one.
+    """Return whether an environment can be built anew beside itself and replaced, instead of being changed in place.
 
     It is one of ours, holds nothing but packages of indexes, lies on one file system and can be renamed, and the
     assistant does not run in it.
@@ -76,11 +82,13 @@ def is_replaceable(site: Site, host: Host) -> bool:
     packages = Path(site.purelib)
     if os.path.lexists(packages) and packages.lstat().st_dev != prefix.stat().st_dev:  # on a disk of their own
         return False
-    return takes_a_rename(prefix) and all(one.record and not is_private(one) for one in site.own)
+    return can_be_renamed_to(prefix) and all(
+        distribution.record and not is_private(distribution) for distribution in site.own
+    )
 
 
 def in_place_notice(target: Path) -> Finding:
-    """Return what should be known before an environment is changed where it is."""
+    """Return a note that an environment is changed in place, with what that means for undoing it."""
     text = _(
         "{path} was not made by the assistant alone, so uv changes it in place. To undo that, uv has to fetch the old "
         "versions again; files that were edited by hand are not brought back.",
@@ -89,21 +97,21 @@ def in_place_notice(target: Path) -> Finding:
     return Finding(key="changed-in-place", severity=Severity.INFO, text=text)
 
 
-def changed_in_place(
-    plan: Plan, made: Environment, site: Site, resolution: Resolution, host: Host, uv: Uv, verify: Verify
+def install_in_place(
+    plan: Plan, environment: Environment, site: Site, resolution: Resolution, host: Host, uv: Uv, verify: Verify
 ) -> Environment:
-    """Install a resolution into an environment that stands, and register its kernel; raises as `install` does."""
+    """Install a resolution into an environment where it is, register its kernel, and return it; raise as `install`."""
     packages = resolution.changes(site.versions)
     after = {**site.versions, **resolution.versions}
-    with changing(site, made.kernel, moves_between(site.versions, after), host, uv) as change:
+    with changing(site, environment.kernel, moves_between(site.versions, after), host, uv) as change:
         replace_packages(change, packages, plan.index_url)
         uv.cancel.check()
-        verify(made, change.lock)
-        protect(Path(site.prefix), after, Path(site.prefix))
-        guard(Path(site.prefix), after)
+        verify(environment, change.lock)
+        write_guards(Path(site.prefix), after, Path(site.prefix))
+        update_guards(Path(site.prefix), after)
         uv.progress(_("Adding the kernel to Jupyter"), part=Part.REGISTER)
-        register_kernel(plan, made)
-    return made
+        register_kernel(plan, environment)
+    return environment
 
 
 class Change(NamedTuple):
@@ -117,9 +125,9 @@ class Change(NamedTuple):
 
 @contextmanager
 def changing(site: Site, kernel: str | None, moves: tuple[Move, ...], host: Host, uv: Uv) -> Iterator[Change]:
-    """Hold an environment while its packages move; where the block fails they are put back as they were.
+    """Hold an environment while its packages are changed; restore them if the block raises, else keep what undoes it.
 
-    Raises `WorkFailed` also where they cannot be put back.
+    Raises `WorkFailed` also if they cannot be restored.
     """
     target = Path(site.prefix)
     moved = tuple(move.name for move in moves)
@@ -129,20 +137,20 @@ def changing(site: Site, kernel: str | None, moves: tuple[Move, ...], host: Host
         packages=site.versions,
         made=python.lstat().st_mtime_ns,
         moved=moved,
-        incomplete=tuple(broken(target, moved).values()),
-        index_url=index_of(site),
+        incomplete=tuple(incomplete_distributions(target, moved).values()),
+        index_url=torch_index_of(site),
     )
     with locked(target) as (entry, lock), scratch() as (folder, _lock):
         locked_uv = uv.in_folder(folder, lock)
         note = note_kernel(kernel, python) if kernel else None
-        journal = Journal(kind="change", target=str(target), goes=number_of(target), before=before, kernel=note)
+        journal = Journal(kind="change", target=str(target), goes=inode_of(target), before=before, kernel=note)
         entry.write(journal)
         try:
             yield Change(site, locked_uv, folder, lock)
             bring_to_disk(target, uv.cancel.check)
         except BaseException as error:
             with uninterrupted():
-                put_back(entry, journal, host, locked_uv)
+                restore_packages(entry, journal, host, locked_uv)
             if isinstance(error, Cancelled):
                 text = _("The packages in {path} are as they were before. Start the step again when you are ready.")
                 error.hint = text.format(path=target)
@@ -162,21 +170,21 @@ def replace_packages(
     removes: Iterable[str] = (),
     again: Iterable[str] = (),
 ) -> None:
-    """Let uv install exact packages into an environment, those in `again` even where they are there, and remove some.
+    """Remove packages from an environment and install exact ones; those in `again` even if they are there already.
 
     Raises `BadInput` for a package that does not list its files, and `WorkFailed`.
     """
     site, uv = change.site, change.uv
     removes = [name for name in removes if name in site.versions]
-    names = [one.name for one in packages]
+    names = [package.name for package in packages]
     _refuse_links_out(site, installed_files(site, [*removes, *names]), names)
     uv.remove(Path(site.python), removes)
     if packages:
-        _add(change, packages, index_url, again)
+        _install_packages(change, packages, index_url, again)
 
 
 def _refuse_links_out(site: Site, files: Iterable[str], names: Iterable[str]) -> None:
-    """Raise `BadInput` where packages would be removed or written through a link: what it leads to is somebody's."""
+    """Raise `BadInput` if a folder of the files or packages is a link that leads out of the environment."""
     root = os.path.realpath(site.prefix)
     folders = {os.path.dirname(f"{site.prefix}/{file}") for file in files}  # noqa: PTH120 - for 20,000 files
     for name in names:
@@ -194,44 +202,47 @@ def _refuse_links_out(site: Site, files: Iterable[str], names: Iterable[str]) ->
             )
 
 
-def _add(change: Change, packages: Sequence[Package], index_url: str | None, again: Iterable[str]) -> None:
-    prefix, python, names = Path(change.site.prefix), Path(change.site.python), {one.name for one in packages}
+def _install_packages(change: Change, packages: Sequence[Package], index_url: str | None, again: Iterable[str]) -> None:
+    """Install exact packages beside the others of an environment; once more with a new cache if files are damaged."""
+    prefix, python, names = Path(change.site.prefix), Path(change.site.python), {package.name for package in packages}
     before = {name: version for name, version in change.site.versions.items() if name not in set(again)}
-    tries = iter((again, names))
+    packages_to_repeat = iter((again, names))
 
-    def clear() -> None:
+    def clear_half_written() -> None:
+        """Delete what the first try left half written."""
         _clear_half_written(prefix, names, before)
 
-    def add(uv: Uv, lock: Path) -> None:
-        uv.add(python, lock, len(packages), next(tries))
+    def install_from_lock(uv: Uv, lock: Path) -> None:
+        """Install what a lock holds; the first time repeat `again`, the second time all packages."""
+        uv.add(python, lock, len(packages), next(packages_to_repeat))
 
     install_whole(
         packages,
         change.uv,
         index_url,
         change.folder,
-        install=add,
-        find_incomplete=lambda: incomplete(prefix, names),
-        clear=clear,
+        install=install_from_lock,
+        find_incomplete=lambda: incomplete_files(prefix, names),
+        clear=clear_half_written,
     )
 
 
-def guard(target: Path, packages: Mapping[str, str]) -> None:
-    """Write what an environment holds now into the files that guard it, and into its marker, where it has them."""
+def update_guards(target: Path, packages: Mapping[str, str]) -> None:
+    """Write the versions that an environment holds now into its constraints and its marker, if it has them."""
     if guards(target)[0].is_file():
-        protect(target, packages, target)
+        write_guards(target, packages, target)
     if marker := read_marker(target):
         present = {name: packages[name] for name in marker.environment.packages if name in packages}
         write_marker(target, marker.plan, replace(marker.environment, packages=present))
 
 
-def put_back(entry: Entry, journal: Journal, host: Host, uv: Uv) -> bool:
-    """Let an environment hold again what it held before a change, and return True; False where it is gone.
+def restore_packages(entry: Entry, journal: Journal, host: Host, uv: Uv) -> bool:
+    """Bring an environment back to what its journal says it held, and return True; False if it is gone or replaced.
 
-    Raises `WorkFailed` where that cannot be done.
+    Raises `WorkFailed` if that cannot be done.
     """
     target = Path(journal.target)
-    if journal.before is None or _is_gone(target, journal.goes, journal.before):
+    if journal.before is None or _is_gone_or_replaced(target, journal.goes, journal.before):
         entry.forget()
         return False
     before = journal.before
@@ -242,8 +253,8 @@ def put_back(entry: Entry, journal: Journal, host: Host, uv: Uv) -> bool:
         site = look_at(Path(before.python), host)
         moved = {name: before.packages[name] for name in before.moved if name in before.packages}
         versions = {name: version for name, version in before.packages.items() if name not in site.versions} | moved
-        comes = (set(before.moved) - before.packages.keys()) & site.versions.keys()
-        _restore_versions(site, versions, comes, before.index_url, uv, spare)
+        added = (set(before.moved) - before.packages.keys()) & site.versions.keys()
+        _restore_versions(site, versions, added, before.index_url, uv, spare)
     except (WorkFailed, BadInput, OSError) as error:
         raise WorkFailed(
             _("{path} could not be put back as it was: {reason}", path=target, reason=getattr(error, "message", error)),
@@ -255,21 +266,21 @@ def put_back(entry: Entry, journal: Journal, host: Host, uv: Uv) -> bool:
     return True
 
 
-def _is_gone(target: Path, number: int, before: Before) -> bool:
-    """Return whether an environment was deleted since, and nothing or another one stands in its place."""
+def _is_gone_or_replaced(target: Path, inode: int, before: Before) -> bool:
+    """Return whether the environment of a journal was deleted, or another one stands in its place."""
     try:
-        made = Path(before.python).lstat().st_mtime_ns
+        created = Path(before.python).lstat().st_mtime_ns
     except OSError:
         return True
-    return (number != 0 and number_of(target) != number) or made != before.made
+    return (inode != 0 and inode_of(target) != inode) or created != before.made
 
 
 def _clear_half_written(prefix: Path, names: Container[str], spare: Mapping[str, str]) -> None:
-    """Delete distributions that uv began to write or to remove, and that it cannot remove any more.
+    """Delete the named distributions that lack files and that no installer can remove any more.
 
-    Those of the versions in `spare` stay, as they were so before.
+    Those in `spare`, by name and version, stay: they lacked the files before the change.
     """
-    for info, name in broken(prefix, names).items():
+    for info, name in incomplete_distributions(prefix, names).items():
         is_spared = info.name == f"{info.name.partition('-')[0]}-{spare.get(name)}.dist-info"
         if not is_spared and not is_removable(info):
             delete_distribution(info, prefix)
@@ -283,78 +294,83 @@ def _restore_versions(
     uv: Uv,
     spare: Container[str] = (),
 ) -> None:
-    """Install the old versions of packages that have other ones now or lack files, and remove what came.
+    """Install versions of packages that have another version now or lack files, and remove the packages in `removes`.
 
-    Files that those in `spare` lack were not there before.
+    Packages in `spare` may lack files, as they did before the change.
     """
-    again = {name for name in broken(Path(site.prefix), versions).values() if name not in spare}
+    again = {name for name in incomplete_distributions(Path(site.prefix), versions).values() if name not in spare}
     moved = {name: version for name, version in versions.items() if name in again or site.versions.get(name) != version}
     pins = tuple(f"{name}=={version}" for name, version in moved.items())
-    bare = with_changes(uv, also=())
-    packages = resolve(plan_for(site, pins, index_url), bare, needs=False).packages if pins else ()
+    uv_without_kernel = with_changes(uv, also=())
+    packages = (
+        resolve(plan_of_lines(site, pins, index_url), uv_without_kernel, dependencies=False).packages if pins else ()
+    )
     with scratch() as (folder, lock):
         change = Change(site, uv, folder, uv.lock or lock)
         replace_packages(change, packages, index_url, removes=removes, again=again)
     if packages or removes:
         with suppress(OSError):  # before a journal is forgotten that would bring them back after a power cut
             settle_all(Path(site.prefix))
-    held = {name: version for name, version in site.versions.items() if name not in removes}
-    guard(Path(site.prefix), {**held, **versions})
+    others = {name: version for name, version in site.versions.items() if name not in removes}
+    update_guards(Path(site.prefix), {**others, **versions})
 
 
-def plan_for(site: Site, requirements: tuple[str, ...], index_url: str | None) -> Plan:
-    """Put requirements into the form that is resolved; the plan's other fields mean nothing here."""
+def plan_of_lines(site: Site, requirements: tuple[str, ...], index_url: str | None) -> Plan:
+    """Return a plan with requirements and an index, for resolving alone; its other fields mean nothing."""
     return Plan(
         backend=Backend.CPU, variant="", torch="", python=site.minor, index_url=index_url, requirements=requirements
     )
 
 
-def index_of(site: Site) -> str | None:
-    """Return the index that the torch of an environment comes from; None for the default index."""
+def torch_index_of(site: Site) -> str | None:
+    """Return the index for the build of torch in an environment; None for the default index, and without torch."""
     marker = read_marker(Path(site.prefix))
     build = site.versions.get("torch", "").partition("+")[2]  # 2.13.0+cpu is on the index of "cpu"
     return marker.plan.index_url if marker else load_catalog().index_url(build) if build else None
 
 
 def moves_between(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Move, ...]:
-    """List what happens to the packages between two states of an environment."""
+    """Return a move for each package whose versions differ between two states of an environment, by name."""
     names = sorted({*before, *after})
     moved = (Move(name=name, before=before.get(name, ""), after=after.get(name, "")) for name in names)
     return tuple(move for move in moved if move.before != move.after)
 
 
 def _undo_file(entry: Entry) -> Path:
+    """Return the file that records the last change in place of a target."""
     return entry.journal.with_suffix(".undo")
 
 
 def _save_undo(entry: Entry, target: Path, moves: tuple[Move, ...], index_url: str | None) -> None:
-    """Save what it takes to undo a change, in place of the one before; that it cannot be written is no failure."""
+    """Write what it takes to undo a change, over the record of the one before; ignore that it cannot be written."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     change = Undoable(target=str(target), at=now, moves=moves, index_url=index_url)
     with suppress(OSError):
         write_whole(_undo_file(entry), to_json(change), private=True)
 
 
-def last_change(target: Path) -> Undoable | None:
-    """Return the last change of an environment that was made in place; None where there is none to undo."""
+def read_last_change(target: Path) -> Undoable | None:
+    """Return the recorded last change in place of an environment; None if there is none, or it cannot be read."""
     file = _undo_file(entry_of(target))
     try:
         change = from_json(read_plain(file), Undoable, str(file))
     except (OSError, BadInput):
         return None
-    same = os.path.realpath(change.target) == os.path.realpath(target)  # as the record's own name: see `entry_of`
-    return change if same and change.moves else None
+    is_of_target = os.path.realpath(change.target) == os.path.realpath(
+        target
+    )  # as the record's own name: see `entry_of`
+    return change if is_of_target and change.moves else None
 
 
 def undo_change(target: Path, host: Host, uv: Uv) -> None:
-    """Let uv bring back the versions that an environment held before its last change, and remove what came with it.
+    """Install the versions that an environment held before its last change in place, and remove what came with it.
 
-    What was installed or removed since stays so. That can be undone as well. Raises `BadInput` where there is nothing
-    to undo, and `WorkFailed` where the old versions cannot be had.
+    What was installed or removed since stays so. That can be undone as well. Raises `BadInput` if there is nothing to
+    undo, and `WorkFailed` if the old versions cannot be had.
     """
-    last = last_change(target)
+    last = read_last_change(target)
     if last is None:
-        raise nothing_to_undo(target)
+        raise nothing_to_undo_error(target)
     site = look_at(target, host)
     back = {move.name: move.before for move in last.moves if move.before}
     removes = {move.name for move in last.moves if not move.before} & site.versions.keys()
@@ -364,6 +380,6 @@ def undo_change(target: Path, host: Host, uv: Uv) -> None:
 
 
 def forget_change(target: Path) -> None:
-    """Delete what is kept for undoing the last change of an environment."""
+    """Delete the record that undoes the last change in place of an environment; ignore that it cannot be deleted."""
     with suppress(OSError):
         discard(_undo_file(entry_of(target)))

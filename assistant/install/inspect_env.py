@@ -40,9 +40,9 @@ class Distribution(Record, frozen=True):
 
 
 class Site(Record, frozen=True):
-    """An interpreter with what is installed for it; `path` is its `sys.path`, `pip` the Python that `pip` serves.
+    """An interpreter with what is installed for it; `path` is its `sys.path`, `pip` the Python of the `pip` on PATH.
 
-    That is "" where it is not known, as for a shell script of pyenv; `pip_script` is the path of that file. `stamp` is
+    That is "" if it cannot be told, as for a shell script of pyenv; `pip_script` is the path of that file. `stamp` is
     when its folders of packages last changed.
     """
 
@@ -62,18 +62,20 @@ class Site(Record, frozen=True):
 
     @property
     def minor(self) -> str:
-        """The Python as plans name it, such as "3.12", or "3.13t" for a free-threaded one."""
+        """The Python version as plans give it, such as "3.12", or "3.13t" for a free-threaded one."""
         return ".".join(self.version.split(".")[:2]) + ("t" if self.version.endswith("t") else "")
 
     @property
     def versions(self) -> dict[str, str]:
-        """The versions of what is installed in the environment itself, by canonical name; the first, as imports do."""
-        return {canonicalize_name(one.name): one.version for one in reversed(self.own)}
+        """The versions installed in the environment itself, by canonical name; of several, the one that is imported."""
+        return {canonicalize_name(distribution.name): distribution.version for distribution in reversed(self.own)}
 
     @property
     def own(self) -> tuple[Distribution, ...]:
         """The distributions below the prefix: not those of the user site, of PYTHONPATH or of the base Python."""
-        return tuple(one for one in self.distributions if Path(one.place).is_relative_to(self.prefix))
+        return tuple(
+            distribution for distribution in self.distributions if Path(distribution.place).is_relative_to(self.prefix)
+        )
 
 
 # Runs in the environment's own Python, whichever version that is; prints one JSON object.
@@ -136,25 +138,25 @@ def interpreter(target: Path) -> Path:
 
 
 def python_of(target: Path) -> Path:
-    """Return the interpreter of a target: an environment's, or the target itself where it is a program."""
+    """Return the interpreter of a target: an environment's Python, or the target itself if it is a file."""
     return target if target.is_file() else interpreter(target)
 
 
 def package_folders(prefix: Path) -> list[Path]:
-    """List the folders into which packages of an environment are installed, each once (`lib64` may be a link)."""
-    found = [path for pattern in PACKAGES for path in prefix.glob(pattern) if path.is_dir()]
-    return list({path.resolve(): path for path in found}.values())
+    """Return the folders into which packages of an environment are installed, each once (`lib64` may be a link)."""
+    folders = [path for pattern in PACKAGES for path in prefix.glob(pattern) if path.is_dir()]
+    return list({path.resolve(): path for path in folders}.values())
 
 
 def is_environment(target: Path) -> bool:
-    """Return whether a target is an environment of venv, virtualenv, uv or conda, or a Python."""
+    """Return whether a target is an environment of venv, virtualenv, uv or conda, or a file that can be executed."""
     if target.is_file():
         return os.access(target, os.X_OK)
     return python_of(target).is_file() and ((target / "pyvenv.cfg").is_file() or (target / "conda-meta").is_dir())
 
 
 def look_at(target: Path, host: Host) -> Site:
-    """Ask an environment's Python what it holds; raise `BadInput` when it does not answer."""
+    """Return what an environment's Python says that it holds; raise `BadInput` if it does not answer."""
     python = python_of(target)
     before = stamp_of(python)
     answer = host.run(str(python), "-B", "-c", PROBE)  # -B: looking leaves no trace
@@ -169,7 +171,7 @@ def look_at(target: Path, host: Host) -> Site:
 
 
 def current_site(site: Site, host: Host) -> Site:
-    """Return what an environment holds now: `site` itself, unless anything was installed or removed since.
+    """Return what an environment holds now: `site` itself, unless its stamp says that anything changed since.
 
     Raises `BadInput` when its Python does not answer any more.
     """
@@ -177,7 +179,7 @@ def current_site(site: Site, host: Host) -> Site:
 
 
 def stamp_of(python: Path) -> tuple[int, ...]:
-    """Return times that change with every installation: it adds or removes a folder `*.dist-info`; () where none is."""
+    """Return the times (ns) of a Python and its folders of packages, which installations change; () without any."""
     folders = [folder for place in (python.parent.parent, python.parent) for folder in package_folders(place)]
     with suppress(OSError):
         return tuple(path.stat().st_mtime_ns for path in (python, *folders)) if folders else ()
@@ -185,72 +187,90 @@ def stamp_of(python: Path) -> tuple[int, ...]:
 
 
 def installed_files(site: Site, names: Iterable[str]) -> list[str]:
-    """List the files of some installed distributions, relative to the environment.
+    """Return the files that the named distributions (canonical names) list, relative to the environment.
 
-    Raises `BadInput` for a distribution that does not say which files are its own.
+    Raises `BadInput` for a distribution that lists no files, or one outside the environment.
     """
-    chosen = set(names)
-    distributions = [one for one in site.own if canonicalize_name(one.name) in chosen]
-    return [_relative_to_prefix(site, one, file) for one in distributions for file in _record(one)]
+    selected = set(names)
+    distributions = [distribution for distribution in site.own if canonicalize_name(distribution.name) in selected]
+    return [
+        _relative_to_prefix(site, distribution, file)
+        for distribution in distributions
+        for file in _listed_files(distribution)
+    ]
 
 
-def _record(one: Distribution) -> tuple[str, ...]:
-    """Return the paths in a distribution's RECORD (PEP 376), relative to the folder that its `.dist-info` is in."""
-    rows = csv.reader(Path(one.record).read_text(encoding="utf-8").splitlines()) if one.record else ()
-    found = tuple(row[0] for row in rows if row and row[0])
-    if not found:
+# torch/version.py,sha256=pYk0m2qGqv…,270     torch-2.13.0.dist-info/RECORD,,
+def read_record(record: Path) -> Iterator[tuple[str, str]]:
+    """Yield path and size ("" if not given) of each file that a RECORD lists (PEP 376); end at what cannot be read."""
+    with suppress(OSError, UnicodeDecodeError, csv.Error):
+        for row in csv.reader(record.read_text(encoding="utf-8").splitlines()):
+            if len(row) == 3:  # noqa: PLR2004 - path, hash, size
+                yield row[0], row[2] if row[2].isdecimal() else ""
+
+
+def _listed_files(distribution: Distribution) -> tuple[str, ...]:
+    """Return the paths in a distribution's RECORD, relative to the folder that its `.dist-info` is in."""
+    files = tuple(name for name, _size in read_record(Path(distribution.record)) if name)
+    if not files:
         raise BadInput(
             _(
                 "{name} {version} does not list its files, so it cannot be replaced safely.",
-                name=one.name,
-                version=one.version,
+                name=distribution.name,
+                version=distribution.version,
             ),
             hint=_("Remove it with the tool that installed it, or choose a new environment."),
         )
-    return found
+    return files
 
 
-def _relative_to_prefix(site: Site, one: Distribution, file: str) -> str:
-    """Return the path of a distribution's file below the environment; raise `BadInput` where it lies outside."""
-    path = os.path.normpath(os.path.join(one.place, file))  # noqa: PTH118 - ten times faster for 20,000 files
+def _relative_to_prefix(site: Site, distribution: Distribution, file: str) -> str:
+    """Return the path of a distribution's file below the environment; raise `BadInput` if it lies outside."""
+    path = os.path.normpath(os.path.join(distribution.place, file))  # noqa: PTH118 - ten times faster for 20,000 files
     if not path.startswith(site.prefix + os.sep):
         raise BadInput(
-            _("{name} has a file outside its environment: {path}.", name=one.name, path=path),
+            _("{name} has a file outside its environment: {path}.", name=distribution.name, path=path),
             hint=_("Remove it with the tool that installed it, or choose a new environment."),
         )
     return path[len(site.prefix) + 1 :].replace(os.sep, "/")
 
 
-def is_private(one: Distribution) -> bool:
-    """Return whether an index need not have a package, and may hold another one of its name; conda's are conda's."""
-    from_torchs_index = one.origin == "archive_info" and carried_by_torch_index(canonicalize_name(one.name))
-    return one.origin != "" and one.installer != "conda" and not from_torchs_index
+def is_private(distribution: Distribution) -> bool:
+    """Return whether a package came from a folder, a repository or a file, so that an index need not have it.
+
+    An index may have another package of that name. What conda installed is not private, nor is a file of torch's
+    family, which is the same on torch's index.
+    """
+    from_torchs_index = distribution.origin == "archive_info" and carried_by_torch_index(
+        canonicalize_name(distribution.name)
+    )
+    return distribution.origin != "" and distribution.installer != "conda" and not from_torchs_index
 
 
 def read_site(prefix: Path, host: Host) -> Site:
-    """Return what an environment's files say that it holds; what only its Python could tell stays empty.
+    """Return what the files of an environment show that it holds, without starting its Python; the rest stays empty.
 
     Raises nothing: an environment of which nothing can be read holds nothing.
     """
-    settings = _settings(host.read(str(prefix / "pyvenv.cfg")).text)
-    packages, found = _packages(prefix, host)
-    version = settings.get("version_info") or settings.get("version") or _conda_python(prefix, host)
+    settings = _read_settings(host.read(str(prefix / "pyvenv.cfg")).text)
+    packages, python_in_folder = _find_packages(prefix, host)
+    version = settings.get("version_info") or settings.get("version") or _conda_python_version(prefix, host)
     numbers = re.match(r"\d+(?:\.\d+){0,2}", version)
-    python = numbers[0] if numbers else found.rstrip("t")
+    python_version = numbers[0] if numbers else python_in_folder.rstrip("t")
     return Site(
         prefix=str(prefix),
         base_prefix=settings.get("home", str(prefix)),
         python=str(interpreter(prefix)),
-        version=python + "t" * found.endswith("t"),
+        version=python_version + "t" * python_in_folder.endswith("t"),
         purelib=str(packages or ""),
-        distributions=tuple(_distributions(packages, host)) if packages else (),
+        distributions=tuple(_read_distributions(packages, host)) if packages else (),
     )
 
 
 def dead(site: Site, host: Host) -> Finding | None:
-    """Return the finding that an environment's Python is gone, as after an update of the Python that it was made with.
+    """Return an error if an environment's Python is missing, as after an update of the Python that it was made with.
 
-    None where it is there, which says nothing yet of whether it works.
+    None if it is there, which does not show that it works, and if that cannot be told.
     """
     if host.link(site.python).status != "missing":
         return None
@@ -265,13 +285,14 @@ def dead(site: Site, host: Host) -> Finding | None:
 # home = /usr/bin
 # version = 3.11.2                  (venv)
 # version_info = 3.12.4             (uv), 3.12.4.final.0 (virtualenv)
-def _settings(text: str) -> dict[str, str]:
+def _read_settings(text: str) -> dict[str, str]:
+    """Return the settings of a `pyvenv.cfg` by their names in lower case."""
     pairs = (line.partition("=") for line in text.splitlines())
     return {name.strip().lower(): value.strip() for name, sign, value in pairs if sign}
 
 
-def _packages(prefix: Path, host: Host) -> tuple[Path | None, str]:
-    """Return the folder of an environment's packages, and the Python in its name, such as "3.13t" ("" on Windows)."""
+def _find_packages(prefix: Path, host: Host) -> tuple[Path | None, str]:
+    """Return the folder of an environment's packages (or None), and the Python that its path names ("3.13t"; or "")."""
     below = host.facts("folder", str(prefix / "lib")).get("folders", [])
     for name in below if isinstance(below, list) else ():
         if (match := _FOLDER.fullmatch(name)) and host.facts("folder", str(prefix / "lib" / name / "site-packages")):
@@ -281,30 +302,31 @@ def _packages(prefix: Path, host: Host) -> tuple[Path | None, str]:
 
 
 def is_closed(prefix: Path, host: Host) -> bool:
-    """Return whether a folder in which packages lie is there and cannot be listed, so that nothing is known of them."""
+    """Return whether one of the folders in which packages lie exists and cannot be listed."""
     below = host.facts("folder", str(prefix / "lib")).get("folders", [])
     names = [name for name in below if _FOLDER.fullmatch(name)] if isinstance(below, list) else []
     places = [
         prefix / "lib",
         prefix / "Lib" / "site-packages",
-        *(prefix / "lib" / one / "site-packages" for one in names),
+        *(prefix / "lib" / name / "site-packages" for name in names),
     ]
     return any(host.ask("folder", str(place)).status not in {"ok", "missing"} for place in places)
 
 
-def _conda_python(prefix: Path, host: Host) -> str:
-    """Return the version of an environment's Python by conda's own records: `conda-meta/python-3.12.4-h99e….json`."""
+def _conda_python_version(prefix: Path, host: Host) -> str:
+    """Return the version of Python by the name of its record `conda-meta/python-3.12.4-h99e….json`; "" without one."""
     names = host.names(str(prefix / "conda-meta")).text.splitlines()
-    return next((found[1] for name in names if (found := _CONDA_PYTHON.fullmatch(name))), "")
+    return next((match[1] for name in names if (match := _CONDA_PYTHON.fullmatch(name))), "")
 
 
-def _distributions(packages: Path, host: Host) -> Iterator[Distribution]:
+def _read_distributions(packages: Path, host: Host) -> Iterator[Distribution]:
+    """Yield the distributions whose metadata lie in a folder of packages."""
     names = host.facts("folder", str(packages)).get("folders", [])
     for name in names if isinstance(names, list) else ():
         stem, dot, kind = name.rpartition(".")
         file = _INFO.get(dot + kind)
         text = host.read(str(packages / name / file)).text if file and stem else ""
-        fields = _fields(text)
+        fields = _read_metadata(text)
         if fields["Name"] and fields["Version"]:
             yield Distribution(
                 name=fields["Name"][0],
@@ -316,26 +338,27 @@ def _distributions(packages: Path, host: Host) -> Iterator[Distribution]:
 
 # Lines such as "Name: torch", "Version: 2.13.0+cpu", "Requires-Dist: typing-extensions>=4.10.0", then an empty line and
 # the description, which may hold anything.
-def _fields(text: str) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {"Name": [], "Version": [], "Requires-Dist": []}
+def _read_metadata(text: str) -> dict[str, list[str]]:
+    """Return the values of "Name", "Version" and "Requires-Dist" in METADATA, as lists by these names."""
+    fields: dict[str, list[str]] = {"Name": [], "Version": [], "Requires-Dist": []}
     for line in text.splitlines():
         if not line:
             break
         name, _colon, value = line.partition(":")
-        if name in found:
-            found[name].append(value.strip())
-    return found
+        if name in fields:
+            fields[name].append(value.strip())
+    return fields
 
 
 def torch_build(site: Site, host: Host) -> str:
-    """Return what torch was built for, as its own `version.py` says: "cuda 13.0", "hip 7.2", "xpu 2025.2", "cpu".
+    """Return what torch was built for, by its own `version.py`: "cuda 13.0", "hip 7.2", "xpu 2025.2", "cpu"; else "".
 
     "" where there is no torch, or it does not say. The version alone may not tell: PyPI's build for CUDA is "2.13.0".
     """
-    if "torch" not in {canonicalize_name(one.name) for one in site.own}:
+    if "torch" not in {canonicalize_name(distribution.name) for distribution in site.own}:
         return ""
     text = host.read(str(Path(site.purelib) / "torch" / "version.py")).text
     # cuda: Optional[str] = '13.0'     hip: Optional[str] = None     xpu: Optional[str] = None
-    said = dict(re.findall(r"^(cuda|hip|xpu)\s*(?::[^=\n]*)?=\s*(None|'[^'\n]*'|\"[^\"\n]*\")", text, re.MULTILINE))
-    built = next((f"{kind} {value[1:-1]}" for kind, value in said.items() if value not in {"None", "''", '""'}), "")
-    return built or ("cpu" if said else "")
+    values = dict(re.findall(r"^(cuda|hip|xpu)\s*(?::[^=\n]*)?=\s*(None|'[^'\n]*'|\"[^\"\n]*\")", text, re.MULTILINE))
+    build = next((f"{kind} {value[1:-1]}" for kind, value in values.items() if value not in {"None", "''", '""'}), "")
+    return build or ("cpu" if values else "")

@@ -16,13 +16,13 @@ from assistant.host.files import discard_folder, write_temporary
 from assistant.host.lock import Lock
 from assistant.i18n import _, ngettext
 from assistant.install.conflicts import conflicts, undone_by_project
-from assistant.install.constraints import guards, protect
-from assistant.install.contents import PIP, incomplete, install_whole, link_own_files, pip_for
-from assistant.install.downloads import on_disk, place_of, to_fetch
+from assistant.install.constraints import guards, write_guards
+from assistant.install.contents import PIP, find_pip, incomplete_files, install_whole, link_own_files
+from assistant.install.downloads import files_on_disk, list_missing, wheel_path
 from assistant.install.environments import Building, building, new_folder
-from assistant.install.in_place import changed_in_place, in_place_notice, is_replaceable
+from assistant.install.in_place import in_place_notice, install_in_place, is_replaceable
 from assistant.install.inspect_env import Site, current_site, interpreter
-from assistant.install.kernel import display_name, kernel_file, kernel_name, note_kernel, register_kernel
+from assistant.install.kernel import choose_kernel_name, choose_launcher_name, kernel_file, note_kernel, register_kernel
 from assistant.install.marker import read_marker, write_marker
 from assistant.install.resolution import OnlySource, Package, Resolution, Unsolved, resolve, write_lock
 from assistant.install.sources import Tools, index_findings
@@ -30,10 +30,10 @@ from assistant.install.target import (
     check_disk,
     check_lengths,
     check_target,
-    name_for,
+    find_plan_target,
     named_target,
     onedrive_findings,
-    target_for,
+    target_or_default,
 )
 from assistant.install.undo import settle_target
 from assistant.install.uv import LOCK, Uv
@@ -47,7 +47,7 @@ Verify = Callable[[Environment, Lock], None]  # processes that it starts hold th
 
 
 class Prepared(Record, frozen=True):
-    """What an installation would do: where, by which commands, how much; `ready` when it is there already.
+    """What an installation would do: where, with which commands, how much; `ready` is an environment that fits already.
 
     `site` is the environment that stands there, as it was when this was worked out. `writes` are the files and folders
     that it writes, `download` the bytes that it fetches, as far as known, `findings` what the user should know first,
@@ -67,21 +67,21 @@ class Prepared(Record, frozen=True):
 
 
 def prepare(plan: Plan, where: str, tools: Tools, card: str = "") -> Prepared:
-    """Resolve every package of a plan for a target ("" or "new", "kernel", or a path), and change nothing.
+    """Return what installing a plan would do to a target ("" or "new", "kernel", or a path), and change nothing.
 
     `card` is the GPU that the plan uses, as the launcher is to name it. Only what a killed installation left there is
     rolled back first, as it would be taken for an environment that stands. What the user should know before is reported
     as findings. Raises `BadInput` or `WorkFailed` for a target that cannot be used, packages that cannot be had, and
-    where the user does not agree to what must be asked.
+    if the user does not agree to what must be asked.
     """
-    settle_target(named_target(name_for(plan, where), tools.host), tools)
-    target, site = target_for(plan, where, tools.host)
+    settle_target(named_target(target_or_default(plan, where), tools.host), tools)
+    target, site = find_plan_target(plan, where, tools.host)
     check_target(target, site)
     uv = tools.uv(plan, site)
     uv.progress(_("Resolving the packages"))
     changing = None if site is None or is_replaceable(site, tools.host) else site
-    resolution, left_out = _resolved(plan, site, uv, tools, replaces=changing is None)
-    if ready := reusable(target, site, resolution):
+    resolution, left_out = _resolve_with_added(plan, site, uv, tools, replaces=changing is None)
+    if ready := find_reusable(target, site, resolution):
         return Prepared(plan=plan, target=str(target), resolution=resolution, ready=ready)
     findings = (
         *index_findings(plan, tools.sources),
@@ -97,38 +97,39 @@ def prepare(plan: Plan, where: str, tools: Tools, card: str = "") -> Prepared:
         plan=plan,
         target=str(target),
         resolution=resolution,
-        commands=commands(uv, target, changing),
-        writes=writes(plan, target, site, packages),
-        download=download_size(packages),
+        commands=list_commands(uv, target, changing),
+        writes=list_writes(plan, target, site, packages),
+        download=bytes_to_download(packages),
         findings=findings,
         site=site,
         card=card,
     )
 
 
-def _resolved(
+def _resolve_with_added(
     plan: Plan, site: Site | None, uv: Uv, tools: Tools, *, replaces: bool
 ) -> tuple[Resolution, tuple[Finding, ...]]:
-    """Resolve a plan, with what the user added to the environment that is replaced; say what does not go with it."""
+    """Return a plan resolved with what the user added to the replaced environment; a finding tells what is left out."""
     keep = {**(site.versions if site else {}), **tools.sources.keep}
-    added = _added(site) if site and replaces else ()
+    added = _user_added(site) if site and replaces else ()
     if added:
         whole = replace(plan, requirements=(*plan.requirements, *added))
         with suppress(Unsolved, OnlySource):
             return resolve(whole, uv, keep, tools.sources.locked), ()
     resolution = resolve(plan, uv, keep, tools.sources.locked)
-    lost = [name for name in added if name not in resolution.versions]
-    return resolution, (_left_out(lost),) if lost else ()
+    left_out = [name for name in added if name not in resolution.versions]
+    return resolution, (_left_out_finding(left_out),) if left_out else ()
 
 
-def _added(site: Site) -> tuple[str, ...]:
-    """Name what the user added to an environment of ours."""
+def _user_added(site: Site) -> tuple[str, ...]:
+    """Return the names of the packages that the user added to an environment of ours, sorted."""
     marker = read_marker(Path(site.prefix))
-    made = marker.environment.packages if marker else {}
-    return tuple(sorted(set(site.versions) - set(made) - {PIP}))
+    original = marker.environment.packages if marker else {}
+    return tuple(sorted(set(site.versions) - set(original) - {PIP}))
 
 
-def _left_out(names: Sequence[str]) -> Finding:
+def _left_out_finding(names: Sequence[str]) -> Finding:
+    """Return a warning that packages which the user added do not go with a plan."""
     text = ngettext(
         "{names} does not go with this plan and is left out; the environment as it was stays beside the new one.",
         "{names} do not go with this plan and are left out; the environment as it was stays beside the new one.",
@@ -138,40 +139,44 @@ def _left_out(names: Sequence[str]) -> Finding:
     return Finding(key="added-left-out", severity=Severity.WARNING, text=text)
 
 
-def reusable(target: Path, site: Site | None, resolution: Resolution) -> Environment | None:
-    """Return an environment of ours that was made with what the resolution names and still holds it, else None."""
+def find_reusable(target: Path, site: Site | None, resolution: Resolution) -> Environment | None:
+    """Return the environment at a target if the assistant made it and it holds what a resolution lists; else None."""
     marker = read_marker(target) if site and not resolution.changes(site.versions) else None
     return marker.environment if marker and marker.environment.packages.items() <= resolution.versions.items() else None
 
 
-def commands(uv: Uv, target: Path, changing: Site | None) -> tuple[tuple[str, ...], ...]:
-    """List the commands of an installation; `changing` is an environment that is changed where it is."""
+def list_commands(uv: Uv, target: Path, changing: Site | None) -> tuple[tuple[str, ...], ...]:
+    """Return the commands that an installation runs; `changing` is an environment that is changed in place, or None."""
     folder = new_folder(target)
     if changing:
-        return (tuple(uv.install(Path(changing.python), Path(LOCK))),)
+        return (tuple(uv.install_command(Path(changing.python), Path(LOCK))),)
     rename = "move" if os.name == "nt" else "mv"  # cmd knows `move`, PowerShell both; one rename on any system
-    steps = [uv.venv(folder), uv.sync(interpreter(folder), Path(LOCK)), [rename, str(folder), str(target)]]
+    steps = [
+        uv.venv_command(folder),
+        uv.sync_command(interpreter(folder), Path(LOCK)),
+        [rename, str(folder), str(target)],
+    ]
     return tuple(tuple(step) for step in steps)
 
 
-def writes(plan: Plan, target: Path, site: Site | None, packages: list[Package]) -> tuple[str, ...]:
-    """List the files, and the folders ("/" at the end), that an installation writes."""
+def list_writes(plan: Plan, target: Path, site: Site | None, packages: list[Package]) -> tuple[str, ...]:
+    """Return the paths of the files, and of the folders ("/" at the end), that an installation writes."""
     python = Path(site.python) if site else interpreter(target)
     inside = [f"{site.purelib}{os.sep}", *map(str, guards(target))] if site else [f"{target}{os.sep}"]
-    downloads = [str(place_of(package)) for package in to_fetch(packages)]
-    return (*downloads, *inside, str(kernel_file(kernel_name(plan, python))))
+    downloads = [str(wheel_path(package)) for package in list_missing(packages)]
+    return (*downloads, *inside, str(kernel_file(choose_kernel_name(plan, python))))
 
 
-def download_size(packages: Sequence[Package]) -> int:
-    """Return how many bytes an installation fetches, as far as sizes are known."""
-    here = on_disk(packages)
-    return sum(package.size or 0 for package in packages if package.name not in here)
+def bytes_to_download(packages: Sequence[Package]) -> int:
+    """Return how many bytes of packages are not on this disk yet, as far as sizes are known."""
+    on_disk = files_on_disk(packages)
+    return sum(package.size or 0 for package in packages if package.name not in on_disk)
 
 
 def run(prepared: Prepared, prove: Verify, tools: Tools) -> Environment:
-    """Install what was prepared; `prove` may refuse the result by raising. What is there already is returned as it is.
+    """Install what was prepared and return the environment; one that is ready already is returned as it is.
 
-    Raises as `install` does, with everything as it was.
+    `prove` may refuse the result by raising. Raises as `install` does, with everything as it was.
     """
     settle_target(Path(prepared.target), tools)
     if prepared.ready:
@@ -191,53 +196,56 @@ def install(  # noqa: PLR0913, PLR0917 - what, where, with what, and what the la
     verify: Verify,
     card: str = "",
 ) -> Environment:
-    """Install a resolution into a new environment, or into the one that stands there (`site`), and register its kernel.
+    """Install a resolution into a new environment, or into `site` at the target, and register its kernel; return it.
 
     `verify` may refuse the result by raising. Raises `BadInput` or `WorkFailed` before anything is touched when the
     target cannot be used, and `WorkFailed` or `Cancelled` with everything as it was when the work stops midway.
     """
     check_target(target, site)
-    coming = resolution.changes(site.versions if site else {})  # the rest is shared by hard links
-    check_disk(host, target, sum(package.size or 0 for package in coming))
+    changes = resolution.changes(site.versions if site else {})  # the rest is shared by hard links
+    check_disk(host, target, sum(package.size or 0 for package in changes))
     python = Path(site.python) if site else interpreter(target)
-    made = Environment(
+    environment = Environment(
         path=str(target),
         python=str(python),
-        kernel=kernel_name(plan, python),
+        kernel=choose_kernel_name(plan, python),
         packages=resolution.versions,
-        display_name=display_name(plan, python, target.name, card),
+        display_name=choose_launcher_name(plan, python, target.name, card),
     )
     if site and not is_replaceable(site, host):
-        return changed_in_place(plan, made, site, resolution, host, uv, verify)
+        return install_in_place(plan, environment, site, resolution, host, uv, verify)
     with building(target) as work:
-        build(plan, resolution.packages, site, host, uv, work)
-        protect(target, made.packages, work.folder)
-        write_marker(work.folder, plan, made)
-        put_in_place(plan, made, uv, verify, work)
-    return made
+        build_environment(plan, resolution.packages, site, host, uv, work)
+        write_guards(target, environment.packages, work.folder)
+        write_marker(work.folder, plan, environment)
+        verify_and_place(plan, environment, uv, verify, work)
+    return environment
 
 
-def build(plan: Plan, packages: Sequence[Package], site: Site | None, host: Host, uv: Uv, work: Building) -> None:
-    """Fill the folder in which an environment is built; what is unlisted in the one that it replaces comes along."""
+def build_environment(
+    plan: Plan, packages: Sequence[Package], site: Site | None, host: Host, uv: Uv, work: Building
+) -> None:
+    """Install packages into the folder of a building, and link there what `site`, which it replaces, holds besides."""
     uv = uv.in_folder(work.scratch, work.lock)
     uv.make(work.folder)
     if not site and all(package.name != PIP for package in packages):  # some packages require pip, as fastai does
-        packages = [*packages, *filter(None, [pip_for(interpreter(work.folder), plan, uv)])]
-    fill(work, packages, uv, plan.index_url)
+        packages = [*packages, *filter(None, [find_pip(interpreter(work.folder), plan, uv)])]
+    fill_environment(work, packages, uv, plan.index_url)
     if site:
         link_own_files(site, work.folder)
     discard_folder(work.scratch)
     check_lengths(host, work.folder, work.target)
 
 
-def fill(work: Building, packages: Sequence[Package], uv: Uv, index_url: str | None) -> None:
-    """Install exact packages into an empty environment; raise `WorkFailed` where they cannot be had or come damaged."""
+def fill_environment(work: Building, packages: Sequence[Package], uv: Uv, index_url: str | None) -> None:
+    """Install exact packages into an empty environment, from the cache alone if that has all of them whole."""
     lock, python = work.scratch / LOCK, interpreter(work.folder)
-    write_temporary(lock, write_lock(packages, on_disk(packages)))
-    if uv.is_synced_from_cache(python, lock) and not incomplete(work.folder):
+    write_temporary(lock, write_lock(packages, files_on_disk(packages)))
+    if uv.is_synced_from_cache(python, lock) and not incomplete_files(work.folder):
         return
 
-    def clear() -> None:
+    def make_anew() -> None:
+        """Empty the folder, and make an empty environment in it."""
         work.restart()
         uv.make(work.folder)
 
@@ -247,17 +255,23 @@ def fill(work: Building, packages: Sequence[Package], uv: Uv, index_url: str | N
         index_url,
         work.scratch,
         install=lambda uv, lock: uv.fill(python, lock, len(packages)),
-        find_incomplete=lambda: incomplete(work.folder),
-        clear=clear,
+        find_incomplete=lambda: incomplete_files(work.folder),
+        clear=make_anew,
     )
 
 
-def put_in_place(plan: Plan, made: Environment, uv: Uv, verify: Verify, work: Building) -> None:
-    """Verify an environment where it was built, and put it in its place."""
+def verify_and_place(plan: Plan, environment: Environment, uv: Uv, verify: Verify, work: Building) -> None:
+    """Verify an environment in the folder where it was built, rename it to its target, and register its kernel.
+
+    Raises as `verify` and `Building.put_in_place` do.
+    """
     uv.cancel.check()
-    work.settle_ahead()
+    work.start_syncing()
     folder, python = work.folder, interpreter(work.folder)
-    verify(Environment(path=str(folder), python=str(python), kernel=made.kernel, packages=made.packages), work.lock)
+    verify(
+        Environment(path=str(folder), python=str(python), kernel=environment.kernel, packages=environment.packages),
+        work.lock,
+    )
     uv.progress(_("Adding the kernel to Jupyter"), part=Part.REGISTER)
-    kernel = note_kernel(made.kernel, Path(made.python)) if made.kernel else None
-    work.put_in_place(uv.cancel.check, kernel, (lambda: register_kernel(plan, made)) if kernel else lambda: None)
+    kernel = note_kernel(environment.kernel, Path(environment.python)) if environment.kernel else None
+    work.put_in_place(uv.cancel.check, kernel, (lambda: register_kernel(plan, environment)) if kernel else lambda: None)

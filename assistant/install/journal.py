@@ -81,32 +81,33 @@ class Entry(NamedTuple):
         return self.journal.with_suffix(".lock")
 
     def read(self) -> Journal | None:
-        """Read the journal; None where there is none. Raises `WorkFailed` for one that cannot be obeyed."""
+        """Return the journal; None if there is none. Raises `WorkFailed` for one that is damaged or not plausible."""
         try:
             journal = from_json(read_plain(self.journal), Journal, str(self.journal))
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, BadInput) as error:
-            raise self._damaged(getattr(error, "strerror", None) or str(error)) from error
-        if fault := _fault(journal):
-            raise self._damaged(fault)
+            raise self._damaged_error(getattr(error, "strerror", None) or str(error)) from error
+        if fault := _journal_fault(journal):
+            raise self._damaged_error(fault)
         return journal
 
     def write(self, journal: Journal) -> None:
-        """Write the journal; raise `WorkFailed` where it cannot be written."""
+        """Write the journal; raise `WorkFailed` if it cannot be written."""
         try:
             private_folder(user_state())
             private_folder(self.journal.parent)
             write_whole(self.journal, to_json(journal), private=True)
         except OSError as error:
-            raise not_started(self.journal.parent, error) from error
+            raise not_started_error(self.journal.parent, error) from error
 
     def forget(self) -> None:
-        """Delete the journal."""
+        """Delete the journal; ignore that it cannot be deleted."""
         with suppress(OSError):
             discard(self.journal)
 
-    def _damaged(self, reason: Text) -> WorkFailed:
+    def _damaged_error(self, reason: Text) -> WorkFailed:
+        """Return the error for a journal that cannot be obeyed, with the reason."""
         text = _("The record of an interrupted installation, {file}, is damaged: {reason}.")
         return WorkFailed(
             text.format(file=self.journal, reason=reason),
@@ -114,59 +115,62 @@ class Entry(NamedTuple):
         )
 
 
-def _fault(journal: Journal) -> str:
-    """Name the fields with values that no journal of ours has; "" for one that may be obeyed."""
+def _journal_fault(journal: Journal) -> str:
+    """Return the names of the fields whose values no journal of ours has, in one text; "" if there are none."""
     target = journal.target
-    plain = os.path.isabs(target) and os.path.normpath(target) == target and "\0" not in target  # noqa: PTH117 - text, as written
-    above = [str(folder) for folder in Path(target).parents] if plain else []
-    sound = {
-        "target": plain and Path(target).name != "",
-        "parents": all(folder in above for folder in journal.parents),
+    is_plain = os.path.isabs(target) and os.path.normpath(target) == target and "\0" not in target  # noqa: PTH117 - text, as written
+    parents = [str(folder) for folder in Path(target).parents] if is_plain else []
+    is_valid = {
+        "target": is_plain and Path(target).name != "",
+        "parents": all(folder in parents for folder in journal.parents),
         "kernel": journal.kernel is None or is_kernel_name(journal.kernel.name),
         "before": (journal.before is not None) == (journal.kind == "change"),
     }
-    return ", ".join(name for name, good in sound.items() if not good)
+    return ", ".join(name for name, valid in is_valid.items() if not valid)
 
 
 def journals_folder() -> Path:
-    """Return the folder of the journals."""
+    """Return the folder of the journals and locks."""
     return user_state() / "installs"
 
 
 def entry_of(target: Path) -> Entry:
-    """Return the entry of a target, whichever links its path goes through."""
+    """Return the entry of a target: its journal and lock, named by the target's real path."""
     name = hashlib.sha256(os.path.realpath(target).encode("utf-8", "surrogateescape")).hexdigest()[:16]
     return Entry(journals_folder() / f"{name}.json")
 
 
-def entries() -> list[Entry]:
-    """List the entry of each target that has a journal or a lock."""
+def list_entries() -> list[Entry]:
+    """Return the entry of each target that has a journal or a lock, after deleting drafts of killed processes."""
     folder = journals_folder()
     sweep(folder)
-    found = [path for path in folder.iterdir() if path.suffix in {".json", ".lock"}] if folder.is_dir() else []
-    return [Entry(path) for path in sorted({path.with_suffix(".json") for path in found})]
+    files = [path for path in folder.iterdir() if path.suffix in {".json", ".lock"}] if folder.is_dir() else []
+    return [Entry(path) for path in sorted({path.with_suffix(".json") for path in files})]
 
 
 @contextmanager
 def locked(target: Path, entry: Entry | None = None) -> Iterator[tuple[Entry, Lock]]:
-    """Hold a target; raise `WorkFailed` where another holds it, or the state folder cannot be written."""
+    """Hold a target's lock and yield its entry and the lock; raise `WorkFailed` if another process holds it.
+
+    It is raised too if the state folder cannot be written.
+    """
     entry = entry or entry_of(target)
     try:
         private_folder(user_state())
         private_folder(journals_folder())
     except OSError as error:
-        raise not_started(user_state(), error) from error
+        raise not_started_error(user_state(), error) from error
     lock = Lock(entry.lock)
     if holder := lock.take():
-        raise busy(target, holder)
+        raise busy_error(target, holder)
     try:
         yield entry, lock
     finally:
         lock.release()
 
 
-def busy(target: Path, holder: Holder) -> WorkFailed:
-    """Return the failure that names who works in a target."""
+def busy_error(target: Path, holder: Holder) -> WorkFailed:
+    """Return the error that another installation runs in a target, with its process, user, machine and start."""
     since = datetime.fromtimestamp(holder.since, tz=UTC).astimezone().strftime("%H:%M")
     return WorkFailed(
         _(
@@ -181,8 +185,8 @@ def busy(target: Path, holder: Holder) -> WorkFailed:
     )
 
 
-def not_started(path: Path, error: OSError) -> WorkFailed:
-    """Return the failure for a folder that cannot be written, before anything was begun."""
+def not_started_error(path: Path, error: OSError) -> WorkFailed:
+    """Return the error for a folder that cannot be written, before anything was begun."""
     return WorkFailed(
         _("{path} cannot be written to, so nothing was started: {reason}.", path=path, reason=error.strerror or error),
         hint=_("Free some space there, or check that you may write to it, and start again."),
@@ -191,7 +195,7 @@ def not_started(path: Path, error: OSError) -> WorkFailed:
 
 @contextmanager
 def scratch() -> Iterator[tuple[Path, Lock]]:
-    """Yield a temporary folder and its lock; the next start removes the folder if this process is killed."""
+    """Yield a temporary folder and its lock, and delete the folder at the end; the next start does so after a kill."""
     try:
         private_folder(user_state())
         folder = private_folder(journals_folder()) / f"{uuid.uuid4().hex[:8]}.{os.getpid()}.part"
@@ -209,19 +213,21 @@ def scratch() -> Iterator[tuple[Path, Lock]]:
 
 
 def sweep_scratch() -> None:
-    """Remove the temporary folders of killed processes, once what they left running there is ended.
+    """Delete the temporary folders of killed processes, after ending the programs that still run for them.
 
-    Their locks tell, as numbers of processes are used again; only of a folder that has no lock yet, the number does.
+    Whether one was killed is shown by its lock; by the number of its process only if it has no lock yet, as numbers are
+    used again.
     """
     for folder in journals_folder().glob("*.part"):
         writer = folder.suffixes[-2].removeprefix(".") if len(folder.suffixes) > 1 else ""
         if not writer.isdecimal() or folder.is_symlink() or not folder.is_dir():
             continue
         if (folder / LOCK).exists() or not alive(int(writer)):
-            _remove(folder)
+            _remove_scratch(folder)
 
 
-def _remove(folder: Path) -> None:
+def _remove_scratch(folder: Path) -> None:
+    """Delete a temporary folder, unless a running process holds its lock; retry while killed programs still write."""
     lock = Lock(folder / LOCK)
     try:
         if lock.take():

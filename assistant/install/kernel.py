@@ -43,9 +43,9 @@ def is_kernel_name(name: str) -> bool:
 
 
 def note_kernel(name: str, python: Path) -> KernelNote:
-    """Record what a kernelspec holds now, so that it can be put back."""
+    """Return what a kernelspec holds now, for `put_kernel_back`."""
     folder = kernel_folder(name)
-    logos = tuple(logo for logo in _logos() if (folder / logo).exists())
+    logos = tuple(logo for logo in _read_logos() if (folder / logo).exists())
     note = KernelNote(name=name, python=str(python), logos=logos)
     with suppress(OSError, UnicodeDecodeError):
         return replace(note, before=read_plain(folder / FILE).decode())
@@ -53,7 +53,7 @@ def note_kernel(name: str, python: Path) -> KernelNote:
 
 
 def put_kernel_back(note: KernelNote) -> None:
-    """Restore a kernelspec as it was recorded; one that leads to another interpreter by now is left alone."""
+    """Restore a kernelspec from a note, or delete it if there was none; one that leads to another Python stays."""
     folder, python = kernel_folder(note.name), Path(note.python)
     if folder.is_symlink():
         return
@@ -61,31 +61,31 @@ def put_kernel_back(note: KernelNote) -> None:
     with suppress(OSError):
         if note.before is None:
             remove_kernel(note.name, python)
-        elif _leads_to(folder, python):
+        elif _starts_program(folder, python):
             write_whole(folder / FILE, note.before)
-        if note.before is None or _leads_to(folder, python):
+        if note.before is None or _starts_program(folder, python):
             _remove_logos(folder, spare=note.logos)
         if note.before is None:
             folder.rmdir()
 
 
-def kernel_name(plan: Plan, python: Path) -> str:
-    """Return a name made of variant and version, such as "torch-cu126-2.9.1".
+def choose_kernel_name(plan: Plan, python: Path) -> str:
+    """Return a free name made of variant and version, such as "torch-cu126-2.9.1", or the one of this interpreter.
 
-    One that leads to another interpreter is left to it, and a number added; one that leads to this one is used again.
+    A number is added if the kernelspec of that name leads to another interpreter.
     """
-    kernelspecs = _kernelspecs()
+    kernelspecs = _find_kernelspecs()
     name = re.sub(r"[^a-z0-9._-]+", "-", f"torch-{plan.variant}-{plan.torch}".lower())
     numbered = (f"{name}-{number}" for number in itertools.count(2))
     return next(
         candidate
         for candidate in itertools.chain([name], numbered)
-        if not _belongs_to_another(kernelspecs.get(candidate, kernel_folder(candidate)), python)
+        if not _is_taken_by_another(kernelspecs.get(candidate, kernel_folder(candidate)), python)
     )
 
 
 def kernel_folder(name: str) -> Path:
-    """Return the folder of the kernelspec of a name; raise `WorkFailed` for what is no kernel's name."""
+    """Return the folder of a kernelspec by its name; raise `WorkFailed` for a text that cannot be a name."""
     if not is_kernel_name(name):
         raise WorkFailed(
             _("'{name}' cannot be the name of a kernel.", name=ascii(name)[1:-1][:80]),
@@ -97,38 +97,43 @@ def kernel_folder(name: str) -> Path:
 
 
 def kernel_file(name: str) -> Path:
-    """Return the file of the kernelspec of a name."""
+    """Return the path of the kernel.json of a kernelspec by its name; raise as `kernel_folder` does."""
     return kernel_folder(name) / FILE
 
 
-def display_name(plan: Plan, python: Path, folder: str, card: str = "") -> str:
-    """Return the name that the launcher shows: of torch and the card, and of the `folder` where it is taken already."""
+def choose_launcher_name(plan: Plan, python: Path, folder: str, card: str = "") -> str:
+    """Return a display name made of torch and the GPU; with the folder, and a number, if others have it already."""
     title = kernel_title(plan, card)
-    others = {_shown(spec) for spec in _kernelspecs().values() if _interpreter(spec) != str(python)}
+    others = {_launcher_name_of(spec) for spec in _find_kernelspecs().values() if _program_of(spec) != str(python)}
     numbered = (f"{title} ({folder} {number})" for number in itertools.count(2))
     return next(name for name in itertools.chain([title, f"{title} ({folder})"], numbered) if name not in others)
 
 
-def register_kernel(plan: Plan, made: Environment) -> None:
-    """Register an environment as a Jupyter kernel; raise `WorkFailed` when its kernelspec cannot be written."""
-    prefix, name = Path(made.path), made.kernel or kernel_name(plan, Path(made.python))
+def register_kernel(plan: Plan, environment: Environment) -> None:
+    """Write the kernelspec of an environment, with logos; raise `WorkFailed` if it cannot be written."""
+    prefix, name = Path(environment.path), environment.kernel or choose_kernel_name(plan, Path(environment.python))
     folder = kernel_folder(name)
     spec = {
-        "argv": [made.python, "-m", "ipykernel_launcher", "-f", "{connection_file}"],
-        "display_name": made.launcher_name,
+        "argv": [environment.python, "-m", "ipykernel_launcher", "-f", "{connection_file}"],
+        "display_name": environment.launcher_name,
         "language": "python",
         "metadata": {"debugger": True},
-        "env": {**quiet(), **plan.env, **constraint_variables(prefix), **_own_programs(prefix, Path(made.python))},
+        "env": {
+            **quiet(),
+            **plan.env,
+            **constraint_variables(prefix),
+            **_program_variables(prefix, Path(environment.python)),
+        },
     }
-    _write(folder, spec)
+    _write_kernelspec(folder, spec)
     with suppress(OSError):  # a kernel without a picture works as well
-        for logo, picture in _logos().items():
+        for logo, picture in _read_logos().items():
             if not os.path.lexists(folder / logo):
                 write_whole(folder / logo, picture)
 
 
-def _own_programs(prefix: Path, python: Path) -> dict[str, str]:
-    """Return the variables by which `!pip`, `!uv pip` and `!python` in a notebook mean this environment and no other.
+def _program_variables(prefix: Path, python: Path) -> dict[str, str]:
+    """Return the variables by which `!pip`, `!uv pip` and `!python` in a notebook use this environment and no other.
 
     When it starts the kernel, Jupyter fills in `${PATH}` (https://github.com/jupyter/jupyter_client/pull/472), and so
     does VS Code (https://github.com/microsoft/vscode-jupyter/pull/15091), on Windows too: there Python's `os.environ`
@@ -137,39 +142,41 @@ def _own_programs(prefix: Path, python: Path) -> dict[str, str]:
     folders = [python.parent]
     if python.parent == prefix:  # conda on Windows
         folders += [prefix / "Library" / "bin", prefix / "Scripts"]
-    own = os.pathsep.join(map(str, folders)).replace("$", "$$")
+    path = os.pathsep.join(map(str, folders)).replace("$", "$$")
     is_no_venv = prefix.exists() and not (prefix / "pyvenv.cfg").is_file()  # conda's, or a bare Python
     active = {} if is_no_venv else {"VIRTUAL_ENV": str(prefix).replace("$", "$$")}
     # Where PIP_USER is set for everybody, as on some clusters, `pip install` would fail in a virtual environment.
-    return {"PATH": f"{own}{os.pathsep}${{PATH}}", "PIP_USER": "0", **active}
+    return {"PATH": f"{path}{os.pathsep}${{PATH}}", "PIP_USER": "0", **active}
 
 
 @cache
-def _logos() -> dict[str, bytes]:
+def _read_logos() -> dict[str, bytes]:
+    """Return the bytes of our logos by their file names."""
     return {path.name: path.read_bytes() for path in sorted(LOGOS.glob("logo-*"))}
 
 
 def _remove_logos(folder: Path, spare: Iterable[str] = ()) -> None:
-    """Delete the logos that are ours, byte for byte; raises `OSError`."""
-    for logo, picture in _logos().items():
+    """Delete the logos in a folder that are ours, byte for byte, but those in `spare`; raises `OSError`."""
+    for logo, picture in _read_logos().items():
         if logo not in spare and (folder / logo).is_file() and read_plain(folder / logo) == picture:
             discard(folder / logo)
 
 
 def set_variables(name: str, variables: Mapping[str, str]) -> None:
-    """Set variables in a registered kernel, beside those that it has; raise `WorkFailed` when that cannot be done."""
+    """Add environment variables to a registered kernel; raise `WorkFailed` if it cannot be read or written."""
     try:
         spec = json.loads(read_plain(kernel_file(name)))
         spec["env"] = {**spec.get("env", {}), **variables}
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, TypeError, AttributeError) as error:
         raise WorkFailed(
             _("The kernel {name} cannot be read: {reason}.", name=name, reason=error),
             hint=_("Install again to register it."),
         ) from error
-    _write(kernel_folder(name), spec)
+    _write_kernelspec(kernel_folder(name), spec)
 
 
-def _write(folder: Path, spec: Mapping[str, object]) -> None:
+def _write_kernelspec(folder: Path, spec: Mapping[str, object]) -> None:
+    """Write a kernel.json into a folder, which is made; raise `WorkFailed` if that fails."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(folder / FILE, json.dumps(spec, indent=1, ensure_ascii=False))
@@ -181,12 +188,12 @@ def _write(folder: Path, spec: Mapping[str, object]) -> None:
 
 
 def remove_kernel(name: str, python: Path) -> None:
-    """Remove the kernelspec of a name from JupyterLab's launcher, if it leads to this interpreter.
+    """Delete the kernelspec of a name, with our logos, if it leads to this interpreter; ignore what cannot be deleted.
 
-    Only the kernelspec and our logos are deleted: a folder in which something else lies stays, and so does a link.
+    A folder in which something else lies stays, and so does a link.
     """
     folder = kernel_folder(name)
-    if not _leads_to(folder, python):
+    if not _starts_program(folder, python):
         return
     with suppress(OSError):
         discard(folder / FILE)
@@ -194,53 +201,55 @@ def remove_kernel(name: str, python: Path) -> None:
         folder.rmdir()
 
 
-def _leads_to(folder: Path, python: Path) -> bool:
-    return not folder.is_symlink() and _interpreter(folder) == str(python)
+def _starts_program(folder: Path, python: Path) -> bool:
+    """Return whether a folder is no link and holds a kernelspec that starts this interpreter."""
+    return not folder.is_symlink() and _program_of(folder) == str(python)
 
 
 def environments_with_kernels() -> dict[Path, list[str]]:
-    """Return the names of the registered kernels by the folder of the environment that each leads to."""
-    found: dict[Path, list[str]] = {}
-    for name, folder in sorted(_kernelspecs().items()):
-        if program := _interpreter(folder):
-            found.setdefault(Path(program).parent.parent, []).append(name)
-    return found
+    """Return the names of the registered kernels, by the folder two levels above the interpreter that each starts."""
+    names_by_environment: dict[Path, list[str]] = {}
+    for name, folder in sorted(_find_kernelspecs().items()):
+        if program := _program_of(folder):
+            names_by_environment.setdefault(Path(program).parent.parent, []).append(name)
+    return names_by_environment
 
 
-def _kernelspecs() -> dict[str, Path]:
-    """Find the kernelspecs where and as Jupyter does: names in lower case, the first on its path wins.
+def _find_kernelspecs() -> dict[str, Path]:
+    """Return the folders of the kernelspecs by name, as Jupyter finds them: in lower case, the first on its path wins.
 
     IPython's old folder is left out: asking for that makes it, or warns that it cannot.
     """
     from jupyter_core.paths import jupyter_path  # noqa: PLC0415 - only installing and detection pay for it
 
-    found: dict[str, Path] = {}
+    kernelspecs: dict[str, Path] = {}
     for folder in jupyter_path("kernels"):
         for spec in sorted(Path(folder).glob(f"*/{FILE}")):
-            found.setdefault(spec.parent.name.lower(), spec.parent)
-    return found
+            kernelspecs.setdefault(spec.parent.name.lower(), spec.parent)
+    return kernelspecs
 
 
-def _belongs_to_another(folder: Path, python: Path) -> bool:
-    """Return whether something stands where a kernelspec would go that does not lead to this interpreter."""
-    return os.path.lexists(folder) and (folder.is_symlink() or _interpreter(folder) != str(python))
+def _is_taken_by_another(folder: Path, python: Path) -> bool:
+    """Return whether a folder exists that is a link or does not lead to this interpreter."""
+    return os.path.lexists(folder) and (folder.is_symlink() or _program_of(folder) != str(python))
 
 
-def _interpreter(folder: Path) -> str | None:
-    """Return the program that a kernelspec starts; None where it cannot be read."""
+def _program_of(folder: Path) -> str | None:
+    """Return the program that a kernelspec starts; None if it cannot be read."""
     try:
-        return str(_spec(folder)["argv"][0])
+        return str(_read_kernelspec(folder)["argv"][0])
     except (OSError, ValueError, LookupError, TypeError):
         return None
 
 
-def _shown(folder: Path) -> str:
-    """Return the name that the launcher shows for a kernelspec, "" where it cannot be read."""
+def _launcher_name_of(folder: Path) -> str:
+    """Return the name that the launcher shows for a kernelspec; "" if it cannot be read."""
     try:
-        return str(_spec(folder)["display_name"])
+        return str(_read_kernelspec(folder)["display_name"])
     except (OSError, ValueError, LookupError, TypeError):
         return ""
 
 
-def _spec(folder: Path) -> Any:  # noqa: ANN401 - anybody's JSON
+def _read_kernelspec(folder: Path) -> Any:  # noqa: ANN401 - anybody's JSON
+    """Return the content of the kernel.json in a folder; raise `OSError` or `ValueError` if it cannot be read."""
     return json.loads(read_plain(folder / FILE, 1 << 20, follow=True))

@@ -25,17 +25,17 @@ class Marker(Record, frozen=True, kw_only=True):
 
 
 def write_marker(folder: Path, plan: Plan, environment: Environment) -> None:
-    """Mark the environment that is being made in a folder as ours."""
+    """Write the marker of an environment into a folder, without secrets; raises `OSError`."""
     write_whole(folder / MARKER, to_json(redact(Marker(plan=plan, environment=environment), Policy.USABLE), indent=1))
 
 
 def read_marker(target: Path) -> Marker | None:
-    """Read the marker of an environment; None for any other folder, and for an environment whose Python is gone."""
+    """Return the marker of an environment of ours; None for any other folder, and if its Python is gone."""
     return marker_in(target, target)
 
 
 def marker_in(folder: Path, target: Path) -> Marker | None:
-    """Read the marker of a target's environment that lies in a folder; None as in `read_marker`."""
+    """Return the marker in a folder if it is of the environment at `target`; None otherwise, as in `read_marker`."""
     try:
         marker = from_json(read_plain(folder / MARKER), Marker, MARKER)
     except (OSError, BadInput):
@@ -44,5 +44,5 @@ def marker_in(folder: Path, target: Path) -> Marker | None:
 
 
 def is_ours(target: Path) -> bool:
-    """Return whether the assistant made this environment and finished it."""
+    """Return whether a folder holds a marker, as environments do that the assistant made and finished."""
     return (target / MARKER).is_file()

@@ -31,7 +31,7 @@ SIZE_SECONDS = 5.0  # chosen: sizes are nice to have
 
 
 class Unsolved(WorkFailed):
-    """No wheels were found that fit.
+    """No wheels fit, or an index cannot be reached.
 
     `reason` holds the resolver's own words; `unreachable` says that an index could not be reached, `address` at which
     address, as far as the resolver says so; `family` names the packages of torch's family that stand in the reason.
@@ -53,7 +53,7 @@ class Unsolved(WorkFailed):
 
 
 def without_wheel() -> Message:
-    """Say what helps where a package comes only as source: nothing is built here."""
+    """Return advice for a package that comes only as source, as nothing is built here."""
     return _(
         "Ask for a version that has a wheel, leave it out, or build its wheel by hand and name the folder that holds "
         "it.",
@@ -83,12 +83,12 @@ def resolve(
     keep: Mapping[str, str] | None = None,
     locked: Mapping[str, str] | None = None,
     *,
-    needs: bool = True,
+    dependencies: bool = True,
 ) -> Resolution:
-    """Resolve a plan for uv's interpreter from the sources that its variables name, to wheels alone.
+    """Return the packages of a plan, resolved for the interpreter of `uv` from its sources, to wheels alone.
 
     The versions in `keep`, those that an environment holds already, are kept where they fit; those in `locked` must be.
-    Without `needs` what the packages require is left alone.
+    Without `dependencies` what the packages require is left alone.
     Raises `OnlySource` where a package has no wheel, `WorkFailed` with the resolver's own last lines when the sources
     cannot be reached or nothing fits, and `BadInput` before for an index or a requirement that is none.
     """
@@ -96,7 +96,9 @@ def resolve(
     uv = dataclasses.replace(uv, environment={**IN_A_HURRY, **uv.environment})
     with scratch() as (folder, lock):
         try:
-            found = _solved_with_family(plan, uv.in_folder(folder, lock), folder, keep or {}, locked or {}, needs=needs)
+            resolution = _resolve_with_family(
+                plan, uv.in_folder(folder, lock), folder, keep or {}, locked or {}, dependencies=dependencies
+            )
         except Unsolved as refusal:
             if not locked:
                 raise
@@ -105,32 +107,34 @@ def resolve(
                 hint=_("Restore the source that they came from, or make a new plan.", option="--anew"),
             ) from refusal
     if source_only := [
-        f"{one.name}=={one.version}" for one in found.packages if not one.url.partition("?")[0].endswith(".whl")
+        f"{package.name}=={package.version}"
+        for package in resolution.packages
+        if not package.url.partition("?")[0].endswith(".whl")
     ]:
         raise OnlySource(tuple(source_only))
-    unsized = [package.url for package in found.packages if package.size is None]
+    unsized = [package.url for package in resolution.packages if package.size is None]
     indexes = (*uv.index_urls, *filter(None, [plan.index_url]))
-    asked = sizes(unsized, SIZE_SECONDS, network=uv.settings.network, index_urls=indexes) if unsized else {}
-    sized = (replace(package, size=package.size or asked.get(package.url)) for package in found.packages)
-    return replace(found, packages=tuple(sized))
+    fetched_sizes = sizes(unsized, SIZE_SECONDS, network=uv.settings.network, index_urls=indexes) if unsized else {}
+    sized = (replace(package, size=package.size or fetched_sizes.get(package.url)) for package in resolution.packages)
+    return replace(resolution, packages=tuple(sized))
 
 
 def find_one(plan: Plan, uv: Uv) -> Package | None:
-    """Ask uv once for the one package that a plan names, without what it requires; None where the sources lack it."""
+    """Return the one package that a plan requires, without what it depends on; None if uv does not find it."""
     with scratch() as (folder, lock):
         variables = {**IN_A_HURRY, **uv.environment}
         quiet = dataclasses.replace(
             uv.in_folder(folder, lock), also=(), sink=lambda _event: None, environment=variables
         )
-        if quiet.call(quiet.resolve(plan, folder, {}, None, needs=False), []):
+        if quiet.call(quiet.resolve_command(plan, folder, {}, None, dependencies=False), []):
             return None
         return next(iter(read_lock((folder / LOCK).read_text(encoding="utf-8")).packages), None)
 
 
-def _solved_with_family(
-    plan: Plan, uv: Uv, folder: Path, keep: Mapping[str, str], locked: Mapping[str, str], *, needs: bool
+def _resolve_with_family(
+    plan: Plan, uv: Uv, folder: Path, keep: Mapping[str, str], locked: Mapping[str, str], *, dependencies: bool
 ) -> Resolution:
-    """Solve a plan; where torch needs more of its family than the plan names, tie that to torch's index, too.
+    """Return a plan's packages; if torch requires more of its family, those are tied to torch's index as well.
 
     uv asks an index of a project's own (`explicit`) only for what the project itself requires, and torch for ROCm and
     for XPU needs a Triton that no other index has: https://docs.astral.sh/uv/guides/integration/pytorch/
@@ -140,17 +144,22 @@ def _solved_with_family(
         write_whole(constraints, "".join(f"{name}=={version}\n" for name, version in locked.items()))
     while True:
         try:
-            return _solved(uv, uv.resolve(plan, folder, keep, constraints, needs=needs), folder)
+            return _resolve_once(
+                uv, uv.resolve_command(plan, folder, keep, constraints, dependencies=dependencies), folder
+            )
         except Unsolved as error:
-            named = {canonicalize_name(Requirement(line).name) for line in plan.requirements}
-            more = sorted(error.family - named)
-            if not (plan.index_url and more) or error.unreachable:
+            required = {canonicalize_name(Requirement(line).name) for line in plan.requirements}
+            missing = sorted(error.family - required)
+            if not (plan.index_url and missing) or error.unreachable:
                 raise
-            plan = replace(plan, requirements=(*plan.requirements, *more))
+            plan = replace(plan, requirements=(*plan.requirements, *missing))
 
 
-def _solved(uv: Uv, argv: list[str], folder: Path) -> Resolution:
-    """Run the resolver in a folder, and again without its cache where that may be damaged."""
+def _resolve_once(uv: Uv, argv: list[str], folder: Path) -> Resolution:
+    """Return what the resolver finds; if it finds nothing ask again with a new cache, as the usual one may be damaged.
+
+    It is not asked again when offline, or if an index cannot be reached. Raises as `_run_resolver` does.
+    """
     try:
         _run_resolver(uv, argv)
     except Unsolved as error:
@@ -162,23 +171,23 @@ def _solved(uv: Uv, argv: list[str], folder: Path) -> Resolution:
 
 
 def _run_resolver(uv: Uv, argv: list[str]) -> None:
-    """Run the command that resolves; raise `OnlySource` or `Unsolved` where it fails."""
+    """Run the command that resolves; raise `OnlySource` or `Unsolved` if it fails."""
     output: list[str] = []
     if uv.call(argv, output):
-        if needs := only_source("\n".join(output)):
-            raise OnlySource(needs)
+        if sources := only_source("\n".join(output)):
+            raise OnlySource(sources)
         hint = _("Check the network and the index, or choose another plan.")
         words = " ".join(line.strip() for line in output if line.strip())
-        lost = unreachable(words)
+        unreached = unreachable(words)
         text = (
             _("The package index cannot be reached: {reason}")
-            if lost
+            if unreached
             else _("No set of packages fits this plan: {reason}")
         )
-        reason = lost or words.rpartition("dependencies cause: ")[2][:600]  # without uv's own heading
+        reason = unreached or words.rpartition("dependencies cause: ")[2][:600]  # without uv's own heading
         family = frozenset(filter(carried_by_torch_index, _NAME.findall(words)))
-        address = _address(words) if lost else ""
-        raise Unsolved(text, hint=hint, reason=reason, unreachable=bool(lost), address=address, family=family)
+        address = _unreachable_address(words) if unreached else ""
+        raise Unsolved(text, hint=hint, reason=reason, unreachable=bool(unreached), address=address, family=family)
 
 
 # As in uv's "Because triton-rocm was not found in the package registry and all versions of torch depend on …".
@@ -204,36 +213,39 @@ _NO_WHEEL = (
 #   cause: client error (Connect) | cause: tcp connect error | cause: Connection refused (os error 111)
 # error: Failed to fetch: https://h/simple/numpy/ | cause: HTTP status server error (500 Internal …) for url (https://…)
 _FETCHED = re.compile(r"Failed to fetch: `?([^\s`]+)")
-_AGAIN = re.compile(r" for url \(.*")
+_FOR_URL = re.compile(r" for url \(.*")
 
 
 def unreachable(words: str) -> str:
-    """Return which address an installer could not reach and why, in its own words; "" for any other failure."""
+    """Return which address an installer could not reach and why, in its own words; "" for other failures."""
     text = " ".join(words.split())
-    answered = "No solution found" in text  # whose words are names of packages, such as connection-pool
-    if _NOT_CACHED not in text and (answered or not any(sign in text.lower() for sign in _UNREACHABLE)):
+    has_answer = "No solution found" in text  # whose words are names of packages, such as connection-pool
+    if _NOT_CACHED not in text and (has_answer or not any(sign in text.lower() for sign in _UNREACHABLE)):
         return ""
     _start, chained, cause = text.rpartition(" cause: ")
-    place = _address(text) if chained else ""
-    return ": ".join(filter(None, (place, _AGAIN.sub("", cause.partition(" hint: ")[0]))))[:400]
+    place = _unreachable_address(text) if chained else ""
+    return ": ".join(filter(None, (place, _FOR_URL.sub("", cause.partition(" hint: ")[0]))))[:400]
 
 
-def _address(words: str) -> str:
-    """Return the address that an installer asked in vain, "" where it names none."""
-    found = _FETCHED.search(words)
-    return found[1] if found else ""
+def _unreachable_address(words: str) -> str:
+    """Return the address in "Failed to fetch: …" of an installer's words; "" if there is none."""
+    match = _FETCHED.search(words)
+    return match[1] if match else ""
 
 
 def only_source(output: str) -> tuple[str, ...]:
-    """Return the packages that an installer says it would have to build, as requirements; () for other failures."""
-    named = [_need(found) for form in _NO_WHEEL for found in form.findall(output)]
-    needs: dict[str, Requirement] = {}
-    for need in filter(None, named):
-        needs.setdefault(canonicalize_name(need.name), need)  # the form that has the version comes first
-    return tuple(str(need) for need in needs.values())
+    """Return the requirements that an installer says it would have to build; () for other failures."""
+    requirements = [_parse_requirement(text) for form in _NO_WHEEL for text in form.findall(output)]
+    by_name: dict[str, Requirement] = {}
+    for requirement in filter(None, requirements):
+        by_name.setdefault(
+            canonicalize_name(requirement.name), requirement
+        )  # the form that has the version comes first
+    return tuple(str(requirement) for requirement in by_name.values())
 
 
-def _need(text: str) -> Requirement | None:
+def _parse_requirement(text: str) -> Requirement | None:
+    """Return a requirement (PEP 508); None for text that is none."""
     try:
         return Requirement(text)
     except InvalidRequirement:
@@ -241,7 +253,7 @@ def _need(text: str) -> Requirement | None:
 
 
 class Package(Record, frozen=True):
-    """One package; `size` in bytes, None where no source gives it; `sha256` "" likewise; no password in `url`."""
+    """One package; `size` in bytes, None if no source gives it; `sha256` "" likewise; `url` holds no password."""
 
     name: str
     version: str
@@ -263,41 +275,43 @@ class Resolution(Record, frozen=True):
 
     @property
     def versions(self) -> dict[str, str]:
-        """The version of each package."""
+        """The version of each package, by name."""
         return {package.name: package.version for package in self.packages}
 
     def changes(self, installed: Mapping[str, str]) -> list[Package]:
-        """List the packages that are not installed in the resolved version; `installed` maps names to versions."""
+        """Return the packages that are not installed in the resolved version; `installed` maps names to versions."""
         return [package for package in self.packages if installed.get(package.name) != package.version]
 
 
 # `uv pip compile --format pylock.toml` writes for each package (PEP 751), beside its name and version:
 # wheels = [{ url = "https://…/numpy-2.4.6-cp311-….whl", size = 16000000, hashes = { sha256 = "…" } }]
 def read_lock(text: str) -> Resolution:
-    """Read a `pylock.toml`; the first wheel stands for the package, else its source archive; no password is kept."""
+    """Return the packages of a `pylock.toml`, each with its first wheel, else its source archive, and no password."""
     text = without_credentials(text)
     packages = []
-    for one in Pylock.from_dict(tomllib.loads(text)).packages:
-        if file := next(iter(one.wheels or ()), one.sdist):
+    for package in Pylock.from_dict(tomllib.loads(text)).packages:
+        if file := next(iter(package.wheels or ()), package.sdist):
             url = file.url or Path(file.path or "").absolute().as_uri()
             sha256 = file.hashes.get("sha256", "")
-            packages.append(Package(name=one.name, version=str(one.version), url=url, size=file.size, sha256=sha256))
+            packages.append(
+                Package(name=package.name, version=str(package.version), url=url, size=file.size, sha256=sha256)
+            )
     return Resolution(lock=text, packages=tuple(packages))
 
 
 def write_lock(packages: Iterable[Package], files: Mapping[str, Path]) -> str:
-    """Write the lock that uv installs from: exact files with their hashes; `files` are those that are on this disk."""
+    """Return the text of a lock for uv: exact files with their hashes; `files` are the paths of those on this disk."""
     rows = []
-    for one in packages:
-        url = files[one.name].absolute().as_uri() if one.name in files else one.url
-        size = {} if one.size is None else {"size": one.size}
-        wheel = {"url": url, **size, "hashes": {"sha256": one.sha256} if one.sha256 else {}}
-        rows.append({"name": one.name, "version": one.version, "wheels": [wheel]})
+    for package in packages:
+        url = files[package.name].absolute().as_uri() if package.name in files else package.url
+        size = {} if package.size is None else {"size": package.size}
+        wheel = {"url": url, **size, "hashes": {"sha256": package.sha256} if package.sha256 else {}}
+        rows.append({"name": package.name, "version": package.version, "wheels": [wheel]})
     return tomli_w.dumps({"lock-version": "1.0", "created-by": "assistant", "packages": rows})
 
 
 def check_plan(plan: Plan) -> None:
-    """Raise `BadInput` for an index or a requirement that is none, wherever a plan holds it."""
+    """Raise `BadInput` if an index or a requirement in any field of a plan is not a valid one."""
     for url in filter(None, (plan.index_url, *plan.indexes)):
         check_index_url(url)
     for line in (*plan.requirements, *plan.constraints, *plan.overrides):
@@ -320,14 +334,15 @@ def check_index_url(text: str) -> str:
 
 
 def _folder_fault(address: str) -> Text:
-    folder = local_path(address)  # None for an address on a server
-    return _("it is not a folder") if folder and not folder.is_dir() else ""
+    """Return why a path or `file:` URL cannot be an index; "" for a folder and for an address on a server."""
+    path = local_path(address)  # None for an address on a server
+    return _("it is not a folder") if path and not path.is_dir() else ""
 
 
 def check_requirement(text: str) -> str:
     """Return a requirement (PEP 508) as it is; raise `BadInput` for options, hidden characters and anything else."""
-    need = plain_requirement(text)
-    if need is None or (need.url and not need.url.startswith(SCHEMES)):
+    requirement = plain_requirement(text)
+    if requirement is None or (requirement.url and not requirement.url.startswith(SCHEMES)):
         raise BadInput(
             _("'{text}' is not a requirement.", text=redact(ascii(text)[1:-1], Policy.USABLE)[:80]),
             hint=_("Write a name, and a version if you need one, such as torch==2.9.1."),

@@ -20,7 +20,7 @@ from assistant.host.process import uninterrupted
 from assistant.i18n import _
 from assistant.install.conflicts import environment_of, project_of
 from assistant.install.constraints import guards, replaced
-from assistant.install.environments import remove
+from assistant.install.environments import remove_folders
 from assistant.install.in_place import forget_change
 from assistant.install.inspect_env import interpreter, is_environment, look_at, python_of
 from assistant.install.kernel import environments_with_kernels, remove_kernel
@@ -48,7 +48,7 @@ _ENTERED = {".venv", ".pixi", ".env"}  # of the folders whose names begin with a
 
 
 class Made(Record, frozen=True, omit_defaults=False):
-    """One environment: its size in bytes, and whether it holds what it was made with.
+    """An environment that the assistant made: `size` in bytes, and whether it holds what it was made with.
 
     "changed" lists packages of other versions in `differs`; "broken" has a Python that does not answer.
     """
@@ -65,47 +65,49 @@ class Made(Record, frozen=True, omit_defaults=False):
 
 
 def made_environments(host: Host) -> tuple[Made, ...]:
-    """List what the assistant made, found in its own folder and behind Jupyter's kernels."""
+    """Return the environments that the assistant made, found in its own folder and behind Jupyter's kernels."""
     kernels = environments_with_kernels()
-    return tuple(_made(folder, marker, kernels.get(folder, ()), host) for folder, marker in marked_environments())
+    return tuple(
+        _describe_made(folder, marker, kernels.get(folder, ()), host) for folder, marker in marked_environments()
+    )
 
 
 def replaced_builds(host: Host) -> tuple[Finding, ...]:
-    """Find environments that the assistant made or changed, and whose builds were replaced since."""
-    here = Path(str(host.facts("platform").get("prefix", "")))
-    made = [folder for folder, _marker in marked_environments()]
-    found = []
-    for folder in dict.fromkeys([here, *made, *environments_with_kernels()]):
+    """Return an error for each environment with our constraints whose packages are not of those versions any more."""
+    own_prefix = Path(str(host.facts("platform").get("prefix", "")))
+    folders = [folder for folder, _marker in marked_environments()]
+    findings = []
+    for folder in dict.fromkeys([own_prefix, *folders, *environments_with_kernels()]):
         pins = host.read(str(guards(folder)[0]))
         with suppress(BadInput):  # a Python that does not answer is another finding
-            found.append(replaced(folder, pins.text, look_at(folder, host).versions) if pins else None)
-    return tuple(filter(None, found))
+            findings.append(replaced(folder, pins.text, look_at(folder, host).versions) if pins else None)
+    return tuple(filter(None, findings))
 
 
 def remove_environment(name: str) -> Path:
-    """Remove an environment by its name, its path or its kernel's name, with all of its kernels.
+    """Delete an environment, found by its name, path or kernel, with its kernels, and return its folder.
 
-    Raises `BadInput` for one that is not ours, and for a name that several have.
+    Raises `BadInput` for one that the assistant did not make, and for a name that several have.
     """
     kernels, path = environments_with_kernels(), full_path(name)
     ours = dict(marked_environments())
-    named = [folder for folder in ours if name in {folder.name, *kernels.get(folder, ())}]
-    found = [path] if read_marker(path) else named
-    if len(found) != 1:
+    matching = [folder for folder in ours if name in {folder.name, *kernels.get(folder, ())}]
+    chosen = [path] if read_marker(path) else matching
+    if len(chosen) != 1:
         text = (
             _("{count} environments are called '{name}'.")
-            if found
+            if chosen
             else _("'{name}' is not an environment that the assistant made.")
         )
         raise BadInput(
-            text.format(name=name, count=len(found)), hint=_("Name it by its folder; `assistant envs` lists them all.")
+            text.format(name=name, count=len(chosen)), hint=_("Name it by its folder; `assistant envs` lists them all.")
         )
     with uninterrupted():
-        remove(found[0])
-        forget_change(found[0])
-        for kernel in kernels.get(found[0], ()):
-            remove_kernel(kernel, interpreter(found[0]))
-    return found[0]
+        remove_folders(chosen[0])
+        forget_change(chosen[0])
+        for kernel in kernels.get(chosen[0], ()):
+            remove_kernel(kernel, interpreter(chosen[0]))
+    return chosen[0]
 
 
 def marked_environments() -> Iterator[tuple[Path, Marker]]:
@@ -117,9 +119,9 @@ def marked_environments() -> Iterator[tuple[Path, Marker]]:
 
 
 def foreign_target(text: str, host: Host) -> Path | None:
-    """Return the environment or the Python that a target names where looking at it starts a program of somebody else's.
+    """Return the environment or Python of a target if looking at it would start somebody else's program; else None.
 
-    None where nothing would be started, and for the environment that this Python runs in and those that the assistant
+    None if nothing would be started, and for the environment that this Python runs in and those that the assistant
     made: the folder of its own environments and the user's kernels say which these are, and no file in the target.
     """
     target = named_target(text, host)
@@ -127,24 +129,27 @@ def foreign_target(text: str, host: Host) -> Path | None:
         return None
     python = python_of(target)
     folder = python.parent.parent if target.is_file() else target
-    own = Path(str(host.facts("platform").get("executable", ""))).parent.parent
-    is_ours = folder in {own, *dict(marked_environments())} and python.parent == interpreter(folder).parent
+    own_environment = Path(str(host.facts("platform").get("executable", ""))).parent.parent
+    is_ours = folder in {own_environment, *dict(marked_environments())} and python.parent == interpreter(folder).parent
     return None if is_ours else target
 
 
-def _made(folder: Path, marker: Marker, kernels: Sequence[str], host: Host) -> Made:
+def _describe_made(folder: Path, marker: Marker, kernels: Sequence[str], host: Host) -> Made:
+    """Return an environment of ours as it is now; its Python is asked what it holds."""
     differs: tuple[str, ...] = ()
     try:
-        now = look_at(folder, host).versions
-        before = marker.environment.packages
+        installed = look_at(folder, host).versions
+        original = marker.environment.packages
         differs = tuple(
-            f"{name} {now.get(name, '')}".strip() for name, version in before.items() if now.get(name) != version
+            f"{name} {installed.get(name, '')}".strip()
+            for name, version in original.items()
+            if installed.get(name) != version
         )
         health: Health = "changed" if differs else "good"
     except BadInput:
         health = "broken"
     return Made(
-        name=_name(folder),
+        name=_environment_name(folder),
         path=str(folder),
         backend=marker.plan.backend.value,
         torch=marker.plan.torch,
@@ -157,18 +162,18 @@ def _made(folder: Path, marker: Marker, kernels: Sequence[str], host: Host) -> M
 
 
 def size_of(folder: Path) -> int:
-    """Return the bytes of all files below a folder; one with several names (hard links) counts once."""
+    """Return the size in bytes of all files below a folder; one with several names (hard links) counts once."""
     sizes: dict[int, int] = {}
     for root, _folders, files in os.walk(folder):
         for name in files:
             with suppress(OSError):  # somebody may work there meanwhile
-                found = (Path(root) / name).lstat()
-                sizes[found.st_ino] = found.st_size
+                status = (Path(root) / name).lstat()
+                sizes[status.st_ino] = status.st_size
     return sum(sizes.values())
 
 
 class Spot(NamedTuple):
-    """An environment that was found: where, by what name, as what (`of` names the tool or application)."""
+    """An environment that was found: its folder, name and kind; `of` is its tool or application, or ""."""
 
     path: Path
     name: str
@@ -177,48 +182,48 @@ class Spot(NamedTuple):
 
 
 class Search(NamedTuple):
-    """What was found, and whether the search ended before it had been everywhere."""
+    """The environments that were found; `cut_short` if the search ended before it had looked into all folders."""
 
     spots: tuple[Spot, ...]
     cut_short: bool
 
 
 def spot_at(path: str) -> Spot:
-    """Return the environment that a path names: its folder, its Python, or the project that keeps it.
+    """Return the environment of a path: that of an environment's folder, of its Python, or of a project's folder.
 
     Raises `BadInput` for any other path. Nothing in it is started.
     """
-    given = full_path(path)
-    folder = environment_of(given.parent.parent if given.is_file() else given)
+    absolute = full_path(path)
+    folder = environment_of(absolute.parent.parent if absolute.is_file() else absolute)
     if not ((folder / "pyvenv.cfg").is_file() or (folder / "conda-meta").is_dir()):
         raise not_an_environment(path)
-    return _spot(folder)
+    return _describe_found(folder)
 
 
 def find_environments(host: Host, here: Path, made: Iterable[Path] = (), named: Iterable[Path] = ()) -> Search:
-    """Find environments: those `made` here, those of kernels, in the `places`, below `here` and the home folder.
+    """Return environments: those in `made`, of kernels, at `places`, in the folders `named`, below `here` and home.
 
-    `named` are folders that the user wants searched as well. Of several names of one environment the first counts.
+    The search has bounds of time and folders (`Search.cut_short`). An environment is listed once, by its first name.
     """
-    look = _Look(host)
-    found: dict[str, Spot] = {}
-    tops = {here: DEPTH_HERE} | ({look.home: DEPTH_HOME} if look.home else {})
+    reader = _BoundedReader(host)
+    by_path: dict[str, Spot] = {}
+    depths = {here: DEPTH_HERE} | ({reader.home: DEPTH_HOME} if reader.home else {})
     for environment in itertools.chain(
-        (Spot(path, _name(path), "venv") for path in made),
-        (Spot(path, _name(path), "kernel") for path in environments_with_kernels()),
-        *(_below(folder, DEPTH_HERE, look) for folder in named),
-        *(_at(place, look) for place in places()),
-        *(_below(folder, depth, look) for folder, depth in tops.items()),
+        (Spot(path, _environment_name(path), "venv") for path in made),
+        (Spot(path, _environment_name(path), "kernel") for path in environments_with_kernels()),
+        *(_environments_below(folder, DEPTH_HERE, reader) for folder in named),
+        *(_environments_at(place, reader) for place in places()),
+        *(_environments_below(folder, depth, reader) for folder, depth in depths.items()),
     ):
-        if look.over:
+        if reader.is_over:
             break
-        if look.is_environment(environment.path) and (real := look.real(environment.path)) not in found:
-            found[real] = environment
-    return Search(tuple(found.values()), look.over)
+        if reader.is_environment(environment.path) and (real := reader.real_path(environment.path)) not in by_path:
+            by_path[real] = environment
+    return Search(tuple(by_path.values()), reader.is_over)
 
 
-class _Look:
-    """Looks into folders, as long as the bounds allow."""
+class _BoundedReader:
+    """Reads folders of a host, as long as the bounds of time and number allow, each once."""
 
     def __init__(self, host: Host) -> None:
         self.host = host
@@ -229,54 +234,55 @@ class _Look:
         self._seen: dict[Path, tuple[list[str], list[str]]] = {}
 
     @property
-    def over(self) -> bool:
-        """Whether the bounds are reached."""
+    def is_over(self) -> bool:
+        """Whether the bounds of time or number are reached."""
         return self._left <= 0 or time.monotonic() > self._end
 
-    def into(self, folder: Path) -> tuple[list[str], list[str]]:
-        """Return the names of a folder's own folders, and of what else is in it; each folder is looked into once."""
+    def list_folder(self, folder: Path) -> tuple[list[str], list[str]]:
+        """Return the names of the folders in a folder, and of all else in it; ([], []) if it cannot be listed."""
         if folder not in self._seen:
             self._left -= 1
-            said = {} if self.over else self.host.facts("folder", str(folder))
-            folders, others = said.get("folders", []), said.get("others", [])
-            lists = isinstance(folders, list) and isinstance(others, list)
-            self._seen[folder] = (folders, others) if lists else ([], [])  # type: ignore[assignment]
+            listing = {} if self.is_over else self.host.facts("folder", str(folder))
+            folders, others = listing.get("folders", []), listing.get("others", [])
+            are_lists = isinstance(folders, list) and isinstance(others, list)
+            self._seen[folder] = (folders, others) if are_lists else ([], [])  # type: ignore[assignment]
         return self._seen[folder]
 
     def is_environment(self, folder: Path) -> bool:
         """Return whether a folder is an environment of venv, virtualenv, uv or conda, by what lies in it."""
-        folders, others = self.into(folder)
+        folders, others = self.list_folder(folder)
         return "pyvenv.cfg" in others or "conda-meta" in folders
 
-    def real(self, folder: Path) -> str:
-        """Return a folder's path without links; its own where it cannot be told."""
+    def real_path(self, folder: Path) -> str:
+        """Return the path of a folder with all links resolved; the path itself if that cannot be told."""
         return self.host.link(str(folder)).text or str(folder)
 
-    def expanded(self, path: str) -> Path | None:
-        """Put the home folder or a variable's value in place of a path's first part; None where there is none."""
+    def expand(self, path: str) -> Path | None:
+        """Return a path with its first part, "~" or a variable, replaced by its value; None if it has no value."""
         first, _slash, rest = path.partition("/")
         start = str(self.home or "") if first == "~" else self.host.variable(first[1:]).text
         return Path(start) / rest if start else None
 
 
-def _at(place: Row, look: _Look) -> Iterator[Spot]:
-    """Yield the environments at the places of a tool or an application."""
-    paths = [path for text in place.paths if (path := look.expanded(text))]
+def _environments_at(place: Row, reader: _BoundedReader) -> Iterator[Spot]:
+    """Yield the paths that a row of the table of places gives, as environments; whether they exist is not checked."""
+    paths = [path for text in place.paths if (path := reader.expand(text))]
     for text in place.lists:
-        listed = look.host.read(str(look.expanded(text) or "")).text.splitlines()
-        paths += [Path(line.strip()) for line in listed if line.strip()]
+        lines = reader.host.read(str(reader.expand(text) or "")).text.splitlines()
+        paths += [Path(line.strip()) for line in lines if line.strip()]
     for text in place.settings:
-        if folder := _setting(look.host.read(str(look.expanded(text) or "")).text, place.key):
+        if folder := _read_setting(reader.host.read(str(reader.expand(text) or "")).text, place.key):
             paths += [Path(folder) / below for below in place.below]
     for pattern in paths:
-        for path, star in _matching(pattern, look):
-            own = place.kind == "application" and not star
-            name = place.name if own else star if place.kind == "application" else _name(path)
+        for path, star in _expand_star(pattern, reader):
+            is_single = place.kind == "application" and not star
+            name = place.name if is_single else star if place.kind == "application" else _environment_name(path)
             base = place.kind == "conda" and path.parent.name != "envs"
-            yield Spot(path, "base" if base and "envs" in look.into(path)[0] else name, place.kind, place.name)
+            yield Spot(path, "base" if base and "envs" in reader.list_folder(path)[0] else name, place.kind, place.name)
 
 
-def _setting(text: str, key: str) -> str:
+def _read_setting(text: str, key: str) -> str:
+    """Return a text value of a JSON object by its key; "" if there is none."""
     try:
         value = msgspec.json.decode(text, type=dict[str, object]).get(key)
     except msgspec.DecodeError:
@@ -284,40 +290,41 @@ def _setting(text: str, key: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _matching(pattern: Path, look: _Look) -> Iterator[tuple[Path, str]]:
-    """Yield the folders that a path with at most one "*" means, each with what stands for that."""
+def _expand_star(pattern: Path, reader: _BoundedReader) -> Iterator[tuple[Path, str]]:
+    """Yield the paths that a path with at most one "*" stands for, each with the name that replaces the star, or ""."""
     if "*" not in pattern.parts:
         yield pattern, ""
         return
-    place = pattern.parts.index("*")
-    above = Path(*pattern.parts[:place])
-    for name in look.into(above)[0]:
-        yield above.joinpath(name, *pattern.parts[place + 1 :]), name
+    index = pattern.parts.index("*")
+    parent = Path(*pattern.parts[:index])
+    for name in reader.list_folder(parent)[0]:
+        yield parent.joinpath(name, *pattern.parts[index + 1 :]), name
 
 
-def _below(top: Path, depth: int, look: _Look) -> Iterator[Spot]:
-    """Yield the environments in a folder and below it, the nearest first; links and environments are not entered."""
-    waiting = deque([(top, depth)])
-    while waiting and not look.over:
-        folder, left = waiting.popleft()
-        if look.is_environment(folder):
-            yield _spot(folder)
-        elif left:
-            waiting += [
-                (folder / name, left - 1)
-                for name in look.into(folder)[0]
+def _environments_below(top: Path, depth: int, reader: _BoundedReader) -> Iterator[Spot]:
+    """Yield the environments in a folder and below it, the nearest first; none inside of links and environments."""
+    queue = deque([(top, depth)])
+    while queue and not reader.is_over:
+        folder, levels = queue.popleft()
+        if reader.is_environment(folder):
+            yield _describe_found(folder)
+        elif levels:
+            queue += [
+                (folder / name, levels - 1)
+                for name in reader.list_folder(folder)[0]
                 if name not in _PASSED_OVER and (name in _ENTERED or not name.startswith("."))
             ]
 
 
-def _spot(folder: Path) -> Spot:
+def _describe_found(folder: Path) -> Spot:
+    """Return an environment with its name and kind, by what lies in it and above it."""
     project = project_of(folder)
     kind: Kind = "project" if project else "conda" if (folder / "conda-meta").is_dir() else "venv"
-    return Spot(folder, _name(folder), kind, project.tool if project else "")
+    return Spot(folder, _environment_name(folder), kind, project.tool if project else "")
 
 
-def _name(path: Path) -> str:
-    """Name an environment after its folder, or after the folder that holds it where its own says nothing."""
+def _environment_name(path: Path) -> str:
+    """Return the last part of a path that says something, as ".venv" does not; the whole path if none does."""
     parts = [part for part in reversed(path.parts) if part not in _NAMELESS and part not in {".pixi", "envs"}]
-    named = parts[0].rstrip("\\/:") if parts else ""
-    return named or str(path)
+    name = parts[0].rstrip("\\/:") if parts else ""
+    return name or str(path)

@@ -85,46 +85,49 @@ class Sources:
         self.keep: dict[str, str] = {}
         self.locked: dict[str, str] = {}
         self._find_links = tuple(find_links)
-        self._asking = threading.Lock()
+        self._asking_lock = threading.Lock()
 
     def warm_up(self) -> None:
-        """Ask pip for its settings on another thread while the machine is detected: it needs a third of a second."""
+        """Start to ask pip for its settings, on another thread: it takes a third of a second."""
         Ahead(lambda: self.settings)
 
     @property
     def settings(self) -> PipSettings:
-        """Pip's settings, asked for once, whichever thread wants them first."""
-        with self._asking:
+        """The settings of the user's pip, which is asked once; empty ones if no pip answers."""
+        with self._asking_lock:
             return self._settings
 
     @cached_property
     def _settings(self) -> PipSettings:
-        """Read pip's settings from the pip of the Python underneath, else from the one on PATH; see `ask_pip`."""
+        """The settings of the pip of the base Python, or of that on PATH, with the folders of wheels of the options."""
         base = str(self._host.facts("platform").get("base_executable", "python3"))
-        found = self._settings_of(base, "-m", "pip") or self._settings_of("pip") or PipSettings()
-        return dataclasses.replace(found, find_links=(*found.find_links, *self._find_links))
+        settings = self._ask_pip(base, "-m", "pip") or self._ask_pip("pip") or PipSettings()
+        return dataclasses.replace(settings, find_links=(*settings.find_links, *self._find_links))
 
-    def _settings_of(self, *pip: str) -> PipSettings | None:
-        def run(*words: str) -> tuple[bool, str]:
-            said = self._host.run(*pip, *words)
-            return bool(said), said.text
+    def _ask_pip(self, *pip: str) -> PipSettings | None:
+        """Return the settings of a pip that some words start; None if it tells none. Raises as `ask_pip` does."""
 
-        return ask_pip(run)
+        def run_pip(*words: str) -> tuple[bool, str]:
+            """Run this pip with some words; return whether it succeeded, and its output."""
+            answer = self._host.run(*pip, *words)
+            return bool(answer), answer.text
+
+        return ask_pip(run_pip)
 
     @cached_property
     def environment(self) -> dict[str, str]:
-        """The variables that make uv look where pip would, and the pip of a fix where the user's options say."""
+        """The variables, by name, that make uv look where pip would, and pip where the user's options say."""
         answers = {name: self._host.variable(name) for name in UV_NAMES}
         users_own = {name: answer.text for name, answer in answers.items() if answer}
-        variables = uv_environment(dataclasses.replace(self.settings, extra_index_urls=self._beside_default), users_own)
+        variables = uv_environment(dataclasses.replace(self.settings, extra_index_urls=self._extra_indexes), users_own)
         variables |= pip_environment(self._find_links and self.settings.find_links)
         variables |= self._uv_configuration | ONLY_WHEELS
         variables["PYTHONSAFEPATH"] = "1"  # `python -m pip` would take a `pip` that lies in the current folder
         return variables | ({"UV_OFFLINE": "1", "PIP_NO_INDEX": "1"} if self.offline else {})
 
     def environment_for(self, plan: Plan) -> dict[str, str]:
-        """Return the variables with the indexes and pages of wheels that a plan's project names beside the user's."""
-        variables, indexes = self.environment, self._beside_torchs(plan)
+        """Return `environment` with the indexes and pages of wheels added that a plan has of its project."""
+        variables, indexes = self.environment, self._project_indexes(plan)
         if not (indexes or plan.links):
             return variables
         more = variables.get("UV_INDEX") or self.variable("UV_INDEX") or self.variable("UV_EXTRA_INDEX_URL")
@@ -137,7 +140,10 @@ class Sources:
 
     @cached_property
     def _uv_configuration(self) -> dict[str, str]:
-        """The variable that keeps uv to the user's own configuration: one in the current folder may be a stranger's."""
+        """The variable, by name, that keeps uv to the user's or the system's configuration; {} if one is set.
+
+        A configuration in the current folder may be a stranger's.
+        """
         if self._host.variable("UV_CONFIG_FILE").text or self._host.variable("UV_NO_CONFIG").text:
             return {}
         # Where uv looks: the user's file, then the system's (docs.astral.sh/uv/concepts/configuration-files).
@@ -145,88 +151,92 @@ class Sources:
         user = user or f"{self._host.variable('HOME').text}/.config"
         system = self._host.variable("PROGRAMDATA").text or "/etc"
         files = (f"{folder}/uv/uv.toml" for folder in (user, system))
-        found = next((path for path in files if self._host.read(path)), None)
-        return {"UV_CONFIG_FILE": found} if found else {"UV_NO_CONFIG": "1"}
+        file = next((path for path in files if self._host.read(path)), None)
+        return {"UV_CONFIG_FILE": file} if file else {"UV_NO_CONFIG": "1"}
 
     @cached_property
     def uv_indexes(self) -> tuple[str, ...]:
-        """The indexes of uv's own configuration: their files need the passwords that stand there."""
+        """The indexes of uv's own configuration, with the passwords that their files need."""
         return uv_indexes(self._uv_toml)
 
     @cached_property
     def _uv_toml(self) -> str:
-        """The text of uv's own configuration, "" where there is none."""
+        """The text of uv's own configuration; "" if there is none."""
         file = self._host.variable("UV_CONFIG_FILE").text or self._uv_configuration.get("UV_CONFIG_FILE")
         return self._host.read(file).text if file else ""
 
     def consulted(self, plan: Plan) -> tuple[str, ...]:
-        """Return the indexes that uv asks for any package of a plan, in order of priority.
+        """Return the indexes, by priority, that uv asks for all packages of a plan; "" is PyPI, () if there are none.
 
-        The one that the plan takes torch from it asks for torch's family alone.
+        The index that the plan has for torch is not among them: uv asks it for torch's family alone.
         """
         if self.settings.no_index:
             return ()
-        *extra, default = self._configured
-        urls = dict.fromkeys((*extra, *self._beside_torchs(plan), default))
+        *extra, default = self._configured_indexes
+        urls = dict.fromkeys((*extra, *self._project_indexes(plan), default))
         return tuple(filter(self.may_ask, urls))
 
     @property
     def takes_first_index(self) -> bool:
-        """Whether uv takes a package from the first index that has its name, and looks at no other."""
-        said = self.variable("UV_INDEX_STRATEGY") or uv_strategy(self._uv_toml)
-        return said in {"", "first-index"}
+        """Whether uv takes a package from the first index that has its name, as it does by default."""
+        strategy = self.variable("UV_INDEX_STRATEGY") or uv_strategy(self._uv_toml)
+        return strategy in {"", "first-index"}
 
     @property
-    def _beside_default(self) -> tuple[str, ...]:
-        """The further indexes of pip's settings but torch's, which uv would prefer to PyPI for all that is there."""
+    def _extra_indexes(self) -> tuple[str, ...]:
+        """The further indexes of pip's settings but PyTorch's, which uv would prefer to PyPI for all they hold."""
         catalog = load_catalog()
         return tuple(url for url in self.settings.extra_index_urls if not known_index(url, catalog))
 
-    def _beside_torchs(self, plan: Plan) -> tuple[str, ...]:
-        """Return the indexes that a plan's project names, without torch's: there the plan's own decides.
+    def _project_indexes(self, plan: Plan) -> tuple[str, ...]:
+        """Return the indexes that a plan has of its project, without PyTorch's own.
 
         One that the user's settings name, too, is theirs, with its password.
         """
         catalog = load_catalog()
-        own = {without_credentials(url).rstrip("/"): url for url in (*self.settings.index_urls, *self._configured)}
-        return tuple(own.get(url.rstrip("/"), url) for url in plan.indexes if not known_index(url, catalog))
+        configured = {
+            without_credentials(url).rstrip("/"): url for url in (*self.settings.index_urls, *self._configured_indexes)
+        }
+        return tuple(configured.get(url.rstrip("/"), url) for url in plan.indexes if not known_index(url, catalog))
 
     @property
-    def _configured(self) -> tuple[str, ...]:
-        """The indexes that uv asks for any package whatever the plan, in order of priority."""
+    def _configured_indexes(self) -> tuple[str, ...]:
+        """The indexes that uv asks for all packages whatever the plan, by priority; the default one is the last."""
         variables = {name: self._host.variable(name).text for name in UV_NAMES}
         default, others = uv_default(self._uv_toml), uv_indexes(self._uv_toml, explicit=False)
         configured = self.settings.index_url or default or DEFAULT_INDEX
         first = variables["UV_DEFAULT_INDEX"] or variables["UV_INDEX_URL"] or configured
         extra = variables["UV_INDEX"] or variables["UV_EXTRA_INDEX_URL"]
-        more = extra.split() if extra else self._beside_default
-        named = (*more, *(url for url in others if url != default), first)
+        more = extra.split() if extra else self._extra_indexes
+        indexes = (*more, *(url for url in others if url != default), first)
         # uv allows names before addresses: UV_INDEX="torch=https://download.pytorch.org/whl/cpu"
-        return tuple(dict.fromkeys(url.rpartition("=")[2] if "=" in url.partition("://")[0] else url for url in named))
+        return tuple(
+            dict.fromkeys(url.rpartition("=")[2] if "=" in url.partition("://")[0] else url for url in indexes)
+        )
 
     def variable(self, name: str) -> str:
-        """Return the value of an environment variable, "" where it is not set."""
+        """Return the value of an environment variable, "" if it is not set."""
         return self._host.variable(name).text
 
     @property
     def trusted(self) -> tuple[str, ...]:
-        """The indexes and the places of wheels that the user names: by options or in the settings of pip and uv.
+        """The indexes and places of wheels in the options and in the settings of pip and uv, without passwords.
 
-        They come without passwords, as somebody else would name them.
+        Those of others that the user agreed to are among them. A project or a plan gives them without passwords.
         """
-        named = (self.index_url, *self.consent.indexes, *self.settings.index_urls, *self._configured)
-        return tuple(without_credentials(one) for one in (*named, *self.settings.find_links) if one)
+        indexes = (self.index_url, *self.consent.indexes, *self.settings.index_urls, *self._configured_indexes)
+        return tuple(without_credentials(address) for address in (*indexes, *self.settings.find_links) if address)
 
-    def indexes(self, own: str | None = None) -> tuple[str, ...]:
-        """Return one index (`own`), or those that pip asks; its default is among them unless another is configured."""
-        if own is not None:
-            return (own,)
-        named = self.settings.index_urls
+    def indexes(self, index: str | None = None) -> tuple[str, ...]:
+        """Return `index` alone, or without it the indexes that pip asks, by priority; "" is PyPI."""
+        if index is not None:
+            return (index,)
+        configured = self.settings.index_urls
         default = not (self.settings.index_url or self.settings.no_index)
-        return (DEFAULT_INDEX, *named) if default else named
+        return (DEFAULT_INDEX, *configured) if default else configured
 
     def may_ask(self, source: str) -> bool:
-        """Return whether a source may be asked: only folders when offline."""
+        """Return whether a source may be asked: each when online, only folders and files when offline."""
         on_disk = source.startswith("file:") or ("://" not in source and source != DEFAULT_INDEX)
         return on_disk or not self.offline
 
@@ -235,7 +245,7 @@ class Sources:
 class Tools:
     """What a step works with: the machine at hand, its package sources, where events go, a request to stop.
 
-    `ask` puts a question to the user and waits for the answer; False where nobody is there to ask.
+    `ask` puts a question to the user and waits for the answer; it returns False if nobody is there to ask.
     """
 
     host: Host
@@ -245,7 +255,7 @@ class Tools:
     ask: Callable[[Message], bool] = lambda _question: False
 
     def uv(self, plan: Plan, site: Site | None) -> Uv:
-        """Return uv for an existing environment (`site`), or for a new one of the plan's Python.
+        """Return uv set up for an existing environment (`site`), or for a new one of the plan's Python.
 
         For a new one that is the assistant's base Python where it has the plan's version, else one that uv finds.
         """
@@ -256,7 +266,7 @@ class Tools:
         return self.uv_of(site.python if site else new, self.sources.environment_for(plan))
 
     def uv_of(self, python: str, environment: Mapping[str, str] | None = None) -> Uv:
-        """Return uv for an interpreter, with the user's settings."""
+        """Return uv set up for an interpreter, with the user's settings; `environment` are its variables."""
         sources = self.sources
         return Uv(
             python=python,
@@ -269,22 +279,22 @@ class Tools:
 
 
 def index_findings(plan: Plan, sources: Sources) -> tuple[Finding, ...]:
-    """Say which index a package comes from where several are asked: who may publish in one could take any name."""
+    """Return a finding about which index a package is taken from if several are asked; () if one or none is."""
     indexes = sources.consulted(plan)
     if len(indexes) < 2:  # noqa: PLR2004 - of one index nothing need be said
         return ()
-    named = ", ".join(redact(url, Policy.USABLE) or "PyPI" for url in indexes)
+    listed = ", ".join(redact(url, Policy.USABLE) or "PyPI" for url in indexes)
     if sources.takes_first_index:
         text = _(
             "Several indexes are asked: {indexes}. uv takes each package from the first of them that has its name, so "
             "that no later one can offer another file under that name.",
-            indexes=named,
+            indexes=listed,
         )
         return (Finding(key="several-indexes", severity=Severity.INFO, text=text),)
     text = _(
         "Several indexes are asked: {indexes}. The best version of all of them is taken, so that whoever may publish "
         "in one can offer another file under any name.",
-        indexes=named,
+        indexes=listed,
     )
     fix = Remedy(text=_("Remove the index that you do not trust from pip's and uv's settings."))
     return (Finding(key="several-indexes", severity=Severity.WARNING, text=text, remedies=(fix,)),)

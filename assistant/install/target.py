@@ -10,7 +10,7 @@ from assistant.host.files import may_write
 from assistant.host.folders import for_everybody, is_redirected, synchronised
 from assistant.i18n import Message, Text, _
 from assistant.install.conflicts import environment_of
-from assistant.install.environments import refuse_unknown, settle_folders, takes_a_rename
+from assistant.install.environments import can_be_renamed_to, refuse_unknown, settle_folders
 from assistant.install.inspect_env import Site, is_environment, look_at
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.finding import Finding, Remedy, Severity
@@ -26,12 +26,12 @@ LONG_PATHS = r"HKLM\SYSTEM\CurrentControlSet\Control\FileSystem"
 
 
 def default_target(plan: Plan) -> Path:
-    """Return the folder for a plan's environment where the user names none."""
+    """Return the folder for a plan's environment if the user gives none, such as envs/cuda-torch2.9.1-py3.12."""
     return environments_folder() / f"{plan.backend.value}-torch{plan.torch}-py{plan.python}".replace("/", "-")
 
 
 def find_target(text: str, host: Host) -> tuple[Path, Site | None]:
-    """Return the folder that a target names, and what stands there when it is an environment.
+    """Return the path that a target stands for, and what is installed there if it is an environment, else None.
 
     A target is "kernel" (this Python's environment), or the path of an environment, of its Python, or of the project of
     uv or pixi that keeps it. What an installation that was killed between two renames left there is settled first.
@@ -42,39 +42,40 @@ def find_target(text: str, host: Host) -> tuple[Path, Site | None]:
 
 
 def named_target(text: str, host: Host) -> Path:
-    """Return the folder or the Python that a target names, as `find_target` does, without starting anything."""
-    own = Path(str(host.facts("platform").get("executable", "")))
-    target = own if text == KERNEL else full_path(text)
+    """Return the path that a target stands for, as `find_target` does, without starting anything."""
+    own_python = Path(str(host.facts("platform").get("executable", "")))
+    target = own_python if text == KERNEL else full_path(text)
     check_path(target)
     return environment_of(target)
 
 
 def check_folder(text: str) -> str:
-    """Return a typed folder as an absolute path; "~" is allowed, and "" stays "".
+    """Return a typed folder as an absolute path, with the home folder for "~"; "" for "".
 
     Raises `BadInput` for a relative path, and so for one of another system: in the wizard nobody sees what it would be
     relative to.
     """
     if text and not text.startswith("~") and not Path(text).is_absolute():
-        raise _not_full(text)
+        raise _not_full_path_error(text)
     return str(full_path(text)) if text else ""
 
 
 def full_path(text: str) -> Path:
-    """Return a path from the top, with the home folder for "~", and without "..", so that each place has one name.
+    """Return an absolute path, with the home folder for "~" and without "..", so that each place has one path.
 
     Raises `BadInput` for the home folder of a user who is not known.
     """
     try:
         path = Path(text).expanduser().absolute()
     except RuntimeError as error:
-        raise _not_full(text) from error
+        raise _not_full_path_error(text) from error
     if ".." not in path.parts:
         return path
     return path.resolve() if path.is_dir() else path.parent.resolve() / path.name  # a Python may be a link itself
 
 
-def _not_full(text: str) -> BadInput:
+def _not_full_path_error(text: str) -> BadInput:
+    """Return the error for a typed path that is not absolute, or whose home folder is unknown."""
     return BadInput(
         _("“{path}” is not the full path of a folder on this system.", path=text[:80]),
         hint=_("Write the full path, such as {example}.", example=Path.home() / "pytorch"),
@@ -82,24 +83,24 @@ def _not_full(text: str) -> BadInput:
 
 
 def not_an_environment(path: str | Path) -> BadInput:
-    """Return the error for a path that was named as an environment and is none."""
+    """Return the error for a path that should be an environment and is none."""
     return BadInput(
         _("{path} is not an environment.", path=path),
         hint=_("Give the folder of a virtual environment, or its Python."),
     )
 
 
-def name_for(plan: Plan, text: str) -> str:
-    """Return a target as it is, or the plan's own folder for "" and "new"."""
+def target_or_default(plan: Plan, text: str) -> str:
+    """Return a target as it is, or the path of the plan's own folder for "" and "new"."""
     return str(default_target(plan)) if text in {"", "new"} else text
 
 
-def target_for(plan: Plan, text: str, host: Host) -> tuple[Path, Site | None]:
-    """Return where a plan's environment goes, as `find_target` does; "" and "new" stand for the plan's own folder.
+def find_plan_target(plan: Plan, text: str, host: Host) -> tuple[Path, Site | None]:
+    """Return the folder for a plan's environment, and what is installed there; "" and "new" give the plan's own folder.
 
     Raises `BadInput` for an environment of another Python than the plan's.
     """
-    target, site = find_target(name_for(plan, text), host)
+    target, site = find_target(target_or_default(plan, text), host)
     if site and site.minor != plan.python:
         raise BadInput(
             _(
@@ -114,12 +115,12 @@ def target_for(plan: Plan, text: str, host: Host) -> tuple[Path, Site | None]:
 
 
 def check_target(target: Path, site: Site | None = None) -> None:
-    """Refuse a target that must not or cannot hold a new environment; with `site`, one that must not be changed.
+    """Raise if a target must not or cannot hold a new environment; with `site`, if that must not or cannot be changed.
 
-    Raises `BadInput` when it is not the assistant's to use, `WorkFailed` when it cannot be written.
+    Raises `BadInput` if it is in use, or no place for an environment, and `WorkFailed` if it cannot be written.
     """
     if site:
-        _check_site(site)
+        _check_changeable(site)
         return
     check_path(target)
     check_visible(target)
@@ -138,8 +139,8 @@ def check_target(target: Path, site: Site | None = None) -> None:
             hint=_("Choose another folder.", option="--target"),
         )
     if not may_write(parent):
-        raise _forbidden(parent, _("Choose a folder of your own.", option="--target"))
-    if os.path.lexists(target) and not takes_a_rename(target):
+        raise _no_permission_error(parent, _("Choose a folder of your own.", option="--target"))
+    if os.path.lexists(target) and not can_be_renamed_to(target):
         raise BadInput(
             _(
                 "{path} is a disk of its own, or its parent cannot be written, so nothing can be put there at once.",
@@ -149,12 +150,13 @@ def check_target(target: Path, site: Site | None = None) -> None:
         )
 
 
-def _forbidden(folder: Path, hint: Message) -> WorkFailed:
+def _no_permission_error(folder: Path, hint: Message) -> WorkFailed:
+    """Return the error for a folder that this user cannot write to."""
     return WorkFailed(_("You don't have permission to write to {path}.", path=folder), hint=hint)
 
 
-def _check_site(site: Site) -> None:
-    """Refuse an environment that must not or cannot be changed, before anything is downloaded."""
+def _check_changeable(site: Site) -> None:
+    """Raise `BadInput` for an environment that must not be changed, and `WorkFailed` for one that cannot be written."""
     prefix = Path(site.prefix)
     check_path(prefix)
     refuse_unknown(prefix)
@@ -165,7 +167,7 @@ def _check_site(site: Site) -> None:
         )
     for folder in (prefix, Path(site.purelib)):
         if not may_write(folder):
-            raise _forbidden(folder, _("Choose a new environment.", option="--target new"))
+            raise _no_permission_error(folder, _("Choose a new environment.", option="--target new"))
 
 
 def check_path(path: Path) -> None:
@@ -191,22 +193,23 @@ def check_path(path: Path) -> None:
 
 
 def check_disk(host: Host, target: Path, download: int) -> None:
-    """Raise `WorkFailed` where less is free than `DISK_FACTOR` times the bytes of a download; unknown is enough."""
+    """Raise `WorkFailed` if less is free than `DISK_FACTOR` times a download (bytes); do nothing if that is unknown."""
     free = host.facts("disk", str(target)).get("free")
-    need = download * DISK_FACTOR
-    if isinstance(free, int) and free < need:
+    needed = download * DISK_FACTOR
+    if isinstance(free, int) and free < needed:
         raise WorkFailed(
             _(
                 "{path} has {free} MB free, and this environment needs about {need} MB.",
                 path=_nearest_parent(target),
                 free=free // 10**6,
-                need=need // 10**6,
+                need=needed // 10**6,
             ),
             hint=_("Free some space, or choose a folder on another disk.", option="--target"),
         )
 
 
 def _nearest_parent(target: Path) -> Path:
+    """Return the nearest path that exists: the target itself, or a folder above it."""
     folder = target.absolute()
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
@@ -214,12 +217,12 @@ def _nearest_parent(target: Path) -> Path:
 
 
 def check_lengths(host: Host, folder: Path, target: Path) -> None:
-    """Raise `BadInput` where this Windows does not allow the paths of an environment that is built in a folder."""
-    if not _is_limited(host):
+    """Raise `BadInput` if Windows limits paths, and one in `folder` is too long there or after a rename to `target`."""
+    if not _has_path_limit(host):
         return
     names = [f"{os.path.relpath(root, folder)}\\{name}" for root, _folders, files in os.walk(folder) for name in files]
-    longest, root = max(names, key=_needed, default=""), max(str(folder), str(target), key=len)
-    if longest and len(root) + 1 + _needed(longest) > _LONGEST_ON_WINDOWS:
+    longest, root = max(names, key=_path_length_needed, default=""), max(str(folder), str(target), key=len)
+    if longest and len(root) + 1 + _path_length_needed(longest) > _LONGEST_ON_WINDOWS:
         raise BadInput(
             _(
                 "{folder} is too deep: {file} would have a path of {count} characters there, and this Windows allows"
@@ -239,24 +242,24 @@ def check_lengths(host: Host, folder: Path, target: Path) -> None:
         )
 
 
-def _is_limited(host: Host) -> bool:
-    """Return whether this is a Windows that is known not to allow long paths, as none does by itself."""
+def _has_path_limit(host: Host) -> bool:
+    """Return whether this is a Windows that limits the length of paths, as it does unless long paths are allowed."""
     values = host.facts("registry", LONG_PATHS).get("values")
     return isinstance(values, dict) and values.get("LongPathsEnabled") != 1
 
 
-def _needed(name: str) -> int:
-    """Return how many characters a name needs below a root, with room for a short name in its folder."""
+def _path_length_needed(name: str) -> int:
+    """Return how many characters a path below a root takes, with room for a name of 8.3 in its folder."""
     return max(len(name), len(name.rpartition("\\")[0]) + _SHORT_NAME)
 
 
 def environments_folder() -> Path:
-    """Return the folder of the environments that the assistant makes."""
+    """Return the folder in which the assistant makes environments."""
     return for_everybody()
 
 
 def check_visible(target: Path) -> None:
-    """Raise `BadInput` for a new environment where only this Python would see it: Windows redirects what it writes."""
+    """Raise `BadInput` for a target that Windows redirects for this Python, so that no other program would find it."""
     if is_redirected(target):
         raise BadInput(
             _(
@@ -269,7 +272,7 @@ def check_visible(target: Path) -> None:
 
 
 def onedrive_findings(target: Path) -> tuple[Finding, ...]:
-    """Return a warning where a target lies in OneDrive, else nothing."""
+    """Return a warning if a target lies in OneDrive; else ()."""
     if not synchronised(target):
         return ()
     text = _(

@@ -15,10 +15,23 @@ from pathlib import Path
 from assistant.host.files import private_folder
 from assistant.host.folders import user_state
 from assistant.i18n import Text
-from assistant.install.environments import forget_previous, old_folder, previous, settle_journal, undo_replacement
-from assistant.install.in_place import Undoable, forget_change, last_change, moves_between, put_back, undo_change
+from assistant.install.environments import (
+    forget_previous,
+    old_folder,
+    previous_marker,
+    settle_journal,
+    undo_replacement,
+)
+from assistant.install.in_place import (
+    Undoable,
+    forget_change,
+    moves_between,
+    read_last_change,
+    restore_packages,
+    undo_change,
+)
 from assistant.install.inspect_env import python_of
-from assistant.install.journal import Entry, entries, entry_of, locked, sweep_scratch
+from assistant.install.journal import Entry, entry_of, list_entries, locked, sweep_scratch
 from assistant.install.marker import read_marker
 from assistant.install.sources import Tools
 from assistant.model.errors import AssistantError
@@ -34,7 +47,7 @@ class Outcome(StrEnum):
 
 
 class Recovered(Record, frozen=True):
-    """One target that was settled; `beside` is where its environment is if something else has taken its place."""
+    """The outcome for one target; `beside` is where its environment is now if something else has taken its place."""
 
     target: str
     outcome: Outcome
@@ -44,41 +57,44 @@ class Recovered(Record, frozen=True):
 
 
 def recover(tools: Tools, only: Path | None = None) -> tuple[Recovered, ...]:
-    """Settle what killed installations left, in one target or in all; harmless when repeated."""
+    """Settle what killed installations left, in one target or in all; return the outcomes. Harmless when repeated."""
     with suppress(OSError):
         private_folder(user_state())
     sweep_scratch()
-    found = [entry_of(only)] if only else entries()
-    return tuple(outcome for entry in found if (outcome := _recovered(entry, only, tools)))
+    entries = [entry_of(only)] if only else list_entries()
+    return tuple(outcome for entry in entries if (outcome := _recover_entry(entry, only, tools)))
 
 
 def settle_target(target: Path, tools: Tools) -> None:
-    """Settle what a killed installation left in a target, before anything is judged by what stands there.
+    """Settle what a killed installation left in a target, before it is looked at.
 
-    `target` is a folder, or the Python of an environment. Raises `WorkFailed` or `BadInput` where somebody is
+    `target` is a folder, or the Python of an environment. Raises `WorkFailed` or `BadInput` if somebody is
     installing there right now, or it cannot be settled.
     """
-    above = target.parents[:2] if target.name.startswith("python") else ()
-    for place in (target, *above):
+    parents = target.parents[:2] if target.name.startswith("python") else ()
+    for place in (target, *parents):
         if os.path.lexists(entry_of(place).journal):
-            _settled(entry_of(place), tools)
+            _settle_entry(entry_of(place), tools)
 
 
-def _recovered(entry: Entry, only: Path | None, tools: Tools) -> Recovered | None:
-    """Settle one target, and say how that ended; None where there was nothing to do."""
+def _recover_entry(entry: Entry, only: Path | None, tools: Tools) -> Recovered | None:
+    """Settle the target of an entry, and return the outcome, a failure included; None if nothing was to be done."""
     target = str(only or entry.journal)
     try:
         journal = entry.read()
         target = journal.target if journal else target
-        return _settled(entry, tools)
+        return _settle_entry(entry, tools)
     except AssistantError as error:
         return Recovered(target=target, outcome=Outcome.FAILED, error=error.message, hint=error.hint)
     except OSError as error:
         return Recovered(target=target, outcome=Outcome.FAILED, error=f"{target}: {error.strerror or error}.")
 
 
-def _settled(entry: Entry, tools: Tools) -> Recovered | None:
-    """Settle one target under its lock; None where there was nothing to do. Raises where it cannot be done."""
+def _settle_entry(entry: Entry, tools: Tools) -> Recovered | None:
+    """Settle the target of an entry under its lock, and return the outcome; None if nothing was to be done.
+
+    Raises `WorkFailed` or `BadInput` if it cannot be settled.
+    """
     journal = entry.read()
     with locked(Path(journal.target) if journal else entry.journal, entry) as (_entry, lock):
         journal = entry.read()  # whoever held the lock may have settled it
@@ -86,20 +102,20 @@ def _settled(entry: Entry, tools: Tools) -> Recovered | None:
             return None
         beside = ""
         if journal.before:
-            if not put_back(entry, journal, tools.host, replace(tools.uv_of(journal.before.python), lock=lock)):
+            if not restore_packages(entry, journal, tools.host, replace(tools.uv_of(journal.before.python), lock=lock)):
                 return None
         else:
             beside = str(settle_journal(entry, journal) or "")
-        gone = journal.kind == "remove" and not os.path.lexists(journal.target)
-        outcome = Outcome.REMOVED if gone else Outcome.TAKEN_BACK
+        is_removed = journal.kind == "remove" and not os.path.lexists(journal.target)
+        outcome = Outcome.REMOVED if is_removed else Outcome.TAKEN_BACK
         return Recovered(target=journal.target, outcome=outcome, beside=beside)
 
 
 def undoable(target: Path) -> Undoable | None:
-    """Return the last change of an environment, if what is needed to undo it is still there; None otherwise."""
-    before, now = previous(target), read_marker(target)
+    """Return the last change of an environment, if what is needed to undo it is still there; else None."""
+    before, now = previous_marker(target), read_marker(target)
     if before is None or now is None:
-        return last_change(target)
+        return read_last_change(target)
     moves = moves_between(before.environment.packages, now.environment.packages)
     at = datetime.fromtimestamp(old_folder(target).stat().st_ctime, tz=UTC).isoformat(timespec="seconds")
     return Undoable(target=str(target), at=at, moves=moves, is_replacement=True)
@@ -108,10 +124,10 @@ def undoable(target: Path) -> Undoable | None:
 def undo(target: Path, tools: Tools) -> None:
     """Bring back what an environment held before its last change; that can be undone as well.
 
-    Raises `BadInput` where there is nothing to undo, and `WorkFailed` with the environment as it is.
+    Raises `BadInput` if there is nothing to undo, and `WorkFailed` with the environment as it is.
     """
     settle_target(target, tools)
-    if previous(target):
+    if previous_marker(target):
         undo_replacement(target)
     else:
         undo_change(target, tools.host, tools.uv_of(str(python_of(target))))

@@ -81,61 +81,63 @@ class Uv:
     def index_urls(self) -> tuple[str, ...]:
         """The configured indexes, whose user names and passwords their files need too."""
         variables = (self.environment.get(name, "") for name in ("UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL"))
-        own = (self.settings.index_url, *self.settings.extra_index_urls, *self.uv_indexes)
-        return tuple(url for url in dict.fromkeys([*" ".join(variables).split(), *own]) if "://" in url)
+        configured = (self.settings.index_url, *self.settings.extra_index_urls, *self.uv_indexes)
+        return tuple(url for url in dict.fromkeys([*" ".join(variables).split(), *configured]) if "://" in url)
 
     def progress(self, text: Message, *, part: Part = Part.RESOLVE, **figures: Any) -> None:  # noqa: ANN401 - of `Progress`
-        """Report how far the work is."""
+        """Send an event about how far the work is; `figures` are fields of `Progress`."""
         self.sink(Progress(step=Step.INSTALL, text=text, part=part, **figures))
 
     def log(self, text: Message) -> None:
-        """Add a sentence of our own to the step's log; a program's output is cleaned first (see `call`)."""
+        """Send a sentence of our own to the step's log; a program's output is cleaned first (see `call`)."""
         self.sink(LogLine(step=Step.INSTALL, text=text))
 
     def report(self, finding: Finding) -> None:
-        """Report what the user should know."""
+        """Send a finding to the sink."""
         self.sink(FindingRaised(step=Step.INSTALL, finding=finding))
 
     def make(self, folder: Path) -> None:
-        """Make an empty environment that can be moved."""
+        """Make an empty environment that can be moved in a folder; raise `WorkFailed` if that fails."""
         self.progress(_("Making the environment"), part=Part.UNPACK)
-        self._must(self.venv(folder))
+        self._run_or_raise(self.venv_command(folder))
 
     def is_synced_from_cache(self, python: Path, lock: Path) -> bool:
-        """Let an environment hold exactly what a lock names if that is in uv's cache or on this disk; else do nothing.
+        """Install what a lock holds, and nothing else, if all is in uv's cache or on this disk; return whether it was.
 
         Nothing is logged: that something has to be fetched is no failure.
         """
         quiet = replace(self, sink=lambda _event: None)
-        return quiet.call([*self.sync(python, lock), "--offline"], []) == 0
+        return quiet.call([*self.sync_command(python, lock), "--offline"], []) == 0
 
     def fill(self, python: Path, lock: Path, total: int) -> None:
-        """Let an environment hold exactly what a lock names, hashes checked; raise `WorkFailed` where that fails."""
-        self._report_each(self.sync(python, lock), total)
+        """Install what a lock holds, hashes checked, and remove all else; raise `WorkFailed` if that fails."""
+        self._install_with_progress(self.sync_command(python, lock), total)
 
     def add(self, python: Path, lock: Path, total: int, again: Iterable[str] = ()) -> None:
-        """Install what a lock names beside what else an environment holds; `again` even where it is there already."""
-        repeated = [word for name in again for word in ("--reinstall-package", name)]
-        self._report_each([*self.install(python, lock), *repeated], total)
+        """Install what a lock holds, beside what else is there; packages in `again` even if they are there already."""
+        options = [word for name in again for word in ("--reinstall-package", name)]
+        self._install_with_progress([*self.install_command(python, lock), *options], total)
 
     def remove(self, python: Path, names: Iterable[str]) -> None:
-        """Remove packages from an environment."""
+        """Remove packages from an environment; raise `WorkFailed` if that fails, and do nothing for no names."""
         if words := list(names):
-            self._must([find_uv(), "pip", "uninstall", "--no-progress", "--python", str(python), *words])
+            self._run_or_raise([find_uv(), "pip", "uninstall", "--no-progress", "--python", str(python), *words])
 
-    def _report_each(self, argv: Sequence[str], total: int) -> None:
+    def _install_with_progress(self, argv: Sequence[str], total: int) -> None:
+        """Run a command that installs, and send progress for each package that it reports; raise as `_run_or_raise`."""
         self.progress(_("Unpacking"), total=total, unit="packages", part=Part.UNPACK)
         done = itertools.count(1)
 
-        def count(line: str) -> None:
-            if found := INSTALLED.match(line):
-                text = _("Installed {package}", package=found["name"])
+        def report_installed(line: str) -> None:
+            """Send progress if a line reports an installed package."""
+            if match := INSTALLED.match(line):
+                text = _("Installed {package}", package=match["name"])
                 self.progress(text, done=next(done), total=total, unit="packages", part=Part.UNPACK)
 
-        self._must(argv, count)
+        self._run_or_raise(argv, report_installed)
 
-    def _must(self, argv: Sequence[str], on_line: Callable[[str], None] | None = None) -> None:
-        """Run a command; raise `WorkFailed` with its last words when it fails."""
+    def _run_or_raise(self, argv: Sequence[str], on_line: Callable[[str], None] | None = None) -> None:
+        """Run a command; raise `WorkFailed` with the cause, by its output, if it fails."""
         output: list[str] = []
         if self.call(argv, output, on_line):
             if obstacle := disk_obstacle("\n".join(output)):
@@ -146,14 +148,16 @@ class Uv:
                         option="--target",
                     ),
                 )
-            lost = _NOT_FETCHED.search("\n".join(output))
-            if lost and self.offline:
-                raise not_here(lost["package"])
-            if lost:
+            not_fetched = _NOT_FETCHED.search("\n".join(output))
+            if not_fetched and self.offline:
+                raise not_on_disk_error(not_fetched["package"])
+            if not_fetched:
                 other = _("the file that arrived is not the one that the index describes (its hash differs)")
-                reason = other if lost["reason"].startswith("Hash mismatch") else lost["reason"].strip(". ")
+                reason = (
+                    other if not_fetched["reason"].startswith("Hash mismatch") else not_fetched["reason"].strip(". ")
+                )
                 raise WorkFailed(
-                    _("{file} cannot be fetched: {reason}.", file=lost["package"], reason=reason),
+                    _("{file} cannot be fetched: {reason}.", file=not_fetched["package"], reason=reason),
                     hint=_("All changes were rolled back. Check the network or the index, and start again."),
                 )
             raise WorkFailed(
@@ -165,7 +169,8 @@ class Uv:
         """Run a command and return its exit status; its lines are logged and added to `output`, without secrets."""
         cleaned = Lines(Policy.USABLE)
 
-        def each(line: str) -> None:
+        def log_line(line: str) -> None:
+            """Clean a line of the output, keep it, and send it to the log."""
             line = cleaned(line)
             output.append(line)
             self.sink(LogLine(step=Step.INSTALL, text=line))
@@ -177,28 +182,35 @@ class Uv:
             variables |= dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(self.scratch))
         variables["PYTHONDONTWRITEBYTECODE"] = "1"  # uv asks the Python, and a failure must leave no trace
         variables["UV_PREVIEW_FEATURES"] = "pylock"  # else it warns that lock files of PEP 751 are new to it
-        return stream(argv, each, cancel=self.cancel, environment=variables, lock=self.lock)
+        return stream(argv, log_line, cancel=self.cancel, environment=variables, lock=self.lock)
 
-    def venv(self, folder: Path) -> list[str]:
+    def venv_command(self, folder: Path) -> list[str]:
         """Return the command that makes an empty environment that can be moved."""
         words = ["--no-project", "--relocatable", "--allow-existing", "--python", self.python, str(folder)]
         return [find_uv(), "venv", "--no-progress", *words]
 
-    def sync(self, python: Path, lock: Path) -> list[str]:
-        """Return the command that makes an environment hold exactly what a lock names."""
-        return [*_pip("sync"), "--python", str(python), str(lock), *uv_arguments(self.settings)]
+    def sync_command(self, python: Path, lock: Path) -> list[str]:
+        """Return the command that installs what a lock holds into an environment, and removes all else."""
+        return [*_pip_words("sync"), "--python", str(python), str(lock), *uv_arguments(self.settings)]
 
-    def install(self, python: Path, lock: Path) -> list[str]:
-        """Return the command that installs what a lock names beside what else an environment holds."""
-        return [*_pip("install"), "--python", str(python), "--requirements", str(lock), *uv_arguments(self.settings)]
+    def install_command(self, python: Path, lock: Path) -> list[str]:
+        """Return the command that installs what a lock holds beside what else is in an environment."""
+        return [
+            *_pip_words("install"),
+            "--python",
+            str(python),
+            "--requirements",
+            str(lock),
+            *uv_arguments(self.settings),
+        ]
 
-    def resolve(
-        self, plan: Plan, folder: Path, keep: Mapping[str, str], constraints: Path | None, *, needs: bool = True
+    def resolve_command(
+        self, plan: Plan, folder: Path, keep: Mapping[str, str], constraints: Path | None, *, dependencies: bool = True
     ) -> list[str]:
-        """Return the command that resolves a plan to wheels, into a `pylock.toml` (PEP 751) in a folder.
+        """Write the project of a plan into a folder; return the command that resolves it into a `pylock.toml`.
 
-        The versions in `keep` are kept where they fit; those in the file `constraints` must hold. Without `needs`
-        what the packages require is left alone.
+        The versions in `keep` are kept where they fit; those in the file `constraints` must hold. Without
+        `dependencies`, what the packages require is left alone.
         """
         lock = folder / LOCK
         if keep:
@@ -207,29 +219,31 @@ class Uv:
             write_temporary(lock, tomli_w.dumps({"lock-version": "1.0", "created-by": "assistant", "packages": rows}))
         words = ["--format", "pylock.toml", "-o", str(lock)]
         words += ["--constraints", str(constraints)] if constraints else []
-        words += [] if needs else ["--no-deps"]
-        return self._compile(plan, folder, words)
+        words += [] if dependencies else ["--no-deps"]
+        return self._compile_command(plan, folder, words)
 
     def try_out(self, plan: Plan, folder: Path) -> list[str]:
-        """Return the command that resolves a plan into a file `VERSIONS`, which is read in no time.
+        """Write the project of a plan into a folder; return the command that resolves it into the file `VERSIONS`.
 
-        It has a line "numpy==2.4.6" for each package that an index has.
+        The file has a line "numpy==2.4.6" for each package that comes from an index.
         """
-        return self._compile(plan, folder, ["--no-annotate", "-o", str(folder / VERSIONS)])
+        return self._compile_command(plan, folder, ["--no-annotate", "-o", str(folder / VERSIONS)])
 
-    def _compile(self, plan: Plan, folder: Path, words: list[str]) -> list[str]:
+    def _compile_command(self, plan: Plan, folder: Path, words: list[str]) -> list[str]:
+        """Write the project of a plan into a folder; return the command that resolves it, with `words` as options."""
         project = folder / "pyproject.toml"
         write_temporary(project, project_file(plan, self.also))
-        words = ["--no-header", "--quiet", *words, *_bounds(plan, folder), *self.elsewhere]
-        return [*_pip("compile"), str(project), "--python", self.python, *words, *uv_arguments(self.settings)]
+        words = ["--no-header", "--quiet", *words, *_write_bounds(plan, folder), *self.elsewhere]
+        return [*_pip_words("compile"), str(project), "--python", self.python, *words, *uv_arguments(self.settings)]
 
 
-def _pip(verb: str) -> list[str]:
+def _pip_words(verb: str) -> list[str]:
+    """Return the first words of a command `uv pip` that builds nothing, so that no code of a package runs."""
     return [find_uv(), "pip", verb, "--no-progress", "--no-build"]  # no code of a package runs
 
 
-def not_here(package: str) -> WorkFailed:
-    """Return the failure for a file that would have to be downloaded while offline."""
+def not_on_disk_error(package: str) -> WorkFailed:
+    """Return the error for a file that is not on this disk and must not be downloaded."""
     return WorkFailed(
         _("{file} is not on this machine.", file=package),
         hint=_("Put it into the folder of wheels, or allow downloads."),
@@ -237,23 +251,23 @@ def not_here(package: str) -> WorkFailed:
 
 
 def last_words(output: Sequence[str]) -> str:
-    """Return the last lines of a program's output in one line, short enough for a sentence."""
+    """Return the last six lines of an output in one, cut to 600 characters."""
     return " ".join(line.strip() for line in output[-6:] if line.strip())[:600]
 
 
 def disk_obstacle(text: str) -> str:
-    """Return the system's words for a disk that is full or takes no writes, where a text holds them; else ""."""
+    """Return the system's words for a disk that is full or takes no writes if a text holds them; else ""."""
     sentences = (os.strerror(number) for number in (errno.ENOSPC, errno.EDQUOT, errno.EROFS))
     return next((words for words in sentences if words.lower() in text.lower()), "")
 
 
 def own_cache(folder: Path) -> dict[str, str]:
-    """Return the variable that makes uv work without its cache, which may be damaged."""
+    """Return the variable, by name, that gives uv a cache of its own in a folder, as the usual one may be damaged."""
     return {"UV_CACHE_DIR": str(folder / "cache")}
 
 
 def project_file(plan: Plan, also: tuple[str, ...] = (KERNEL,)) -> str:
-    """Write the project that uv resolves: the plan's requirements, with torch's family tied to its own index."""
+    """Return the `pyproject.toml` that uv resolves: a plan's requirements, with torch's family tied to its index."""
     minor = ".".join(re.findall(r"\d+", plan.python)[:2])  # "3.13t" is 3.13 here
     project = {
         "name": "environment",
@@ -265,30 +279,30 @@ def project_file(plan: Plan, also: tuple[str, ...] = (KERNEL,)) -> str:
     tables: dict[str, object] = {"workspace": {}}
     if plan.index_url:
         tables["index"] = [{"name": "torch", "url": plan.index_url, "explicit": True}]
-        tables["sources"] = {name: {"index": "torch"} for name in tied(plan)}
+        tables["sources"] = {name: {"index": "torch"} for name in packages_of_torch_index(plan)}
     return tomli_w.dumps({"project": project, "tool": {"uv": tables}})
 
 
-def tied(plan: Plan) -> list[str]:
-    """Return the canonical names of what a plan takes from torch's own index: its family, and what else it carries.
+def packages_of_torch_index(plan: Plan) -> list[str]:
+    """Return the canonical names of the requirements that a plan takes from torch's own index; [] without one.
 
     A file that is named by its address comes from there, and the plan's own index must be torch's.
     """
     names = dict.fromkeys(name_of(line) for line in plan.requirements if not requirement(line).url)
-    listed = (name for name in names if carried_by_torch_index(name, plan.variant))
-    return [name for name in listed if name not in plan.apart and plan.index_url]
+    carried = (name for name in names if carried_by_torch_index(name, plan.variant))
+    return [name for name in carried if name not in plan.apart and plan.index_url]
 
 
-def _bounds(plan: Plan, folder: Path) -> list[str]:
-    """Write what a project says beside its requirements, and return uv's words for it.
+def _write_bounds(plan: Plan, folder: Path) -> list[str]:
+    """Write the constraints and overrides of a plan into files, and return the options of uv that read them.
 
     What stands in for torch's own needs could not be tied to torch's index, and the plan names torch's version itself.
     """
-    found = []
+    options = []
     overrides = [line for line in plan.overrides if (name := name_of(line)) not in CORE and not required_by_torch(name)]
     for option, lines in (("--constraints", plan.constraints), ("--overrides", overrides)):
         if lines:
             file = folder / f"{option.strip('-')}.txt"
             write_temporary(file, "".join(f"{line}\n" for line in lines))
-            found += [option, str(file)]
-    return found
+            options += [option, str(file)]
+    return options

@@ -4,7 +4,7 @@ from export.setups import ENVIRONMENT, SETUP
 
 from assistant.export.packages import constraints_text, requirements_text
 from assistant.i18n import use_language
-from assistant.install.constraints import constraints
+from assistant.install.constraints import constraints_file_text
 
 
 def texts(language):
@@ -14,7 +14,7 @@ def texts(language):
         return {
             "requirements": requirements_text(SETUP),
             "constraints": constraints_text(SETUP),
-            "environment": constraints(ENVIRONMENT.packages),
+            "environment": constraints_file_text(ENVIRONMENT.packages),
         }
     finally:
         use_language("en")

@@ -18,8 +18,8 @@ from tables import sampled
 
 from assistant.host.live import LiveHost
 from assistant.install import in_place
-from assistant.install.contents import broken, incomplete
-from assistant.install.downloads import place_of
+from assistant.install.contents import incomplete_distributions, incomplete_files
+from assistant.install.downloads import wheel_path
 from assistant.install.environments import old_folder
 from assistant.install.inspect_env import look_at
 from assistant.install.installation import prepare, run
@@ -79,7 +79,7 @@ def is_whole(ground: Ground, made: Environment) -> bool:
     """Check that all of the plan is there, file for file, and nothing else is left."""
     target = Path(made.path)
     assert versions(target) == ground.resolution().versions
-    assert incomplete(target) == []
+    assert incomplete_files(target) == []
     assert (site_of(target) / "torch" / "lib" / "library.so").stat().st_size > 100_000
     assert ground.debris() == []
     return True
@@ -94,7 +94,7 @@ def test_a_damaged_wheel_is_fetched_again(ground: Ground, harm: Callable[[Path],
     install(ground, "new")
     for folder in (ground.new, ground.folder / "uv"):
         shutil.rmtree(folder)
-    harm(place_of(ground.resolution().packages[-1]))
+    harm(wheel_path(ground.resolution().packages[-1]))
     ground.events.clear()
     assert is_whole(ground, install(ground, kind))
     assert [event for event in ground.events if isinstance(event, LogLine) and "is damaged" in str(event.text)]
@@ -126,7 +126,7 @@ def test_a_damaged_cache_of_the_installers_does_not_matter(
 def test_what_is_no_wheel_is_fetched_again(ground: Ground, body: str, kind: str) -> None:
     """A pipe does not make it wait, a link to a device does not fill the memory."""
     for package in ground.resolution().packages:
-        put(place_of(package), BODIES[body])
+        put(wheel_path(package), BODIES[body])
     assert is_whole(ground, install(ground, kind))
 
 
@@ -235,7 +235,7 @@ def test_a_killed_change_in_place_is_put_back(ground: Ground, by: str) -> None:
             nursery.attempt("foreign", **moment)
             recover(ground.tools)
             assert versions(ground.foreign) in ({"torch": "8.0"}, ground.resolution().versions), moment
-            assert broken(ground.foreign) == {}, moment
+            assert incomplete_distributions(ground.foreign) == {}, moment
             assert picture(ground.foreign / "notebooks") == mine
             assert ground.debris() == [], moment
     finally:
@@ -297,14 +297,14 @@ def test_an_environment_of_somebody_else_after_a_kill(
     """What the user did to it meanwhile stays, what the change did is put back, and nothing blocks the next start."""
     ground.build_foreign()
     with monkeypatch.context() as patch:
-        patch.setattr(in_place, "put_back", lambda *_: True)
+        patch.setattr(in_place, "restore_packages", lambda *_: True)
         with pytest.raises(WorkFailed, match="no"):
             ground.change(ground.resolution(), _refuse, ground.foreign)
     deed(ground)
     assert not [one for one in recover(ground.tools) if one.outcome is Outcome.FAILED]
     assert ground.debris() == []
     assert (versions(ground.foreign) if ground.foreign.exists() else None) == expected
-    assert broken(ground.foreign) == {}
+    assert incomplete_distributions(ground.foreign) == {}
     if "METADATA" in getattr(deed, "__name__", ""):  # its RECORD says which files it brought
         assert not (site_of(ground.foreign) / "numpy" / "m1.py").exists()
 

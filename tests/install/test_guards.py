@@ -21,19 +21,21 @@ from assistant.host.lock import Lock
 from assistant.host.pip_settings import uv_indexes
 from assistant.install import downloads
 from assistant.install.conflicts import conflicts
-from assistant.install.constraints import pip_settings
-from assistant.install.downloads import prune, to_fetch
-from assistant.install.inspect_env import Distribution, Site, interpreter, is_environment, look_at
+from assistant.install.constraints import pip_configuration
+from assistant.install.difference import version_in_place
+from assistant.install.downloads import list_missing, prune
+from assistant.install.inspect_env import Distribution, Site, installed_files, interpreter, is_environment, look_at
 from assistant.install.installation import prepare
 from assistant.install.kernel import remove_kernel
 from assistant.install.resolution import check_index_url, check_requirement, resolve
 from assistant.install.search import made_environments, remove_environment, replaced_builds
-from assistant.install.target import check_folder, check_path, find_target, target_for
+from assistant.install.target import check_folder, check_path, find_plan_target, find_target
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import Progress
 from assistant.model.finding import Severity
 from assistant.model.plan import Backend, Plan
 from assistant.model.record import replace
+from assistant.model.shell import command_line
 
 
 def site(*packages: str, requires: dict[str, tuple[str, ...]] | None = None, **facts: object) -> Site:
@@ -67,6 +69,30 @@ def test_a_conflict_is_found_with_its_fix(here: Site, coming: dict[str, str], ke
     assert str(found[0].remedies[0].text).endswith(".")
 
 
+def test_a_command_that_helps_survives_a_gap_in_a_path() -> None:
+    """Pasted into a shell, a path with a gap in it is one word."""
+    twice = tuple(
+        Distribution(name="numpy", version=version, place="/my env/lib/site-packages") for version in ("1", "2")
+    )
+    here = site(prefix="/my env", python="/my env/bin/python", pip="/usr/bin/python3", distributions=twice)
+    found = {finding.key: finding.remedies[0].commands for finding in conflicts(here, {})}
+    assert found == {
+        "package-installed-twice": (command_line(["/my env/bin/python", "-m", "pip", "uninstall", "-y", "numpy"]),),
+        "foreign-pip": (command_line(["/my env/bin/python", "-m", "pip"]),),
+    }
+
+
+def test_a_record_that_no_text_is_lists_no_files(tmp_path: Path) -> None:
+    """A power cut leaves bytes of anything in it: the package is refused in a sentence, or counts as not in place."""
+    record = tmp_path / "RECORD"
+    record.write_bytes(b"numpy/__init__.py,sha256=\xff\xfe,3\n")
+    numpy = Distribution(name="numpy", version="1.0", record=str(record), place=str(tmp_path))
+    here = site(prefix=str(tmp_path), distributions=(numpy,))
+    assert version_in_place(here, "numpy") == "1.0"
+    with pytest.raises(BadInput, match="does not list its files"):
+        installed_files(here, ["numpy"])
+
+
 def test_what_torch_needs_is_installed_and_torch_left_as_it_is() -> None:
     """Without it torch fails, so that it is an error; what another package needs is a warning."""
     sympy = {"torch": ("sympy>=1.13",), "einops": ("sympy>=1.13",)}
@@ -84,7 +110,7 @@ def test_what_torch_needs_is_installed_and_torch_left_as_it_is() -> None:
 def test_a_systems_own_python_is_refused_before_its_packages_are_worked_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits for a resolver, and reads what would be changed, to learn that nothing may be."""
     found = (Path("/env"), site(managed=True))
-    monkeypatch.setattr("assistant.install.installation.target_for", lambda *_: found)
+    monkeypatch.setattr("assistant.install.installation.find_plan_target", lambda *_: found)
     monkeypatch.setattr("assistant.install.installation.named_target", lambda *_: found[0])
     plan = Plan(backend=Backend.CPU, variant="cpu", torch="9.0", python="3.12")
     with pytest.raises(BadInput, match="belongs to the system"):
@@ -220,7 +246,7 @@ def test_paths_that_no_environment_can_have(bench: Bench, tmp_path: Path) -> Non
         with pytest.raises(BadInput, match="cannot hold an environment"):
             check_path(path)
         with pytest.raises(BadInput, match="cannot hold an environment"):
-            target_for(bench.plan, str(path), LiveHost())
+            find_plan_target(bench.plan, str(path), LiveHost())
     for name in ("with space", "it's", 'qu"ote', "环境", "$HOME"):
         check_path(tmp_path / name)
 
@@ -281,8 +307,8 @@ def test_uv_keeps_to_the_constraints_in_a_notebook(bench: Bench) -> None:
 def test_the_users_own_pip_settings_stay(tmp_path: Path) -> None:
     """What an environment's configuration says already is kept, and nothing is written twice."""
     already = b"[global]\nproxy = http://p%20q\n[install]\nconstraint = mine.txt\n"
-    once = pip_settings(already, tmp_path / "c c.txt")
-    assert pip_settings(once, tmp_path / "c c.txt") == once
+    once = pip_configuration(already, tmp_path / "c c.txt")
+    assert pip_configuration(once, tmp_path / "c c.txt") == once
     parser = configparser.RawConfigParser()
     parser.read_string(once.decode("ascii"))
     assert parser.get("global", "proxy") == "http://p%20q"
@@ -294,9 +320,9 @@ def test_paths_in_pips_settings_stay_to_the_byte(tmp_path: Path, encoding: str) 
     """Pip reads them in the locale's encoding, whatever that is: halves of letters may look like blanks or signs."""
     halves = (bytes([first, last]) for first in (0x81, 0xB0) for last in (0x5C, 0x7C, 0x85, 0xA0))
     path = b"C:\\" + ("用户à".encode(encoding, "ignore")) + (b"".join(halves) if encoding == "gbk" else b"")
-    told = pip_settings(b"[global]\r\nfind-links = " + path + b"\r\n", tmp_path / "c.txt")
+    told = pip_configuration(b"[global]\r\nfind-links = " + path + b"\r\n", tmp_path / "c.txt")
     assert b"find-links = " + path + b"\n" in told
-    assert pip_settings(told, tmp_path / "c.txt") == told
+    assert pip_configuration(told, tmp_path / "c.txt") == told
 
 
 @pytest.mark.process
@@ -362,17 +388,17 @@ def test_a_folder_that_is_typed_into_a_form_is_a_whole_path(text: str, tmp_path:
 def test_a_target_is_read_as_it_is_meant(bench: Bench) -> None:
     """The plan's own folder, a path, an environment, the kernel's own environment; another Python is refused."""
     host = LiveHost()
-    assert target_for(bench.plan, "", host)[1] is None
-    here, stands = target_for(bench.plan, "kernel", host)
+    assert find_plan_target(bench.plan, "", host)[1] is None
+    here, stands = find_plan_target(bench.plan, "kernel", host)
     assert stands is not None
     assert str(here) == sys.prefix
     made = bench.make(bench.resolution())
     assert is_environment(Path(made.path))
-    assert target_for(bench.plan, made.path, host)[1].versions["torch"] == "9.0"
+    assert find_plan_target(bench.plan, made.path, host)[1].versions["torch"] == "9.0"
     assert find_target(made.path, host)[1].minor == PYTHON
     assert site(version="3.13.2t").minor == "3.13t"
     with pytest.raises(BadInput, match=r"The plan is for Python 2\.7"):
-        target_for(replace(bench.plan, python="2.7"), made.path, host)
+        find_plan_target(replace(bench.plan, python="2.7"), made.path, host)
 
 
 @pytest.mark.process
@@ -424,9 +450,9 @@ def test_downloads_are_counted_and_can_be_deleted(bench: Bench) -> None:
     told = [event for event in bench.events if isinstance(event, Progress) and event.unit == "bytes"]
     assert told[-1].done == told[-1].total == resolution.download
     assert told[-1].rate
-    assert to_fetch(resolution.packages) == []
+    assert list_missing(resolution.packages) == []
     assert prune() == resolution.download
-    assert len(to_fetch(resolution.packages)) == 3
+    assert len(list_missing(resolution.packages)) == 3
     assert prune() == 0
 
 

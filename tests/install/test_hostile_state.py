@@ -20,8 +20,8 @@ from tables import sampled
 
 from assistant.cli import run as cli
 from assistant.host.live import LiveHost
-from assistant.install.environments import forget_previous, new_folder, old_folder, remove, undo_replacement
-from assistant.install.in_place import last_change
+from assistant.install.environments import forget_previous, new_folder, old_folder, remove_folders, undo_replacement
+from assistant.install.in_place import read_last_change
 from assistant.install.inspect_env import look_at
 from assistant.install.installation import prepare
 from assistant.install.journal import Before, Journal, entry_of
@@ -155,7 +155,7 @@ def test_an_environment_with_something_planted_beside_it_stays(
     assert forget_previous(ground.standing) == 0
     assert picture(ground.folder).items() >= before.items()
     with contextlib.suppress(BadInput):
-        remove(ground.standing)
+        remove_folders(ground.standing)
     assert ground.standing.exists() == (place is new_folder)
     after = {name for name in before if not name.startswith(f"{ground.standing.name}")}
     assert picture(ground.folder).keys() >= after
@@ -274,7 +274,7 @@ def test_one_corrupt_file_of_the_state_stops_nobody_else(home: Path, command: Co
     assert f"{good} has been restored." in said
     assert suffix != ".json" or code
     assert suffix != ".undo" or code == 0
-    assert last_change(corrupt) is None
+    assert read_last_change(corrupt) is None
     assert code == 0 or (complaint.count("\n") == 1 and str(file) in complaint), complaint
     shutil.rmtree(file) if file.is_dir() else file.unlink(missing_ok=True)
     assert command("recover")[0] == 0

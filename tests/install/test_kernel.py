@@ -19,13 +19,15 @@ from assistant.host.live import LiveHost
 from assistant.install.inspect_env import look_at
 from assistant.install.kernel import (
     LOGOS,
-    display_name,
+    choose_launcher_name,
     kernel_folder,
     note_kernel,
     put_kernel_back,
     register_kernel,
     remove_kernel,
+    set_variables,
 )
+from assistant.model.errors import WorkFailed
 from assistant.model.plan import Backend, Plan
 from assistant.model.record import replace
 from assistant.model.report import Environment
@@ -66,12 +68,12 @@ def test_no_two_kernels_are_called_alike(tmp_path: Path) -> None:
     titles = []
     for number, place in enumerate(("a/course", "b/course", "c/course", "d/thesis")):
         folder = tmp_path / place
-        titles.append(display_name(PLAN, folder / "bin" / "python", folder.name))
+        titles.append(choose_launcher_name(PLAN, folder / "bin" / "python", folder.name))
         register_kernel(PLAN, made(folder, f"torch-{number}", titles[-1]))
     title = "PyTorch 2.14 · ROCm"
     assert titles == [title, f"{title} (course)", f"{title} (course 2)", f"{title} (thesis)"]
     for folder, shown in zip(("a/course", "b/course"), titles, strict=False):
-        assert display_name(PLAN, tmp_path / folder / "bin" / "python", Path(folder).name) == shown
+        assert choose_launcher_name(PLAN, tmp_path / folder / "bin" / "python", Path(folder).name) == shown
 
 
 def test_a_kernel_has_a_picture_that_goes_with_it(tmp_path: Path) -> None:
@@ -90,6 +92,17 @@ def test_a_kernel_has_a_picture_that_goes_with_it(tmp_path: Path) -> None:
     remove_kernel("torch", Path(one.python))
     assert [path.name for path in folder.iterdir()] == ["logo-svg.svg"]
     assert (folder / "logo-svg.svg").read_text() == "<svg>mine</svg>"
+
+
+@pytest.mark.parametrize("text", ["", "[]", "null", '{"env": [1]}', '{"env": null}'])
+def test_a_kernel_that_somebody_wrote_is_refused_in_a_sentence(text: str) -> None:
+    """Its file may hold any JSON, or none."""
+    folder = kernel_folder("theirs")
+    folder.mkdir(parents=True)
+    (folder / "kernel.json").write_text(text)
+    with pytest.raises(WorkFailed, match="theirs cannot be read"):
+        set_variables("theirs", {"TORCH_HOME": "/models"})
+    assert (folder / "kernel.json").read_text() == text
 
 
 def test_an_undo_puts_the_folder_back(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from install.workbench import Bench
 from assistant.host.live import LiveHost
 from assistant.host.process import stream
 from assistant.install.inspect_env import current_site, interpreter, look_at
-from assistant.install.installation import commands, reusable
+from assistant.install.installation import find_reusable, list_commands
 from assistant.install.marker import is_ours
 from assistant.install.target import check_disk, check_target
 from assistant.model.errors import BadInput, WorkFailed
@@ -55,11 +55,11 @@ def test_a_second_installation_finds_the_first(bench: Bench) -> None:
     resolution = bench.resolution()
     made = bench.make(resolution)
     here = look_at(bench.target, LiveHost())
-    assert reusable(bench.target, here, resolution) == made
+    assert find_reusable(bench.target, here, resolution) == made
     other = replace(resolution, packages=resolution.packages[:-1])
-    assert reusable(bench.target, here, other) is None
+    assert find_reusable(bench.target, here, other) is None
     replaced = tuple(replace(one, version="10.0") if one.name == "torch" else one for one in here.distributions)
-    assert reusable(bench.target, replace(here, distributions=replaced), resolution) is None
+    assert find_reusable(bench.target, replace(here, distributions=replaced), resolution) is None
 
 
 def test_an_existing_environment_is_untouched(bench: Bench) -> None:
@@ -109,7 +109,7 @@ def test_a_full_disk_is_told_before_anything_is_fetched(tmp_path: Path) -> None:
 
 def test_the_commands_are_shown_as_they_are_typed(bench: Bench, tmp_path: Path) -> None:
     """The user sees uv's own command lines, with the target in them."""
-    shown = commands(bench.uv(), tmp_path / "env", None)
+    shown = list_commands(bench.uv(), tmp_path / "env", None)
     assert [(Path(command[0]).stem, command[1]) for command in shown[:2]] == [("uv", "venv"), ("uv", "pip")]
     folder = tmp_path / ".env.new"
     assert shown[1][-2:] == (str(interpreter(folder)), "pylock.toml")

@@ -33,7 +33,7 @@ from assistant.install import (
     work_out,
 )
 from assistant.install.difference import Difference
-from assistant.install.in_place import plan_for
+from assistant.install.in_place import plan_of_lines
 from assistant.install.marker import write_marker
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import Event
@@ -138,7 +138,7 @@ def test_one_of_ours_is_mended_aside_and_undone_file_for_file(patient: Patient) 
     add("numpy", "1.26.4")
     patient.install(add("torch", "2.2.2", requires=("numpy",)), add("numpy", "2.1.0"), add("extra", "1.0"))
     made = Environment(path=str(patient.target), python=str(interpreter(patient.target)), packages=patient.versions)
-    write_marker(patient.target, plan_for(look_at(patient.target, HOST), ("torch",), None), made)
+    write_marker(patient.target, plan_of_lines(look_at(patient.target, HOST), ("torch",), None), made)
     before, packages = patient.picture(), patient.versions
     with pytest.raises(ZeroDivisionError):
         patient.change(Wanted(requires=("numpy<2",)), lambda _made, _lock: 1 / 0)

@@ -17,11 +17,11 @@ from install.workbench import Bench
 from loopback import LoopbackIndex
 
 from assistant.host.live import LiveHost
-from assistant.install.conflicts import conflicts, environment_of, project_of, snippet, undone
+from assistant.install.conflicts import conflicts, environment_of, project_lines, project_of, undo_finding
 from assistant.install.inspect_env import look_at
 from assistant.install.installation import install
 from assistant.install.resolution import resolve
-from assistant.install.target import target_for
+from assistant.install.target import find_plan_target
 from assistant.model.record import replace
 
 pytestmark = pytest.mark.process
@@ -67,7 +67,7 @@ class Project:
     def install(self) -> dict[str, str]:
         """Install the plan into the environment of the project, which is named by its folder."""
         host = LiveHost()
-        target, site = target_for(self.bench.plan, str(self.folder), host)
+        target, site = find_plan_target(self.bench.plan, str(self.folder), host)
         assert target == self.folder / ".venv"
         assert site is not None
         uv = self.bench.uv()
@@ -96,7 +96,7 @@ def test_uv_undoes_what_its_project_does_not_name(project: Project) -> None:
 
 def test_the_lines_that_are_offered_keep_the_build(project: Project) -> None:
     """Typed into a shell, with a space in the path: no sync, no upgrade, no installation brings another build."""
-    finding = undone(project_of(project.folder / ".venv"), project.bench.plan, project.install())
+    finding = undo_finding(project_of(project.folder / ".venv"), project.bench.plan, project.install())
     lines, again = finding.remedies[0].commands[0], finding.remedies[1].commands[0]
     with project.file.open("a", encoding="utf-8") as file:
         file.write(f"\n{lines}")
@@ -118,9 +118,9 @@ def test_a_project_of_pixi_is_known(bench: Bench, tmp_path: Path) -> None:
     assert environment_of(tmp_path) == inside
     project = project_of(inside)
     assert (project.tool, project.file) == ("pixi", str(tmp_path / "pixi.toml"))
-    told = tomllib.loads(snippet(project, bench.plan, {"torch": BUILD, "numpy": "1.0"}))
+    told = tomllib.loads(project_lines(project, bench.plan, {"torch": BUILD, "numpy": "1.0"}))
     assert told == {"pypi-dependencies": {"torch": {"version": f"=={BUILD}", "index": bench.index.url}}}
-    assert "pixi install" in str(undone(project, bench.plan, {"torch": BUILD}).text)
+    assert "pixi install" in str(undo_finding(project, bench.plan, {"torch": BUILD}).text)
 
 
 def test_an_environment_of_its_user_is_no_projects(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def conda_environment(folder: Path) -> Path:
 def test_a_conda_environment_is_a_target_and_its_packages_are_told(bench: Bench, tmp_path: Path) -> None:
     """What conda owns and the plan keeps stays; what it would replace is named with conda's own way out."""
     folder = conda_environment(tmp_path / "conda env")
-    target, site = target_for(bench.plan, str(folder), LiveHost())
+    target, site = find_plan_target(bench.plan, str(folder), LiveHost())
     assert {one.name: one.installer for one in site.own}["numpy"] == "conda"
     assert "conda-owned" not in [finding.key for finding in conflicts(site, {"torch": "9.0"})]
     found = next(finding for finding in conflicts(site, bench.resolution().versions) if finding.key == "conda-owned")

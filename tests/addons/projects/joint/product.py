@@ -68,7 +68,7 @@ class Product:
         """Return the seconds that uv takes for an answer, asked as it is installed, and whether all of it holds."""
         uv = dataclasses.replace(uv_for(plan, machine, self.tools), also=())
         with tempfile.TemporaryDirectory() as folder:
-            argv = uv.resolve(plan, Path(folder), {}, None)
+            argv = uv.resolve_command(plan, Path(folder), {}, None)
             environment = {**os.environ, **uv.environment}
             start = time.perf_counter()
             done = subprocess.run(argv, env=environment, capture_output=True, check=False)
