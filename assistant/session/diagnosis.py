@@ -16,14 +16,14 @@ from assistant.diagnose import (
     launched,
     load_rules,
     matches,
+    matches_near_line,
     merged,
-    near,
-    placed,
     question,
     relaunched,
     remedies_for,
     supposed_cuda,
     symptoms,
+    with_interpreter,
 )
 from assistant.i18n import _
 from assistant.model.errors import BadInput
@@ -97,7 +97,7 @@ def placed_causes(
     known = merged(machine, _stated(log))
     wheres = ((cause, line, interpreter_of(log, known, line)) for cause, line in causes)
     return tuple(
-        (replace(cause, remedies=tuple(placed(remedy, where) for remedy in cause.remedies)), line)
+        (replace(cause, remedies=tuple(with_interpreter(remedy, where) for remedy in cause.remedies)), line)
         for cause, line, where in wheres
     )
 
@@ -150,7 +150,7 @@ def _with_module(diagnosis: Diagnosis, log: Log, line: int | None) -> Diagnosis:
     """Name the module that was built for another NumPy, where the log names it, and what helps that module."""
     if diagnosis.key != "numpy2-abi":
         return diagnosis
-    module = next((name for name in near(log, line, _MODULE) if name not in _NOT_AT_FAULT), "")
+    module = next((name for name in matches_near_line(log, line, _MODULE) if name not in _NOT_AT_FAULT), "")
     if not module:
         return diagnosis
     title = _("{module} was built for NumPy 1, and NumPy 2 is installed", module=module)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from assistant.diagnose import diagnose, read_log
-from assistant.diagnose.kits import nvcc_there
+from assistant.diagnose.context import LogContext
+from assistant.diagnose.kits import find_nvcc
 from assistant.diagnose.remedies import option_names, programs, typed_names
-from assistant.diagnose.surroundings import Surroundings
 from assistant.i18n import render
 from assistant.model.finding import Remedy
 from assistant.model.machine import Gpu, Machine, Vendor
@@ -275,7 +275,7 @@ def test_words_decide_only_where_they_are_said() -> None:
 )
 def test_an_installation_is_repeated_as_it_was_typed(line: str, typed: str) -> None:
     """Only what names packages is taken, in characters that no shell reads, from indexes that are known."""
-    assert typed_names(Surroundings(read_log(line), LINUX)).get("typed", "") == typed
+    assert typed_names(LogContext(read_log(line), LINUX)).get("typed", "") == typed
 
 
 def test_the_program_at_hand_is_told_by_its_words() -> None:
@@ -287,7 +287,7 @@ def test_the_program_at_hand_is_told_by_its_words() -> None:
 
 def test_nvcc_is_read_from_the_log_before_the_machine() -> None:
     """The nvcc that a build calls counts, not the one that PyTorch was made with."""
-    kit = nvcc_there(Surroundings(read_log("/usr/local/cuda-12.1/bin/nvcc -c a.cu"), with_torch(LINUX, "2.8.0+cu128")))
+    kit = find_nvcc(LogContext(read_log("/usr/local/cuda-12.1/bin/nvcc -c a.cu"), with_torch(LINUX, "2.8.0+cu128")))
     assert kit is not None
     assert (kit.cuda, kit.gcc, kit.cl) == ("12.1", 12, "19.40")
 
