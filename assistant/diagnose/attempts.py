@@ -55,12 +55,12 @@ class Attempt(NamedTuple):
         return self.failure.package
 
     @property
-    def nothing(self) -> bool:
+    def may_offer_nothing(self) -> bool:
         """Whether the installer saw no version at all, or does not say what it saw and what was lacking."""
         return self.failure.offered == () or (self.failure.offered is None and not self.failure.lacks)
 
     @property
-    def here(self) -> tuple[Build, ...]:
+    def for_platform(self) -> tuple[Build, ...]:
         """The builds that the request takes and that are for this platform."""
         return tuple(row for row in self.asked if row.platform in self.platforms)
 
@@ -89,7 +89,7 @@ class Attempt(NamedTuple):
             "release": f"{self.package}{specifier.partition('+')[0]}",
             "version": re.sub(r"^[=<>!~ ]+", "", specifier),
             "python": f"3.{self.python[1:]}" if self.python else "",
-            "best_python": newest_tagged_python(self.failure) or newest_python(self.here),
+            "best_python": newest_tagged_python(self.failure) or newest_python(self.for_platform),
             "by": self.failure.by,
             "tag_index": f"https://download.pytorch.org/whl/{self.failure.local}"
             if self.failure.local[:2] == "cu"

@@ -65,8 +65,8 @@ class _Lack(NamedTuple):
     """A library that is missing, its file name taken apart, and who asks for it; None if unknown."""
 
     missing: Missing
-    named: LibraryFile
-    asks: Requester | None
+    file: LibraryFile
+    requester: Requester | None
 
 
 def companion_causes(log: Log, machine: Machine) -> Iterable[Cause]:
@@ -81,7 +81,7 @@ def companion_causes(log: Log, machine: Machine) -> Iterable[Cause]:
     yield from provider_causes(context)
     for missing in (*missing_files(context.text), *_dependencies(context)):
         file = parse_library(missing.thing)
-        yield from _library_causes(context, _Lack(missing, file, context.asks(missing.at, missing.requester)))
+        yield from _library_causes(context, _Lack(missing, file, context.requester_at(missing.at, missing.requester)))
     yield from _torchcodec_causes(context)
 
 
@@ -92,7 +92,7 @@ def _dependencies(context: LogContext) -> Iterator[Missing]:
 
 def _library_causes(context: LogContext, lack: _Lack) -> Iterator[Cause]:
     """Yield the cause of one missing library, by its kind and who asks for it; nothing if it is judged elsewhere."""
-    row, requester = lack.named.row, lack.asks
+    row, requester = lack.file.row, lack.requester
     kind = row.kind if row else ""
     if kind in _JUDGED_ELSEWHERE or (
         requester and requester.kind in {"torchcodec", "bitsandbytes", "directml", "ipex"}
@@ -121,20 +121,24 @@ def _library_causes(context: LogContext, lack: _Lack) -> Iterator[Cause]:
 
 def _line_of(context: LogContext, lack: _Lack) -> str:
     """Return the line of the text that shows a missing library."""
-    return context.text[slice(*context.line(lack.missing.at))]
+    return context.text[slice(*context.line_span(lack.missing.at))]
 
 
 def _torch_part_causes(context: LogContext, lack: _Lack) -> Iterator[Cause]:
     """Yield a cause for a missing part of PyTorch if its requester was made for another build or release of it."""
-    if lack.named.row and lack.named.row.kind == "torch-gpu" and (not lack.asks or lack.asks.kind == "torchvision"):
+    if (
+        lack.file.row
+        and lack.file.row.kind == "torch-gpu"
+        and (not lack.requester or lack.requester.kind == "torchvision")
+    ):
         yield _library_cause(context, lack, "torch-torchvision-mismatch")
-    elif lack.asks and lack.asks.kind == "extension":
-        yield _library_cause(context, lack, "torch-abi-mismatch", package=lack.asks.package)
+    elif lack.requester and lack.requester.kind == "extension":
+        yield _library_cause(context, lack, "torch-abi-mismatch", package=lack.requester.package)
 
 
 def _dependency_causes(context: LogContext, lack: _Lack) -> Iterator[Cause]:
     """Yield a cause for a file of ONNX Runtime of whose own libraries one is missing; Windows does not say which."""
-    kind = lack.named.row.kind if lack.named.row else ""
+    kind = lack.file.row.kind if lack.file.row else ""
     key = {"ort-cuda": "ort-cudnn-missing", "tensorrt": "ort-tensorrt-libs", "openvino": "ort-openvino-libs"}.get(kind)
     if key:
         yield _library_cause(context, lack, key, basis="library-part")
@@ -142,22 +146,24 @@ def _dependency_causes(context: LogContext, lack: _Lack) -> Iterator[Cause]:
 
 def _cuda_causes(context: LogContext, lack: _Lack) -> Iterator[Cause]:
     """Yield the cause of a missing library of CUDA, by who asks for it; nothing if the program went on."""
-    requester = lack.asks.kind if lack.asks else ""
+    requester = lack.requester.kind if lack.requester else ""
     line = _line_of(context, lack)
     is_own_message = (_LOADER not in line and "which is missing" not in line) or "could not load library" in line
     if requester == "torchvision":
         yield _library_cause(context, lack, "torch-torchvision-mismatch")
-    elif requester == "torch" or (lack.named.row and lack.named.row.kind == "torch-cuda"):
+    elif requester == "torch" or (lack.file.row and lack.file.row.kind == "torch-cuda"):
         yield _library_cause(context, lack, "cuda-wheel-dependency-missing", **_cuda_wheel_names(context, lack))
     elif requester == "extension":
-        yield _library_cause(context, lack, "torch-abi-mismatch", package=lack.asks.package if lack.asks else "")
+        yield _library_cause(
+            context, lack, "torch-abi-mismatch", package=lack.requester.package if lack.requester else ""
+        )
     elif requester == "cuda-user" or (requester != "onnxruntime" and is_own_message):
         if context.went_on(lack.missing.at):
             return  # TensorFlow looks for CUDA wherever it runs
         yield _library_cause(
             context, lack, "cuda-libs-other-major", **_cuda_wheel_names(context, lack), **_upgradable_package(lack)
         )
-    elif lack.asks or "onnx" in context.text or not context.frames(lack.missing.at):
+    elif lack.requester or "onnx" in context.text or not context.frames_above(lack.missing.at):
         yield from _onnxruntime_causes(context, lack)
     else:  # the frames are another program's
         yield _library_cause(context, lack, "cuda-libs-other-major", **_cuda_wheel_names(context, lack))
@@ -165,15 +171,15 @@ def _cuda_causes(context: LogContext, lack: _Lack) -> Iterator[Cause]:
 
 def _onnxruntime_causes(context: LogContext, lack: _Lack) -> Iterator[Cause]:
     """Yield the cause of a library of CUDA that ONNX Runtime misses, or a program without a name."""
-    row = lack.named.row
-    majors = frozenset(row.cuda_majors(lack.named.major) if row else ())
+    row = lack.file.row
+    majors = frozenset(row.cuda_majors(lack.file.major) if row else ())
     if row and row.kind == "cudnn":
         key = "ort-cudnn-missing"
     elif context.cuda and majors:
         key = "ort-cuda-libs-not-on-path" if context.cuda & majors else "ort-cuda-version-mismatch"
     else:  # the first library that is looked for, and thus the one that another CUDA lacks
-        key = "ort-cuda-version-mismatch" if lack.named.stem == "cublaslt" else "ort-cuda-libs-not-on-path"
-    basis = "library" if lack.asks else "library-part"
+        key = "ort-cuda-version-mismatch" if lack.file.stem == "cublaslt" else "ort-cuda-libs-not-on-path"
+    basis = "library" if lack.requester else "library-part"
     yield _library_cause(
         context,
         lack,
@@ -220,12 +226,12 @@ def _cuda_wheel_names(context: LogContext, lack: _Lack) -> dict[str, str]:
     puts the library, and `complete` the command that brings torch's own libraries; those without a value are left out
     or "".
     """
-    row, version = lack.named.row, lack.named.major
+    row, version = lack.file.row, lack.file.major
     if row is None:
         return {}
     torch_majors = {int(cuda.partition(".")[0])} if (cuda := context.torch_cuda) else set()
     majors = row.cuda_majors(version) if row.kind != "torch-cuda" else tuple(torch_majors)
-    for_torch = torch_majors & set(majors) if lack.asks and lack.asks.kind == "torch" else set()
+    for_torch = torch_majors & set(majors) if lack.requester and lack.requester.kind == "torch" else set()
     major = max(for_torch or ({_USUAL} & set(majors)) or majors, default=0)
     index = f" --index-url https://download.pytorch.org/whl/{context.build}" if context.build else ""
     names = {"complete": f'python -m pip install "torch=={context.torch}"{index}' if context.torch else ""}
@@ -235,14 +241,14 @@ def _cuda_wheel_names(context: LogContext, lack: _Lack) -> dict[str, str]:
         distribution = row.wheels[str(major)]
         pinned = f"=={version}.*" if row.kind == "cudnn" and version else ""
         names |= {"wheel": f"{distribution}{pinned}", "distribution": distribution, "major": str(major)}
-        cublas = f" {_CUBLAS[major]}" if row.kind == "cudnn" or lack.named.stem == "cudart" else ""
+        cublas = f" {_CUBLAS[major]}" if row.kind == "cudnn" or lack.file.stem == "cudart" else ""
         names["wheels"] = f'"{distribution}{pinned}"{cublas}'
     return {**names, "folder": row.folders.get(str(major), "")}
 
 
 def _upgradable_package(lack: _Lack) -> dict[str, str]:
-    """Return the placeholder `package`, the distribution that asks; {} if that is unknown or none."""
-    package = lack.asks.package if lack.asks else ""
+    """Return a value for the placeholder `package`, the distribution that asks; {} if that is unknown or none."""
+    package = lack.requester.package if lack.requester else ""
     return {"package": package} if package and package != "cuda-user" else {}
 
 
@@ -256,13 +262,15 @@ def _torchcodec_causes(context: LogContext) -> Iterator[Cause]:
     if any("torchcodec" in symbol.requester for symbol in missing_symbols(context.text)):
         return  # a core that lacks a symbol has found its FFmpeg: `symbol_causes`
     lacks = [
-        _Lack(missing, parse_library(missing.thing), context.asks(missing.at, missing.requester))
+        _Lack(missing, parse_library(missing.thing), context.requester_at(missing.at, missing.requester))
         for missing in (*missing_files(context.text), *_dependencies(context))
     ]
     of_torchcodec = [
-        lack for lack in lacks if "torchcodec" in lack.missing.thing or (lack.asks and lack.asks.kind == "torchcodec")
+        lack
+        for lack in lacks
+        if "torchcodec" in lack.missing.thing or (lack.requester and lack.requester.kind == "torchcodec")
     ]
-    lack_of_kind = {lack.named.row.kind: lack for lack in of_torchcodec if lack.named.row}
+    lack_of_kind = {lack.file.row.kind: lack for lack in of_torchcodec if lack.file.row}
     name_at = context.text.find("torchcodec")
     message_at = context.text.find("could not load libtorchcodec")
     versions = {"package": "torchcodec", "install": torchcodec_install(context), "torch": context.torch}
@@ -272,7 +280,7 @@ def _torchcodec_causes(context: LogContext) -> Iterator[Cause]:
         yield context.cause(
             "torchcodec-torch-mismatch",
             unrelated.missing.at,
-            {**names, "library": context.spelt(unrelated.missing.at, unrelated.missing.thing)},
+            {**names, "library": context.as_spelt(unrelated.missing.at, unrelated.missing.thing)},
         )
     elif "ffmpeg" in lack_of_kind and not _is_unpaired(context):
         yield context.cause(
@@ -309,10 +317,10 @@ def _is_unpaired(context: LogContext) -> bool:
 
 def _library_cause(context: LogContext, lack: _Lack, key: str, basis: str = "library", **names: str) -> Cause:
     """Return a cause at the line of a missing library, with the names that any rule of libraries may need."""
-    owner = lack.named.row.owner if lack.named.row else ""
+    owner = lack.file.row.owner if lack.file.row else ""
     install = pip_install_pair(context.torch) if key == "torch-torchvision-mismatch" else ""
     filled = {name: value for name, value in {"owner": owner, "install": install, **names}.items() if value}
-    filled["library"] = context.spelt(lack.missing.at, lack.missing.thing)
+    filled["library"] = context.as_spelt(lack.missing.at, lack.missing.thing)
     return context.cause(key, lack.missing.at, filled, basis)
 
 

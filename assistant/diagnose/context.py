@@ -111,37 +111,37 @@ class LogContext:
         """Return a cause that the line of a position shows."""
         return Cause(key, basis, (self.log.index_at(at),), names)
 
-    def spelt(self, at: int, name: str) -> str:
+    def as_spelt(self, at: int, name: str) -> str:
         """Return a name as its line in the log spells it, in capitals, too; unchanged if the line does not hold it."""
         line = self.log.lines[self.log.index_at(at)][1]
         start = line.lower().find(name)
         return line[start : start + len(name)] if start >= 0 else name
 
-    def asks(self, at: int, file: str = "") -> Requester | None:
+    def requester_at(self, at: int, file: str = "") -> Requester | None:
         """Return who asks for what is missing at a position; None if that is unknown.
 
         That is who is named by the file, its line, those before and those after, in this order, else the only installed
         package that asks for such libraries.
         """
-        line, end = self.line(at)
+        line, end = self.line_span(at)
         before, after = self.text[max(0, line - FAR) : line], self.text[end : end + NEAR]
         nearest = next(filter(None, map(requester_in, (file, self.text[line:end], before))), None)
         return nearest or requester_in(after) or requester_of(frozenset(self.machine.packages))
 
-    def line(self, at: int) -> tuple[int, int]:
+    def line_span(self, at: int) -> tuple[int, int]:
         """Return the positions at which the line of a position begins and ends."""
         end = self.text.find("\n", at)
         return self.text.rfind("\n", 0, at) + 1, len(self.text) if end < 0 else end
 
-    def package(self, at: int, file: str = "") -> str:
+    def package_at(self, at: int, file: str = "") -> str:
         """Return the distribution of the frame or compiled file in a position's line, else in `file`; "" if none is."""
-        line, end = self.line(at)
+        line, end = self.line_span(at)
         modules = _FRAME.findall(self.text[line:end]) or _FRAME.findall(file)
         file_match = _OF_FOLDER.search(self.text[line:end]) or _OF_FOLDER.search(file)
         module = modules[-1] if modules else next(filter(None, file_match.groups()), "") if file_match else ""
         return package_of(module) if module else ""
 
-    def frames(self, at: int) -> tuple[str, ...]:
+    def frames_above(self, at: int) -> tuple[str, ...]:
         """Return the modules of the frames above a position, the nearest last; () if there are none."""
         return tuple(_FRAME.findall(self.text[max(0, at - FAR) : at]))
 
@@ -152,7 +152,7 @@ class LogContext:
 
     def went_on(self, at: int) -> bool:
         """Return whether the program went on without what is missing at a position."""
-        line, end = self.line(at)
+        line, end = self.line_span(at)
         if line < self._died <= end + 1:
             return False
         nearby = _ADVISES.sub("", self.text[max(0, line - NEAR) : min(len(self.text), end + 160)])

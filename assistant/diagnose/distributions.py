@@ -84,7 +84,7 @@ def sure_names(context: LogContext, rule: Rule, names: Mapping[str, str]) -> Map
                 unsure_distributions = {
                     distribution
                     for distribution in distributions_in(command)
-                    if distribution not in listed() and not is_printed(distribution, context)
+                    if distribution not in listed_distributions() and not is_printed(distribution, context)
                 }
                 words = re.findall(r"[A-Za-z0-9][\w.-]*", names[name])
                 if unsure_distributions.intersection(map(canonicalize_name, words)):
@@ -105,7 +105,7 @@ def distributions_in(command: str) -> Iterator[str]:
             yield canonicalize_name(requirement[1])
 
 
-def listed() -> frozenset[str]:
+def listed_distributions() -> frozenset[str]:
     """Return the canonical names of the distributions that the catalogue and this room's tables know."""
     return _listed_in_tables() | known_names()
 

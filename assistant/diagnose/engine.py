@@ -16,7 +16,7 @@ from assistant.diagnose.environments import environment_causes
 from assistant.diagnose.installers import installer_causes
 from assistant.diagnose.kits import compiler_command
 from assistant.diagnose.log import Log, ended_well, read_log
-from assistant.diagnose.predicates import ask
+from assistant.diagnose.predicates import evaluate
 from assistant.diagnose.remedies import with_remedy_names
 from assistant.diagnose.rules import PLACEHOLDER, Cause, Rule, RuleRemedy, Rules, Sign, compiled, load_rules
 from assistant.diagnose.words import Symptom, fact_causes, is_solved, retold_causes, symptom_causes, symptoms
@@ -125,9 +125,9 @@ def matches(log: Log, machine: Machine, *, supposing: bool = True) -> tuple[Matc
     if is_solved(log) or (ended_well(log) and not symptoms(log)):
         return ()
     search = _search_in(log, load_rules())
-    fitting = _ranked(search, [cause for find in FINDERS for cause in find(log, machine)], machine)
+    fitting = _ranked_matches(search, [cause for find in FINDERS for cause in find(log, machine)], machine)
     if not fitting and supposing:
-        fitting = _ranked(search, [*fact_causes(log, machine)], machine)
+        fitting = _ranked_matches(search, [*fact_causes(log, machine)], machine)
     context = LogContext(log, machine)
     return tuple(
         _to_match(
@@ -140,14 +140,14 @@ def matches(log: Log, machine: Machine, *, supposing: bool = True) -> tuple[Matc
     )
 
 
-def _ranked(search: _Search, causes: list[Cause], machine: Machine) -> list[tuple[Rule, SignMatch]]:
+def _ranked_matches(search: _Search, causes: list[Cause], machine: Machine) -> list[tuple[Rule, SignMatch]]:
     """Return the rules with a sign that matches or a cause among `causes`, each with its best match, the best first.
 
     Rules whose `needs` the machine is known to fail are left out.
     """
     fitting = []
     for rule in load_rules().rules:
-        if False in ask(machine, rule.needs).values():
+        if False in evaluate(machine, rule.needs).values():
             continue
         candidates = [match for sign in rule.sign if (match := _match_sign(sign, search, machine))]
         for cause in (cause for cause in causes if cause.key == rule.key):
@@ -204,8 +204,8 @@ def _match_sign(sign: Sign, search: _Search, machine: Machine) -> SignMatch | No
     all_lines = [search.line(text) for text in sign.all]
     if (sign.any and not any_lines) or None in all_lines or any(search.line(text) is not None for text in sign.none):
         return None
-    facts, likely = ask(machine, sign.facts), ask(machine, sign.likely)
-    if not all(facts.values()) or False in likely.values() or any(ask(machine, sign.unless).values()):
+    facts, likely = evaluate(machine, sign.facts), evaluate(machine, sign.likely)
+    if not all(facts.values()) or False in likely.values() or any(evaluate(machine, sign.unless).values()):
         return None
     unknown = tuple(name for name, verdict in likely.items() if verdict is None)
     decisive = (*facts, *(name for name, verdict in likely.items() if verdict))
@@ -276,8 +276,8 @@ def remedies_for(
             check=tuple(check for check in remedy.check if _runs_on(check, machine)),
         )
         for remedy in candidates
-        if False not in ask(machine, remedy.facts).values()
-        and not any(ask(machine, remedy.unless).values())
+        if False not in evaluate(machine, remedy.facts).values()
+        and not any(evaluate(machine, remedy.unless).values())
         and all(_runs_on(command, machine) for command in remedy.commands)
     ]
     usual = next((remedy.check for remedy in able if remedy.check), ())
@@ -312,7 +312,7 @@ def _runs_on(command: str, machine: Machine) -> bool:
     """Return whether a command may run on a machine: False if its program is of systems that this one is not."""
     systems_of = {program: systems for systems, row in _program_tables()["systems"].items() for program in row}
     systems = systems_of.get(_program_name(command), "linux" if command.startswith("sudo ") else None)
-    return systems is None or ask(machine, {"os": systems.split()})["os"] is not False
+    return systems is None or evaluate(machine, {"os": systems.split()})["os"] is not False
 
 
 def _is_unavailable(command: str, machine: Machine) -> bool:

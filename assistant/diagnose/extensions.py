@@ -59,7 +59,7 @@ def musl_causes(context: LogContext) -> Iterator[Cause]:
     """Yield a cause for each package whose compiled file was made for glibc, on a system with musl."""
     for message in _MUSL.finditer(context.text):
         file = "".join(next(filter(None, message.groups())).split())  # the lines of a log may be broken
-        if package := context.package(message.start(), file):
+        if package := context.package_at(message.start(), file):
             yield context.cause("musl-system", message.start(), {"requirement": package})
 
 
@@ -69,9 +69,9 @@ def symbol_causes(context: LogContext) -> Iterator[Cause]:
     Nothing is yielded for those that have rules of their own, such as DirectML's and bitsandbytes'.
     """
     for symbol in missing_symbols(context.text):
-        kind, requester = symbol_kind(symbol.thing), context.asks(symbol.at, symbol.requester)
+        kind, requester = symbol_kind(symbol.thing), context.requester_at(symbol.at, symbol.requester)
         requester_kind = requester.kind if requester and (symbol.requester or kind) else ""
-        package = context.package(symbol.at, symbol.requester) or (
+        package = context.package_at(symbol.at, symbol.requester) or (
             _loader_of_library(context, symbol.at) if symbol.thing == "procedure" else ""
         )
         requester_kind = "torchvision" if package in _TRIO else "torch" if package == "torch" else requester_kind
@@ -108,7 +108,7 @@ def _loader_of_library(context: LogContext, at: int) -> str:
 
     For example: torchaudio/_extension.py calls torch.ops.load_library, and Windows answers with error 127.
     """
-    modules = [package_of(module) for module in context.frames(at)]
+    modules = [package_of(module) for module in context.frames_above(at)]
     loader = next((name for name in reversed(modules) if name != "torch"), "")
     return loader if loader in _TRIO or companion_row(loader) else ""
 
@@ -151,7 +151,7 @@ def module_causes(context: LogContext) -> Iterator[Cause]:
 def _call_causes(context: LogContext) -> Iterator[Cause]:
     """Yield the causes that show when a part is called: an unknown argument, or a compiled part that does not exist."""
     for message in _ARGUMENT.finditer(context.text):
-        caller = package_of(frames[-1]) if (frames := context.frames(message.start())) else ""
+        caller = package_of(frames[-1]) if (frames := context.frames_above(message.start())) else ""
         if loses_names(caller) and caller != "triton" and not context.went_on(message.start()):
             yield context.cause(
                 "companion-version-mismatch", message.start(), _package_names(context, caller), "library-part"
@@ -169,13 +169,13 @@ _FILE = re.compile(r"file \"([^\"\n]{1,300})\", line")
 
 
 def _source_names(context: LogContext, at: int) -> dict[str, str]:
-    """Return the placeholder `package` of the file that fails above a position; {} if no frame names one.
+    """Return a value for the placeholder `package` of the file that fails above a position; {} if no frame names one.
 
     `checkout` is added, the folder of its source, if that is no folder of an environment.
     """
     files = _FILE.findall(context.text, max(0, at - FAR), at)
     if not files or re.search(r"(?:site|dist)-packages", files[-1]):
-        frames = context.frames(at)
+        frames = context.frames_above(at)
         return {"package": package_of(frames[-1])} if frames else {}
     parts = re.split(r"[\\/]", files[-1])[1:-1]
     name = next((part for part in reversed(parts) if source_of(part) != part), "")
@@ -215,7 +215,7 @@ def triton_cause(context: LogContext, at: int, key: str, basis: str = "library")
 
 def _missing_name_causes(context: LogContext, missing: Missing, package: str) -> Iterator[Cause]:
     """Yield the cause of a name that a package lacks: parts of torch differ, or the package is of another release."""
-    line = context.text[slice(*context.line(missing.at))]
+    line = context.text[slice(*context.line_span(missing.at))]
     if package == "torch":
         if "cannot import name" in line:
             yield _abi_cause(context, missing.at, "")
@@ -235,7 +235,7 @@ def _removal_names(context: LogContext, package: str, missing: Missing) -> dict[
     """
     name = missing.thing.partition(":")[2]
     removal = removal_of_name(context, package, name)
-    return {**removal, "missing": context.spelt(missing.at, name)} if removal else {}
+    return {**removal, "missing": context.as_spelt(missing.at, name)} if removal else {}
 
 
 def _missing_submodule_causes(context: LogContext, missing: Missing, package: str) -> Iterator[Cause]:
@@ -248,7 +248,7 @@ def _missing_submodule_causes(context: LogContext, missing: Missing, package: st
 
 
 def _package_names(context: LogContext, package: str) -> dict[str, str]:
-    """Return the placeholders `package` and, if its version is known, `present`."""
+    """Return values for the placeholders `package` and, if its version is known, `present`."""
     present = context.versions.get(package, "")
     return {"package": package, **({"present": present} if present else {})}
 
@@ -328,7 +328,8 @@ def reported_version_causes(context: LogContext) -> Iterator[Cause]:
 def _is_in_failing_line(context: LogContext, name: str) -> bool:
     """Return whether a line that tells of a failure names a companion."""
     lines = (
-        context.text[slice(*context.line(mention.start()))] for mention in re.finditer(re.escape(name), context.text)
+        context.text[slice(*context.line_span(mention.start()))]
+        for mention in re.finditer(re.escape(name), context.text)
     )
     return any(_FAILING.search(line) for line in lines)
 
@@ -547,7 +548,7 @@ def _triton_compiler_causes(context: LogContext) -> Iterator[Cause]:
 
 
 def package_built(context: LogContext) -> dict[str, str]:
-    """Return the placeholder `package`, the one that is built; {} if a log names none that is known."""
+    """Return a value for the placeholder `package`, the one that is built; {} if a log names none that is known."""
     downloads = [match[1] for match in _SOURCE.finditer(context.text)]
     built = [match[1] for match in _BUILT.finditer(context.text)]
     for name in (*reversed(downloads), *reversed(built)):

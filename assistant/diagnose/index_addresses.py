@@ -62,7 +62,7 @@ def installer_tables() -> InstallerTables:
 
 
 @cache
-def variants() -> frozenset[str]:
+def published_variants() -> frozenset[str]:
     """Return every build that some release was published in, such as "cu130", "rocm7.2", "xpu" and "cpu"."""
     rows = load_catalog().releases
     return frozenset(
@@ -131,7 +131,7 @@ def _classify_path(base: str, rest: str, *, listed: bool) -> Address:
         return Address("wrong", right=_tagged_address(next(iter(_index_bases())), tag))
     if not tag:
         return Address("torch")
-    if tag in variants() or tag in installer_tables().older_tags:
+    if tag in published_variants() or tag in installer_tables().older_tags:
         return (
             Address("wrong", right=_tagged_address(base, channel + tag)) if further else Address("torch", channel + tag)
         )
@@ -145,7 +145,7 @@ def _tagged_address(base: str, tag: str) -> str:
 
 def tag_in(path: str) -> str:
     """Return the first folder of a path that is the tag of a build; "" if none is."""
-    return next((part for part in path.split("/") if part in variants()), "")
+    return next((part for part in path.split("/") if part in published_variants()), "")
 
 
 def nearest_tag(text: str) -> str:
@@ -155,10 +155,10 @@ def nearest_tag(text: str) -> str:
     """
     match = re.match(r"(cu|rocm|hip)[a-z]{0,4}[-_ ]?v?(\d[\d.]{0,5})", text)
     if not match:
-        return next(iter(get_close_matches(text, sorted(variants()), n=1, cutoff=NEAR)), "")
+        return next(iter(get_close_matches(text, sorted(published_variants()), n=1, cutoff=NEAR)), "")
     family = "cu" if match[1] == "cu" else "rocm"
     digits = match[2].strip(".")
-    tags = sorted((tag for tag in variants() if tag.startswith(family)), key=number)
+    tags = sorted((tag for tag in published_variants() if tag.startswith(family)), key=number)
     if beginning_so := [tag for tag in tags if tag.startswith(family + digits)]:  # a major alone means its newest
         return beginning_so[-1]
     if family == "cu":

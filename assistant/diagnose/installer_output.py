@@ -174,11 +174,11 @@ def failures(text: str) -> tuple[Failure, ...]:
 
     At most `MOST` are returned.
     """
-    read = sorted((failure for read in _READERS for failure in read(text)), key=lambda failure: failure.at)
+    read = sorted((entry for read in _READERS for entry in read(text)), key=lambda entry: entry.at)
     failure_of: dict[str, Failure] = {}
-    for failure in read:
-        earlier = failure_of.get(failure.package)
-        failure_of[failure.package] = _merge_failures(earlier, failure) if earlier else failure
+    for entry in read:
+        earlier = failure_of.get(entry.package)
+        failure_of[entry.package] = _merge_failures(earlier, entry) if earlier else entry
     return tuple(failure_of.values())[:MOST]
 
 

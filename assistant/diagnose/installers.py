@@ -31,6 +31,7 @@ from assistant.model.record import replace
 
 MOST = 6  # failures of one log that are judged: the rest follow from the first
 NEWEST = 3  # chosen: a package's newest Pythons, which an index, a mirror or an old log may not have yet
+SHORTEST_NAME = 4  # characters of a name that is taken for a misspelt one
 PROSE = 1500  # characters of a text that may be somebody's own words
 OTHERS = frozenset({"tensorflow", "intel-extension-for-pytorch", "triton", "bitsandbytes", "flash-attn", "xformers"})
 # The network's own failures have rules of their own.
@@ -108,7 +109,7 @@ def _causes_of_failure(attempt: Attempt) -> Iterator[Cause]:
 
 
 def _machine_causes(attempt: Attempt) -> Iterator[Cause]:
-    """Yield a cause if a package for torch is asked for by a 32-bit Python, or on a system with musl."""
+    """Yield a cause if a package of PyTorch's or ONNX's is asked for by a 32-bit Python, or on a system with musl."""
     machine, package = attempt.machine, attempt.package
     if not (attempt.rows or package in OTHERS or re.match(r"torch|onnx|nvidia-", package)):
         return
@@ -123,7 +124,7 @@ def _cache_causes(attempt: Attempt) -> Iterator[Cause]:
     if attempt.failure.lacks == "platform" and number(attempt.glibc) > number(attempt.machine.glibc) > ():
         yield attempt.cause("stale-installer-cache")
         return
-    is_served = bool(attempt.here) and (not attempt.python or any_serves(attempt.here, attempt.python))
+    is_served = bool(attempt.for_platform) and (not attempt.python or any_serves(attempt.for_platform, attempt.python))
     if attempt.failure.lacks in {"python", "platform"} and is_served and _CACHE.search(attempt.text):
         yield attempt.cause("stale-installer-cache")
 
@@ -134,7 +135,13 @@ def _name_causes(attempt: Attempt) -> Iterator[Cause]:
     right_name, known_packages = installer_tables().names.get(package, ""), known_names() | CORE
     if attempt.failure.conda:
         right_name = "pytorch" if package in {"torch", "pytorch-gpu"} else ""
-    elif not right_name and attempt.nothing and package not in known_packages and not attempt.rows and len(package) > 3:  # noqa: PLR2004 - too short to tell
+    elif (
+        not right_name
+        and attempt.may_offer_nothing
+        and package not in known_packages
+        and not attempt.rows
+        and len(package) >= SHORTEST_NAME
+    ):
         right_name = next(iter(get_close_matches(package, known_packages, n=1, cutoff=0.84)), "")
     if right_name:
         yield attempt.cause("obsolete-package-name", right=right_name)
@@ -146,7 +153,7 @@ def _index_causes(attempt: Attempt) -> Iterator[Cause]:
     has_pypi = any(judged.kind == "pypi" for _url, judged in attempt.indexes)
     wrong_index = next(((url, judged) for url, judged in attempt.indexes if judged.kind == "wrong"), None)
     lacks_build = bool(failure.local) and not any(failure.local in version for version in failure.offered or ())
-    if wrong_index and (attempt.nothing or lacks_build) and (not has_pypi or lacks_build):
+    if wrong_index and (attempt.may_offer_nothing or lacks_build) and (not has_pypi or lacks_build):
         yield attempt.cause(
             "index-wrong", index=wrong_index[0], right=_index_with_release(attempt, wrong_index[1].right)
         )
@@ -157,7 +164,7 @@ def _index_causes(attempt: Attempt) -> Iterator[Cause]:
         torch_url
         and is_foreign
         and not has_pypi
-        and (attempt.nothing or failure.lacks in {"python", "platform", "version"})
+        and (attempt.may_offer_nothing or failure.lacks in {"python", "platform", "version"})
     ):
         key = "index-not-applied" if failure.by or failure.locked or failure.lacks else "index-wrong"
         yield attempt.cause(key, index=torch_url, right=PYPI)
@@ -181,19 +188,21 @@ def _platform_causes(attempt: Attempt) -> Iterator[Cause]:
         yield from causes
         return
     wheel_tag = next((tag for tag in failure.tags if re.match(r"many|musl|win|mac|linux", tag)), "")
-    is_unconfirmed = bool(attempt.here) and not any(row.confirmed for row in attempt.here) and bool(failure.local)
+    is_unconfirmed = (
+        bool(attempt.for_platform) and not any(row.confirmed for row in attempt.for_platform) and bool(failure.local)
+    )
     is_foreign = bool(wheel_tag) and bool(machine.os) and not _wheel_suits(wheel_tag, machine)
     systems_served = next(
         (systems for name, systems in installer_tables().systems.items() if package.startswith(name)), ()
     )
-    is_elsewhere = bool(attempt.asked) and not attempt.here
+    is_elsewhere = bool(attempt.asked) and not attempt.for_platform
     if systems_served and machine.os and machine.os not in systems_served:
         yield attempt.cause("lock-for-other-platform")
     elif failure.lacks == "platform" or is_foreign or (is_elsewhere and machine.os):
         yield from _missing_wheel_causes(attempt)
     elif glibc := _glibc_needed(attempt):
         yield attempt.cause("glibc-too-old", glibc=glibc)
-    elif is_unconfirmed and attempt.nothing:  # no index was seen to hold it, and this one does not
+    elif is_unconfirmed and attempt.may_offer_nothing:  # no index was seen to hold it, and this one does not
         yield attempt.cause("wheel-not-for-platform", "symptom-and-fact")
     elif _depends_on_mac_arch(attempt):
         yield attempt.cause("torch-no-intel-mac-wheel", unknown=("arch",))
@@ -239,23 +248,29 @@ def _glibc_needed(attempt: Attempt) -> str:
         return ""
     tags = [match for tag in attempt.failure.tags if (match := re.fullmatch(r"manylinux_(\d)_(\d{1,2})_(\w+)", tag))]
     tagged = [f"{match[1]}.{match[2]}" for match in tags if match[3] == attempt.machine.arch]
-    versions: list[Number] = [number(match) for match in tagged] or [row.glibc for row in attempt.here if row.glibc]
+    versions: list[Number] = [number(match) for match in tagged] or [
+        row.glibc for row in attempt.for_platform if row.glibc
+    ]
     oldest = min(versions, default=())
     return ".".join(map(str, oldest)) if oldest and oldest > glibc_here else ""
 
 
 def _depends_on_mac_arch(attempt: Attempt) -> bool:
-    """Return whether builds exist for Apple's processors and not for Intel's, and the Mac's processor is unknown."""
-    if attempt.machine.os != "macos" or attempt.machine.arch or attempt.package not in CORE or not attempt.here:
+    """Return whether a release is served on Apple's processors, not on Intel's, and the Mac's processor is unknown."""
+    if attempt.machine.os != "macos" or attempt.machine.arch or attempt.package not in CORE or not attempt.for_platform:
         return False
-    platforms = {row.platform for row in attempt.here}
-    return "macos_x86_64" not in platforms and any_serves(attempt.here, attempt.python) and bool(attempt.failure.wanted)
+    platforms = {row.platform for row in attempt.for_platform}
+    return (
+        "macos_x86_64" not in platforms
+        and any_serves(attempt.for_platform, attempt.python)
+        and bool(attempt.failure.wanted)
+    )
 
 
 def _python_causes(attempt: Attempt) -> Iterator[Cause]:
     """Yield a cause if the Python does not suit the package: by the installer's words, else by the catalogue."""
     failure, python = attempt.failure, attempt.python
-    is_served = bool(attempt.here) and any_serves(attempt.here, python)
+    is_served = bool(attempt.for_platform) and any_serves(attempt.for_platform, python)
     if failure.lacks == "python" or (failure.tags and failure.tags[0].startswith("cp")):
         tagged_python = newest_tagged_python(failure)
         if not (
@@ -285,10 +300,10 @@ def _python_causes(attempt: Attempt) -> Iterator[Cause]:
         python_by_offer = python_by_oldest_offer(
             (row for row in of_same_variant if row.platform in attempt.platforms), failure.offered or ()
         )
-        if python_by_offer and attempt.here and not any_serves(attempt.here, python_by_offer):
+        if python_by_offer and attempt.for_platform and not any_serves(attempt.for_platform, python_by_offer):
             yield _python_cause(attempt._replace(python=python_by_offer), python_by_offer, unknown=("python",))
         return
-    if _is_older_than_catalog(attempt) or (attempt.here and not is_served):
+    if _is_older_than_catalog(attempt) or (attempt.for_platform and not is_served):
         yield _python_cause(attempt, python)
 
 
@@ -373,7 +388,7 @@ def _nearest_release(attempt: Attempt) -> str:
 def _other_causes(attempt: Attempt) -> Iterator[Cause]:
     """Yield a cause if nothing was offered and nothing else explains it: a strange index, or a new Python."""
     package, python = attempt.package, attempt.python
-    if not attempt.nothing or _NETWORK.search(attempt.text):
+    if not attempt.may_offer_nothing or _NETWORK.search(attempt.text):
         return
     kinds = {judged.kind: url for url, judged in attempt.indexes}
     is_known = bool(attempt.rows) or package in OTHERS or package in known_names()
@@ -499,7 +514,7 @@ def bound_causes(log: Log, machine: Machine) -> Iterator[Cause]:
         bound = re.search(r"<=? ?(\d\.\d{1,2})", bounds)
         is_too_new = bool(bound) and number(version) >= number(bound[1] if bound else "")
         key = "python-too-new-for-wheel" if is_too_new else "python-unsupported-for-wheel"
-        yield attempt.cause(key, best_python=newest_python_within(bounds) or newest_python(attempt.here))
+        yield attempt.cause(key, best_python=newest_python_within(bounds) or newest_python(attempt.for_platform))
         return
     for package, bounds, at in narrower_pythons(log.text):
         attempt = attempt_of(Failure(package, at), log, machine)

@@ -180,7 +180,7 @@ def compiler_command(machine: Machine) -> str:
 
 
 def header_names(context: LogContext) -> dict[str, str]:
-    """Return the placeholders `headers_url`, `headers_file` and `portable` for a portable Python on Windows.
+    """Return values for the placeholders `headers_url`, `headers_file` and `portable` for a portable Python on Windows.
 
     Such a Python lacks the folders with its C headers and libraries: the first two name the archive that holds them,
     the last one the folder of that Python. {} where no archive is known for its version.

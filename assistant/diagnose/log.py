@@ -38,8 +38,8 @@ class Log:
 
     def __init__(self, lines: Iterable[tuple[int, str]]) -> None:
         self.lines = tuple(lines)
-        texts = plain("\n".join(line for _number, line in self.lines)).split("\n")
-        joined = list(unwrapped(texts))
+        texts = normalized_text("\n".join(line for _number, line in self.lines)).split("\n")
+        joined = list(rejoined_lines(texts))
         self._origins = [*range(len(texts)), *(index for index, _text in joined)]
         texts.extend(text for _index, text in joined)
         self.text = "\n".join(texts)
@@ -53,7 +53,7 @@ class Log:
     @cached_property
     def written(self) -> list[bool]:
         """Whether a person wrote it (and no program), for each of `lines`."""
-        return prose([line for _number, line in self.lines])
+        return written_by_person([line for _number, line in self.lines])
 
     def index_at(self, position: int) -> int:
         """Return the index in `lines` of the line at a position in `text`."""
@@ -149,7 +149,7 @@ _BEGINS = re.compile(
 )
 
 
-def plain(text: str) -> str:
+def normalized_text(text: str) -> str:
     """Return a text as rules search it: in lower case and English, with plain signs, without frames, as many lines."""
     lower = text.lower()
     lower = lower if lower.isascii() else lower.translate(_MARKS)
@@ -161,7 +161,7 @@ def plain(text: str) -> str:
     return lower
 
 
-def unwrapped(lines: list[str]) -> Iterator[tuple[int, str]]:
+def rejoined_lines(lines: list[str]) -> Iterator[tuple[int, str]]:
     """Yield each group of lines that a terminal or an editor may have broken, joined, with the index of its first line.
 
     If a terminal may have cut a word, the group is yielded twice: joined with blanks, and without.
@@ -187,7 +187,7 @@ def _cut_at_a_width(lengths: list[int]) -> bool:
 def may_be_cut(line: str, following: str, length: int) -> bool:
     """Return whether a terminal may have cut a word in two, at the end of `line` and the beginning of `following`.
 
-    `length` is the line's in the log, with the frame and the indentation that `plain` removes from both texts.
+    `length` is the line's in the log, with frame and indentation that `normalized_text` removes from both.
     """
     in_a_word = bool(_INSIDE.match(line[-1:]) and _INSIDE.match(following))
     is_a_whole_line = line.endswith("incompatible.")  # how pip ends a line for each package
@@ -348,7 +348,7 @@ _PERSON = re.compile(
 _CHINESE = re.compile("[\u4e00-\u9fff]")
 
 
-def prose(lines: Sequence[str]) -> list[bool]:
+def written_by_person(lines: Sequence[str]) -> list[bool]:
     """Return for each line whether a person wrote it; False for an empty one."""
     surely_printed = [bool(_PROGRAM.match(line)) for line in lines]
     probably_printed = [

@@ -118,7 +118,7 @@ def installed_of(machine: Machine, names: list[str] | str) -> tuple[str, ...]:
 
 
 def _are_installed(machine: Machine, condition: dict[str, Any]) -> Verdict:
-    """Return whether `wanted["least"]` or more of the packages `wanted["of"]` are listed; never None."""
+    """Return whether `condition["least"]` or more of the packages `condition["of"]` are listed; never None."""
     return len(installed_of(machine, condition["of"])) >= int(condition["least"])
 
 
@@ -229,12 +229,12 @@ PREDICATES: dict[str, tuple[type, Callable[[Machine, Any], Verdict]]] = {
 }
 
 
-def ask(machine: Machine, facts: dict[str, Any]) -> dict[str, Verdict]:
+def evaluate(machine: Machine, facts: dict[str, Any]) -> dict[str, Verdict]:
     """Return the answers to a rule's questions about a machine, by the question's name; None is "unknown"."""
     return {name: PREDICATES[name][1](machine, argument) for name, argument in facts.items()}
 
 
-def wrong_in(where: str, reason: Text) -> BadInput:
+def rule_file_error(where: str, reason: Text) -> BadInput:
     """Return the error for what is wrong in a file of rules; `where` names the file and the rule."""
     return BadInput(
         _("{where}: {reason}.", where=where, reason=reason),
@@ -246,19 +246,19 @@ def check_facts(facts: dict[str, Any], where: str) -> None:
     """Raise `BadInput` for a question that does not exist, an argument of another kind, or a pattern that is wrong."""
     for name, argument in facts.items():
         if name not in PREDICATES:
-            raise wrong_in(
+            raise rule_file_error(
                 where, _("there is no fact {name}; there are {names}", name=name, names=", ".join(PREDICATES))
             )
         kind = PREDICATES[name][0].__name__
         if not isinstance(argument, PREDICATES[name][0]):
-            raise wrong_in(
+            raise rule_file_error(
                 where, _("the fact {name} wants a {kind}, not {value}", name=name, kind=kind, value=repr(argument))
             )
         try:
-            ask(_all_known(argument), {name: argument})
+            evaluate(_all_known(argument), {name: argument})
         except (InvalidSpecifier, re.error, LookupError, TypeError, ValueError) as error:
             text = _("the fact {name} cannot be asked so: {reason}", name=name, reason=error)
-            raise wrong_in(where, text) from error
+            raise rule_file_error(where, text) from error
 
 
 def _all_known(argument: object) -> Machine:

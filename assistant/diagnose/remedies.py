@@ -110,17 +110,17 @@ class _OptionsFile(Record, frozen=True):
     program: tuple[Program, ...]
 
 
-def programs() -> tuple[Program, ...]:
+def program_rows() -> tuple[Program, ...]:
     """Return the rows of the shipped table of programs' options, read once."""
     return table("options.toml", _OptionsFile).program
 
 
-def option_names(text: str) -> dict[str, str]:
+def program_option_names(text: str) -> dict[str, str]:
     """Return the placeholders `program`, `saving` and `on_cpu` for the program that a text is of; {} if it is unknown.
 
     `saving` and `on_cpu` are the options that save memory and use the CPU; one that does not exist is left out.
     """
-    row = next((row for row in programs() if re.search(row.words, text)), None)
+    row = next((row for row in program_rows() if re.search(row.words, text)), None)
     if row is None:
         return {}
     options = {"saving": row.memory, "on_cpu": row.cpu}
@@ -140,7 +140,7 @@ def _source_build_names(context: LogContext) -> dict[str, str]:
     `built_here` is what pip builds the package from, so that it suits this system.
     """
     message = _REQUIRED.search(context.text)
-    package = context.package(message.start(), message[2]) if message else ""
+    package = context.package_at(message.start(), message[2]) if message else ""
     row = companion(package) if package else None
     if not message or message[1] != "glibc" or row is None or not row.compiler:
         return {}
@@ -226,7 +226,7 @@ def _image_names(context: LogContext) -> dict[str, str]:
 
 
 def _amd_names(context: LogContext) -> dict[str, str]:
-    """Return the placeholders `gfx` and `torch_here`, without those that are unknown.
+    """Return values for the placeholders `gfx` and `torch_here`, without those that are unknown.
 
     `gfx` is the target that a log says is in use, else the GPU's own, any that the log names, or that of its identity.
     """
@@ -248,7 +248,7 @@ def _vllm_names(context: LogContext) -> dict[str, str]:
 
 _FILLERS: tuple[tuple[frozenset[str], Callable[[LogContext], Mapping[str, str]]], ...] = (
     (frozenset({"typed", "typed_packages", "again"}), typed_names),
-    (frozenset({"program", "saving", "on_cpu"}), lambda context: option_names(context.text)),
+    (frozenset({"program", "saving", "on_cpu"}), lambda context: program_option_names(context.text)),
     (frozenset({"cuda", "conda_kit", "deb_kit", "rpm_kit", "windows_kit", "repository", "kit_home"}), kit_names),
     (frozenset({"nvcc", "most_gcc", "least_gcc", "toolset", "component", "older_component"}), compiler_names),
     (frozenset({"headers_url", "headers_file", "portable"}), header_names),
@@ -263,7 +263,7 @@ _FILLERS: tuple[tuple[frozenset[str], Callable[[LogContext], Mapping[str, str]]]
 
 
 def _names_for_rule(context: LogContext, key: str, placeholders: set[str]) -> dict[str, str]:
-    """Return the placeholders that only some rules have, by the rule's key; {} if a log does not tell them.
+    """Return values for the placeholders that only some rules have, by the rule's key; {} if a log does not tell them.
 
     They are `package` (that is built, or does not load), `install` (a command for TorchCodec), and `by` (what asks).
     """
@@ -295,7 +295,7 @@ def _unloadable_package(context: LogContext) -> dict[str, str]:
     It is named by the module that is imported, by the frame above the message, or is the only one in the text.
     """
     message = _LOAD.search(context.text)
-    frames = context.frames(message.start()) if message else ()
+    frames = context.frames_above(message.start()) if message else ()
     module = (message[1] or message[2] or "") if message else ""
     by_module = package_of(module) if module and not module.startswith("_") else ""
     package = (
@@ -354,7 +354,7 @@ _ARGUMENTS = re.compile(
 _LIST_SIGNS = re.compile(r"[\[\]]|,(?=\s)")  # of a list as Python prints it
 
 
-def launched(log: Log) -> tuple[Launcher | None, tuple[str, ...]]:
+def find_launch(log: Log) -> tuple[Launcher | None, tuple[str, ...]]:
     """Return the launcher of the application that wrote a log, None if unknown, and the arguments of its start."""
     launcher_of = {mark: launcher for launcher in launchers() for mark in launcher.marks if mark in log.text}
     # A folder's name says more than a sentence, and a long one more than a short one.
@@ -368,12 +368,12 @@ def launched(log: Log) -> tuple[Launcher | None, tuple[str, ...]]:
     return launcher, tuple(word.strip("'\"") for word in words)
 
 
-def relaunched(log: Log, backend: Backend, system: str) -> tuple[Launch, ...]:
+def corrected_launches(log: Log, backend: Backend, system: str) -> tuple[Launch, ...]:
     """Return corrected launch arguments for the application that a log names, or for each known one if it names none.
 
     Applications that need no change, or have no command line on `system` ("linux", …), are left out.
     """
-    launcher, arguments = launched(log)
+    launcher, arguments = find_launch(log)
     keeper = next((each for each in launchers() if each.key == KEEPER and each.marks[0] in log.text), None)
     changes = (
         _corrected_launch(each, arguments, backend, system, keeper, log)

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from msgspec import Meta
 
-from assistant.diagnose.predicates import ask, check_facts, installed_of, wrong_in
+from assistant.diagnose.predicates import check_facts, evaluate, installed_of, rule_file_error
 from assistant.i18n import Message, _
 from assistant.model.errors import BadInput
 from assistant.model.finding import Finding, Severity
@@ -221,7 +221,7 @@ def read_rules(text: str, name: str) -> RuleFile:
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise wrong_in(name, _("it is not TOML: {reason}", reason=error)) from error
+        raise rule_file_error(name, _("it is not TOML: {reason}", reason=error)) from error
     try:
         file = from_plain(data, RuleFile, name)
     except BadInput:
@@ -231,7 +231,7 @@ def read_rules(text: str, name: str) -> RuleFile:
         where = f"{name}, {rule.key}"
         for pattern in rule.patterns:
             if reason := _pattern_fault(pattern):
-                raise wrong_in(where, reason)
+                raise rule_file_error(where, reason)
         sign_facts = [facts for sign in rule.sign for facts in (sign.facts, sign.unless, sign.likely)]
         remedy_facts = [facts for remedy in rule.remedy for facts in (remedy.facts, remedy.unless)]
         for facts in (rule.needs, *sign_facts, *remedy_facts):
@@ -371,7 +371,7 @@ def _finding_of(check: Check, machine: Machine, *, live: bool, gpu_plan: bool) -
     for case in check.case:
         if (case.live and not live) or (case.gpu_plan and not gpu_plan):
             continue
-        if all(ask(machine, case.facts).values()) and not any(ask(machine, case.unless).values()):
+        if all(evaluate(machine, case.facts).values()) and not any(evaluate(machine, case.unless).values()):
             installed = _installed_packages(case, machine)
             values = _sentence_values(case, machine, installed)
             wrong = case.severity in {Severity.WARNING, Severity.ERROR}

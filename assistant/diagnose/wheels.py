@@ -155,7 +155,8 @@ def _version_of_file(context: LogContext, row: File) -> str:
 def _matching_torch_names(context: LogContext, package: str) -> dict[str, str]:
     """Return the placeholders `its_torch` and `torch_command`: the torch that a package's version was compiled for.
 
-    {} if that is unknown, or is the torch that is installed.
+    {} if that is unknown, is the torch that is installed, or the installed one is not a CUDA build. `torch_command`
+    installs it.
     """
     name = package.replace("-", "[-_]")
     match = re.search(rf"(?<![\w.]){name}[^\n\d]{{1,40}}(?:\bto )?(\d[\d.]{{1,12}}\d)", context.text)

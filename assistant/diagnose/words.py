@@ -12,7 +12,7 @@ from typing import Literal
 from assistant.catalog import load_catalog
 from assistant.catalog.names import patterns
 from assistant.diagnose.log import Log
-from assistant.diagnose.predicates import ask, check_facts
+from assistant.diagnose.predicates import check_facts, evaluate
 from assistant.diagnose.rules import Cause, check_up, table
 from assistant.model.machine import Machine
 from assistant.model.record import Record
@@ -101,9 +101,9 @@ def symptom_causes(log: Log, machine: Machine) -> Iterator[Cause]:
     for row in _tables().explanation:
         if not all(key in line_of for key in row.told) or any(key in line_of for key in row.silent):
             continue
-        likely = ask(machine, row.likely)
-        if all(ask(machine, row.facts).values()) and False not in likely.values():
-            if any(ask(machine, row.unless).values()):
+        likely = evaluate(machine, row.likely)
+        if all(evaluate(machine, row.facts).values()) and False not in likely.values():
+            if any(evaluate(machine, row.unless).values()):
                 continue
             unknown = tuple(name for name, verdict in likely.items() if verdict is None)
             decisive = (*row.facts, *(name for name in likely if name not in unknown))
@@ -273,9 +273,9 @@ def retold_causes(log: Log, machine: Machine) -> Iterator[Cause]:
     for _index, line in lines:
         starts.append(starts[-1] + len(line) + 1)
     keys: set[str] = set()
-    for row in retold():
+    for row in retold_rows():
         match = _find_retold(row, text)
-        fits = all(ask(machine, row.facts).values()) and not any(ask(machine, row.unless).values())
+        fits = all(evaluate(machine, row.facts).values()) and not any(evaluate(machine, row.unless).values())
         if match is None or row.key in keys or not fits:
             continue
         basis = "another-message-retold" if keys else "message-retold"
@@ -308,7 +308,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 @cache
-def retold() -> tuple[Retold, ...]:
+def retold_rows() -> tuple[Retold, ...]:
     """Return the shipped rows of retold messages, read once; raise `BadInput` and others if one is wrong."""
     rows = table("retold.toml", _RetoldFile).retold
     for row in rows:

@@ -12,14 +12,14 @@ from assistant.diagnose import (
     PlanRequest,
     as_remedy,
     check_up,
+    corrected_launches,
+    find_launch,
     interpreter_of,
-    launched,
     load_rules,
     matches,
     matches_near_line,
     merged,
     question,
-    relaunched,
     remedies_for,
     supposed_cuda,
     symptoms,
@@ -125,7 +125,7 @@ def without_secrets(log: Log, first: int, last: int) -> list[tuple[int, str]]:
 
 def source_of(log: Log, machine: Machine, here: Machine, line: int | None = None) -> Source:
     """Return what a log of a machine comes from; `line` is the index of the line that shows its first cause."""
-    program, arguments = launched(log)
+    program, arguments = find_launch(log)
     gpus = _computing(machine.gpus)
     seen = machine.os and gpus_known(machine)
     best = planned(machine, PlanRequest()) if seen else None
@@ -168,7 +168,7 @@ def _with_module(diagnosis: Diagnosis, log: Log, line: int | None) -> Diagnosis:
 
 def _better(log: Log, machine: Machine) -> Remedy | None:
     """Return the build that the planner prefers to the one that a log's program uses; None where there is none."""
-    arguments = launched(log)[1]
+    arguments = find_launch(log)[1]
     directml = any("directml" in word for word in arguments) or "torch-directml" in log.facts.packages
     cpu = log.facts.packages.get("torch", "").endswith("+cpu")
     used = Backend.DIRECTML if directml or "privateuseone" in log.text else Backend.CPU if cpu else None
@@ -180,7 +180,7 @@ def _better(log: Log, machine: Machine) -> Remedy | None:
     text = _("Change from {used} to {better}: PyTorch for {better} runs on the {gpu} and suits it better.").format(
         used=used.title, better=plan.backend.title, gpu=gpus[0].label if gpus else "GPU"
     )
-    launch = relaunched(log, plan.backend, machine.os or "") if launched(log)[0] else ()
+    launch = corrected_launches(log, plan.backend, machine.os or "") if find_launch(log)[0] else ()
     return Remedy(text=text, plan=plan, check=(CHECKS[plan.backend],), launch=tuple(map(whole, launch)), mends=False)
 
 

@@ -13,7 +13,7 @@ from assistant.catalog import load_catalog
 from assistant.catalog.companions import carried_by_torch_index
 from assistant.catalog.launchers import launchers, written
 from assistant.catalog.rows import CORE, FAMILY
-from assistant.diagnose import Log, PlanRequest, RuleRemedy, relaunched, supposed_cuda
+from assistant.diagnose import Log, PlanRequest, RuleRemedy, corrected_launches, supposed_cuda
 from assistant.i18n import Message, Text, _
 from assistant.model.errors import BadInput
 from assistant.model.finding import Interpreter, Launch, Remedy
@@ -60,7 +60,7 @@ def with_plans(
         filled.append((replace(remedy, plan=plan, check=check, text=text, commands=commands), origin))
     first = next((remedy.plan for remedy, _origin in filled if remedy.plan), None)
     possible = tuple(
-        replace(remedy, launch=tuple(map(whole, relaunched(log, first.backend, machine.os or ""))))
+        replace(remedy, launch=tuple(map(whole, corrected_launches(log, first.backend, machine.os or ""))))
         if origin and origin.launch and first and log and log.text
         else remedy
         for remedy, origin in filled

@@ -7,7 +7,7 @@ import pytest
 from assistant.diagnose import diagnose, read_log
 from assistant.diagnose.context import LogContext
 from assistant.diagnose.kits import find_nvcc
-from assistant.diagnose.remedies import option_names, programs, typed_names
+from assistant.diagnose.remedies import program_option_names, program_rows, typed_names
 from assistant.i18n import render
 from assistant.model.finding import Remedy
 from assistant.model.machine import Gpu, Machine, Vendor
@@ -280,9 +280,9 @@ def test_an_installation_is_repeated_as_it_was_typed(line: str, typed: str) -> N
 
 def test_the_program_at_hand_is_told_by_its_words() -> None:
     """Each row names its source, and the first row that fits counts."""
-    assert option_names("python generate.py --task t2v-1.3b # wan2.1")["saving"].startswith("--offload_model")
-    assert option_names("a program of mine") == {}
-    assert all(row.source.startswith("https://") and (row.memory or row.cpu) for row in programs())
+    assert program_option_names("python generate.py --task t2v-1.3b # wan2.1")["saving"].startswith("--offload_model")
+    assert program_option_names("a program of mine") == {}
+    assert all(row.source.startswith("https://") and (row.memory or row.cpu) for row in program_rows())
 
 
 def test_nvcc_is_read_from_the_log_before_the_machine() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from assistant.diagnose import diagnose, read_log
-from assistant.diagnose.log import prose
+from assistant.diagnose.log import written_by_person
 from assistant.diagnose.words import told_lines
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.session.diagnosis import diagnosed
@@ -96,7 +96,7 @@ def test_what_a_person_wrote_is_told_from_what_a_program_printed():
         "Collecting torch",
         "",
     ]
-    assert prose(lines) == [True, False, False, False, True, False, False]
+    assert written_by_person(lines) == [True, False, False, False, True, False, False]
 
 
 def test_the_line_that_tells_it_is_shown():
