@@ -10,7 +10,7 @@ from itertools import pairwise
 from assistant.catalog import has_code, identified, load_catalog, number
 from assistant.catalog.companions import companion, known_names
 from assistant.catalog.launchers import Launcher, corrected, launchers, written
-from assistant.diagnose.attempts import tag_of, torch_install
+from assistant.diagnose.attempts import platforms_of, tag_of, torch_install
 from assistant.diagnose.context import LogContext, torchcodec_install, versions_for_cuda
 from assistant.diagnose.extensions import package_built
 from assistant.diagnose.index_addresses import classify_address
@@ -154,7 +154,7 @@ def _older_torch_names(context: LogContext) -> dict[str, str]:
     version. That build has code for all NVIDIA cards of the machine, and is of the steady variant if one fits.
     """
     message = _DRIVER_CUDA.search(context.text)
-    platform = "windows_amd64" if context.machine.os == "windows" else "linux_x86_64"
+    platform = platforms_of(context.machine.os, context.machine.arch)[0]
     wheels = load_catalog().wheels(platform, tag_of(context.machine) or None, f"cu{message[1]}") if message else ()
     cards = [number(gpu.compute_capability) for gpu in context.machine.gpus if gpu.vendor is Vendor.NVIDIA]
     fitting_wheels = [

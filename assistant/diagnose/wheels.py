@@ -184,9 +184,12 @@ def _matching_torch_names(context: LogContext, package: str) -> dict[str, str]:
         return {}
     tag = re.search(r"whl/(cu1\d\d)\b|\b(cu1\d\d)\b", context.text)
     variant = context.build or (tag[1] or tag[2] if tag else "")
+    if variant and not variant.startswith("cu"):
+        return {}
+    platform = platforms_of(context.machine.os, context.machine.arch)[0]
     wheels = [
         candidate
-        for candidate in load_catalog().wheels("linux_x86_64", None, "cu")
+        for candidate in load_catalog().wheels(platform, None, "cu")
         if _is_within(pair.torch, candidate.version)
     ]
     fitting = [candidate for candidate in wheels if candidate.variant == variant] or [

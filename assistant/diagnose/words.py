@@ -170,8 +170,11 @@ def asks_for_nothing(log: Log) -> bool:
 
 
 def is_solved(log: Log) -> bool:
-    """Return whether a text tells how a problem was solved and consists of lines that a person wrote."""
-    return all(log.written) and "solved" in told_lines(log)
+    """Return whether a text tells how a problem was solved, and no line of it was printed by a program."""
+    blank_or_written = (
+        written or not line.strip() for (_number, line), written in zip(log.lines, log.written, strict=True)
+    )
+    return "solved" in told_lines(log) and all(blank_or_written)
 
 
 def symptoms(log: Log) -> tuple[Symptom, ...]:

@@ -299,3 +299,24 @@ def test_the_older_build_for_an_old_driver_knows_the_card(capability, build):
     card = Gpu(vendor=Vendor.NVIDIA, name="a card", compute_capability=capability)
     remedies = diagnose(log, Machine(os="linux", wsl=False, arch="x86_64", gpus=(card,)))[0].remedies
     assert any(f"/whl/{build}" in command for one in remedies for command in one.commands)
+
+
+def test_the_older_build_for_an_old_driver_has_a_wheel_for_the_processor():
+    """On Arm no build is offered for CUDA 11, for which PyTorch's index holds wheels of x86 alone."""
+    log = "RuntimeError: The NVIDIA driver on your system is too old (found version 11040). Please update"
+    for os, arch, offered in (("linux", "x86_64", True), ("linux", "aarch64", False), ("windows", "arm64", False)):
+        remedies = diagnose(log, Machine(os=os, wsl=False, arch=arch, gpus=NVIDIA))[0].remedies
+        assert any("/whl/cu118" in command for one in remedies for command in one.commands) is offered, (os, arch)
+
+
+def test_the_torch_of_an_older_package_is_for_this_machine():
+    """The torch that an installed package was built for is offered where its index holds a wheel that runs here."""
+    log = "/e/site-packages/exllamav2_ext.cpython-311.so: undefined symbol: _ZN5torch3jit\nexllamav2==0.0.20"
+    for torch, arch, offered in (
+        ("2.9.0+cu130", "x86_64", True),
+        ("2.9.0+cu130", "aarch64", False),
+        ("2.9.0+rocm6.4", "x86_64", False),
+    ):
+        machine = Machine(os="linux", wsl=False, arch=arch, packages={"torch": torch})
+        remedies = diagnose(log, machine)[0].remedies
+        assert any("torch==2.3.0" in command for one in remedies for command in one.commands) is offered, (torch, arch)
