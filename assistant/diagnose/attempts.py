@@ -114,7 +114,7 @@ def attempt_of(failure: Failure, log: Log, machine: Machine) -> Attempt:
     text = log.text
     # Where a page failed, the address is that of the package's own page in the index.
     package_page = f"/{failure.package}"
-    requested = (address for address in addresses(own_text(log)) if address.asked and not address.links)
+    requested = (address for address in addresses(unjoined_text(log)) if address.asked and not address.links)
     urls = [address.url.removesuffix(package_page) if address.state else address.url for address in requested]
     urls = [failure.index_url.rstrip("/")] if failure.index_url else urls
     indexes = tuple((url, classify_address(url)) for url in dict.fromkeys(urls))
@@ -155,7 +155,7 @@ def _with_installer_facts(failure: Failure, text: str, machine: Machine) -> Mach
 
 
 def _mac_arch(machine: Machine, failure: Failure) -> dict[str, object]:
-    """Return {"arch": …} of a Mac, by its GPU or since the newest torch on offer is the last for Intel; {} if none."""
+    """Return {"arch": …} of a Mac, by its GPU or since the newest torch on offer is the last for Intel; else {}."""
     names = " ".join((gpu.name or "").lower() for gpu in machine.gpus)
     vendors = {gpu.vendor for gpu in machine.gpus}
     last_intel_torch = max(
@@ -188,13 +188,13 @@ def lock_commands(text: str, package: str = "") -> dict[str, str]:
     return {"lock": row[1], "relock": row[2], "locked": row[3]} if row else {}
 
 
-def own_text(log: Log) -> str:
+def unjoined_text(log: Log) -> str:
     """Return a log's text without the joined lines at its end, where an address may run into the next word."""
     return "\n".join(log.text.split("\n")[: len(log.lines)])
 
 
 def tag_of(machine: Machine) -> str:
-    """Return the tag of a machine's Python, such as "312" or "313t"; "" where it is unknown."""
+    """Return the tag of a machine's Python, such as "312" or "313t"; "" if it is unknown."""
     match = re.match(r"3\.(\d{1,2})(?:\.\d{1,2})?(?:[a-z]{1,2}\d{0,2})?(t)?", machine.python or "")
     return f"3{match[1]}{match[2] or ''}" if match else ""
 
@@ -216,7 +216,7 @@ _PLATFORMS = {
 class Build(NamedTuple):
     """Wheels of a release: `version` "" stands for any, `pythons` () for Pythons that the catalogue does not know.
 
-    It is not `confirmed` where no index has been seen to hold it.
+    It is not `confirmed` if no index has been seen to hold it.
     """
 
     version: str

@@ -145,7 +145,7 @@ def _dependency_causes(context: LogContext, lack: _Lack) -> Iterator[Cause]:
 
 
 def _cuda_causes(context: LogContext, lack: _Lack) -> Iterator[Cause]:
-    """Yield the cause of a missing library of CUDA, by who asks for it; nothing if the program went on."""
+    """Yield the cause of a missing library of CUDA, by who asks for it; nothing if TensorFlow or the like went on."""
     requester = lack.requester.kind if lack.requester else ""
     line = _line_of(context, lack)
     is_own_message = (_LOADER not in line and "which is missing" not in line) or "could not load library" in line

@@ -64,7 +64,7 @@ def musl_causes(context: LogContext) -> Iterator[Cause]:
 
 
 def symbol_causes(context: LogContext) -> Iterator[Cause]:
-    """Yield a cause for each undefined symbol: whose file was made for which other library.
+    """Yield the causes of undefined symbols: whose file was made for which other library.
 
     Nothing is yielded for those that have rules of their own, such as DirectML's and bitsandbytes'.
     """
@@ -360,7 +360,10 @@ def _is_mere_warning(context: LogContext, pair: Pair) -> bool:
 
 
 def _xformers_causes(context: LogContext, build_pairs: list[Pair]) -> Iterator[Cause]:
-    """Yield the causes if xFormers was built for another torch or Python; nothing if the program went on without it."""
+    """Yield the causes of xFormers' message about what it was built for; nothing if the program went on without it.
+
+    They are that it was built for another torch, and first that torch is a CPU build, if it is one.
+    """
     pair = next((build_pair for build_pair in build_pairs if build_pair.subject == "pytorch"), build_pairs[0])
     if context.went_on(pair.at) and "no operator found for" not in context.text:  # xFormers' own words for it
         return
@@ -484,7 +487,7 @@ def _missing_build_requirements(context: LogContext) -> Iterator[Cause]:
 
 
 def _missing_wheel_causes(context: LogContext) -> Iterator[Cause]:
-    """Yield a cause for each package without a wheel for this torch, or for this system."""
+    """Yield the causes that a package has no wheel for this torch, and that companions have none for this system."""
     if message := _NO_WHEEL.search(context.text):
         yield context.cause("ext-no-wheel", message.start(), {**package_built(context), **_torch_names(context)})
     for message in _NOT_HERE.finditer(context.text):

@@ -33,7 +33,7 @@ class Failure(NamedTuple):
     """A package that an installer could not have.
 
     `wanted` is the specifier ("==2.6.0+cu130"), `by` the package that requires it. `offered` are the versions that the
-    installer saw, () for none at all, None where it does not say. `lacks` is what nothing on offer matched, where the
+    installer saw, () for none at all, None if it does not say. `lacks` is what nothing on offer matched, if the
     installer tells Pythons, platforms and versions apart, `tags` those on offer,
     `running` the tag that would have; `index_url` is the address that the installer names beside it. `locked` tells
     that the version comes from a lock file, `conda` that conda was asked. `at` is the position in the text.

@@ -17,9 +17,9 @@ from assistant.diagnose.attempts import (
     builds_within,
     newest_python,
     newest_tagged_python,
-    own_text,
     python_by_oldest_offer,
     tag_of,
+    unjoined_text,
     variant_near,
 )
 from assistant.diagnose.index_addresses import PYPI, addresses, classify_address, installer_tables
@@ -409,7 +409,7 @@ def _other_causes(attempt: Attempt) -> Iterator[Cause]:
 
 def _missing_file_causes(log: Log, machine: Machine) -> Iterator[Cause]:
     """Yield a cause for the first wheel that an index lists and does not deliver: its file gives HTTP 403 or 404."""
-    named_addresses = addresses(own_text(log))
+    named_addresses = addresses(unjoined_text(log))
     for address in named_addresses:
         file = re.search(
             r"/([a-z0-9][\w.]{0,60})-(\d[\w.]{0,20})(?:(?:%2b|\+)([\w.]{2,20}))?-[^/]{5,120}\.whl", address.url

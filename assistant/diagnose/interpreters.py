@@ -195,7 +195,10 @@ def _application_of(log: Log, machine: Machine) -> Application | None:
 
 
 def _system_of(row: Application, machine: Machine) -> str:
-    """Return the system that an application runs on; if that is unknown, Windows, for which most of them are made."""
+    """Return the machine's system; if that is unknown, Windows, or the row's first if the application has none for it.
+
+    Most of these applications are made for Windows.
+    """
     return machine.os or ("windows" if "windows" in row.python else next(iter(row.python)))
 
 

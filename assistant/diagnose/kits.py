@@ -183,7 +183,7 @@ def header_names(context: LogContext) -> dict[str, str]:
     """Return values for the placeholders `headers_url`, `headers_file` and `portable` for a portable Python on Windows.
 
     Such a Python lacks the folders with its C headers and libraries: the first two name the archive that holds them,
-    the last one the folder of that Python. {} where no archive is known for its version.
+    the last one the folder of that Python. {} if no archive is known for its version.
     """
     python = ".".join((context.machine.python or "").split(".")[:2])
     tag = re.search(r"cp3(\d{1,2})-win", context.text)

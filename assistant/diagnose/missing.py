@@ -36,7 +36,7 @@ class Missing(NamedTuple):
 
     `thing` is a file, a module, an undefined symbol or a program in lower case; for a "dependency" it is the file whose
     own dependency is missing, for a "name" the module and the name in it, joined by a colon. `requester` is the file
-    that asks, "" where none is named. `at` is where it stands in the text.
+    that asks, "" if none is named. `at` is where it stands in the text.
     """
 
     kind: Kind
@@ -144,7 +144,10 @@ _IMPORTING = re.compile(r"dll load failed while importing ([\w.]{1,80})")
 
 
 def missing_symbols(text: str) -> Iterator[Missing]:
-    """Yield the symbols that a loader does not find, each with the file that asks; "procedure" if unnamed."""
+    """Yield the symbols that a loader does not find, each with the file that asks, if one is named.
+
+    If Windows does not tell the symbol's name, it is "procedure".
+    """
     for match in _SYMBOL.finditer(text):
         line = text.rfind("\n", 0, match.start()) + 1
         files_before = [file[0] for file in _FILE.finditer(text, max(line, match.start() - FAR), match.start())]
@@ -385,7 +388,7 @@ class Library(Record, frozen=True):
     """A row of libraries: `names` is a pattern of what their files are called, `owner` is for people.
 
     `kind` groups those that are judged alike. `wheels` and `folders` are by CUDA's major, `cuda` tells the CUDA majors
-    of the library's own where the numbers differ. `packages` have it in distributions, by the manager: "deb", "rpm"
+    of the library's own if the numbers differ. `packages` have it in distributions, by the manager: "deb", "rpm"
     and "arch".
     """
 

@@ -41,7 +41,7 @@ def _vendor(machine: Machine, vendors: list[str]) -> Verdict:
 
 
 def _gpu(machine: Machine, pattern: str) -> Verdict:
-    """Return whether a pattern is in the GPUs' known names, joined by " + "; None if no name is known."""
+    """Return whether a pattern is in the GPUs' names, targets and PCI ids, joined by " + "; None if none is known."""
     texts = [f"{gpu.name or ''} {gpu.gfx or ''} {gpu.pci_id or ''}".lower() for gpu in machine.gpus]
     texts = list(dict.fromkeys(text for text in texts if text.strip() and "unstated" not in text))
     return bool(re.search(pattern, " + ".join(texts))) if texts else None

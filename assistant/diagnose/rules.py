@@ -40,7 +40,7 @@ class Sign(Record, frozen=True):
 
     `any`: patterns of which one matches in the log; `all`: patterns that all do; `none`: patterns of which none may.
     Patterns are lower-case regular expressions; «…» marks texts of which each match holds one (see `literals`).
-    `facts` must be known to hold, `unless` must not be known to hold; `likely` must not be known to fail, and where
+    `facts` must be known to hold, `unless` must not be known to hold; `likely` must not be known to fail, and if
     it is unknown the user is asked.
     """
 
@@ -67,11 +67,11 @@ class PlanRequest(Record, frozen=True):
 
 
 class RuleRemedy(Record, frozen=True):
-    """One remedy of a rule; `facts` and `unless` say where it can work, as in `Sign`.
+    """One remedy of a rule; `facts` and `unless` are the conditions under which it can work, as in `Sign`.
 
     It is for those whose log matches each pattern in `said` and none in `unsaid`: what a person may not change, the
     program that runs, the way a package was installed.
-    `launch` is set where applications are to be started for the backend of the diagnosis' first plan. `names` are the
+    `launch` is set if applications are to be started for the backend of the diagnosis' first plan. `names` are the
     values of the placeholders in `text`, once a cause was computed; a `general` remedy takes the place of those whose
     names are not known.
     """
@@ -93,7 +93,7 @@ class RuleRemedy(Record, frozen=True):
 class Asks(Record, frozen=True):
     """What a program does that brings a cause about, in a sentence each.
 
-    `started` is said where one of the program's arguments holds `argument`, else `asks`; `unnamed` where no program is
+    `started` is said if one of the program's arguments holds `argument`, else `asks`; `unnamed` if no program is
     known.
     """
 

@@ -184,7 +184,7 @@ def symptoms(log: Log) -> tuple[Symptom, ...]:
 
 
 def _sentences(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each short sentence of a text with its position, then each joined with the next one.
+    """Yield each short sentence of a text with its position, then each pair of neighbours in a line as one.
 
     A thought may end in the sentence after the one that begins it.
     """
@@ -289,7 +289,10 @@ def retold_causes(log: Log, machine: Machine) -> Iterator[Cause]:
 
 
 def _find_retold(row: Retold, text: str) -> re.Match[str] | None:
-    """Return the match of the first pattern of a retold message that has all others near it; None if none has."""
+    """Return the match of the first pattern of a retold message that has all others near it; None if none has.
+
+    None, too, if one of the patterns that exclude the message is in the text.
+    """
     if any(_compiled(pattern).search(text) for pattern in row.none):
         return None
     first, *others = [list(_compiled(pattern).finditer(text)) for pattern in row.all]
