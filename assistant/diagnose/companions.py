@@ -9,26 +9,32 @@ from typing import NamedTuple
 from packaging.specifiers import SpecifierSet
 
 from assistant.catalog import number
+from assistant.diagnose.context import (
+    LogContext,
+    companion_row,
+    pip_install_pair,
+    torchcodec_install,
+    versions_for_cuda,
+)
 from assistant.diagnose.extensions import (
     build_causes,
     module_causes,
     musl_causes,
     pair_causes,
+    reported_version_causes,
     symbol_causes,
-    told_causes,
 )
 from assistant.diagnose.log import Log
 from assistant.diagnose.missing import (
+    LibraryFile,
     Missing,
-    Named,
     Requester,
-    library,
     missing_files,
     missing_modules,
     missing_symbols,
+    parse_library,
 )
 from assistant.diagnose.rules import Cause
-from assistant.diagnose.surroundings import Surroundings, for_cuda, known, pip_install_trio, torchcodec_install
 from assistant.model.machine import Machine, Vendor
 
 _ORT = "onnxruntime-gpu"
@@ -55,130 +61,144 @@ _KEYS = {
 }
 
 
-class _Wanted(NamedTuple):
-    """A library that is missing, taken apart, with the one who asks for it."""
+class _Lack(NamedTuple):
+    """A library that is missing, its file name taken apart, and who asks for it; None if unknown."""
 
     missing: Missing
-    named: Named
-    asks: Requester | None
+    file: LibraryFile
+    requester: Requester | None
 
 
 def companion_causes(log: Log, machine: Machine) -> Iterable[Cause]:
-    """Yield the causes that a log's missing things and pairs of versions point to, on a machine with all its facts."""
-    case = Surroundings(log, machine)
-    yield from build_causes(case)
-    yield from pair_causes(case)
-    yield from musl_causes(case)
-    yield from symbol_causes(case)
-    yield from module_causes(case)
-    yield from told_causes(case)
-    yield from provider_causes(case)
-    for missing in (*missing_files(case.text), *_dependencies(case)):
-        named = library(missing.thing)
-        yield from _library(case, _Wanted(missing, named, case.asks(missing.at, missing.requester)))
-    yield from _torchcodec(case)
+    """Yield the causes that a log's missing things and pairs of versions point to on a machine."""
+    context = LogContext(log, machine)
+    yield from build_causes(context)
+    yield from pair_causes(context)
+    yield from musl_causes(context)
+    yield from symbol_causes(context)
+    yield from module_causes(context)
+    yield from reported_version_causes(context)
+    yield from provider_causes(context)
+    for missing in (*missing_files(context.text), *_dependencies(context)):
+        file = parse_library(missing.thing)
+        yield from _library_causes(context, _Lack(missing, file, context.requester_at(missing.at, missing.requester)))
+    yield from _torchcodec_causes(context)
 
 
-def _dependencies(case: Surroundings) -> Iterator[Missing]:
-    """Yield the modules of which a library of their own is missing, as in “DLL load failed while importing”."""
-    return (one for one in missing_modules(case.text) if one.kind == "dependency")
+def _dependencies(context: LogContext) -> Iterator[Missing]:
+    """Yield the modules that do not load since a library of theirs is missing ("DLL load failed …")."""
+    return (missing for missing in missing_modules(context.text) if missing.kind == "dependency")
 
 
-def _library(case: Surroundings, wanted: _Wanted) -> Iterator[Cause]:
-    row, asks = wanted.named.row, wanted.asks
+def _library_causes(context: LogContext, lack: _Lack) -> Iterator[Cause]:
+    """Yield the cause of one missing library, by its kind and who asks for it; nothing if it is judged elsewhere."""
+    row, requester = lack.file.row, lack.requester
     kind = row.kind if row else ""
-    if kind in _JUDGED_ELSEWHERE or (asks and asks.kind in {"torchcodec", "bitsandbytes", "directml", "ipex"}):
+    if kind in _JUDGED_ELSEWHERE or (
+        requester and requester.kind in {"torchcodec", "bitsandbytes", "directml", "ipex"}
+    ):
         return
     if kind == "ffmpeg":
-        key = "torchcodec-ffmpeg-missing" if asks and asks.kind == "torchvision" else "missing-system-library"
-        yield _cause(case, wanted, key, system="ffmpeg")
-    elif wanted.missing.kind == "dependency":
-        yield from _dependency(case, wanted)
+        key = "torchcodec-ffmpeg-missing" if requester and requester.kind == "torchvision" else "missing-system-library"
+        yield _library_cause(context, lack, key, system="ffmpeg")
+    elif lack.missing.kind == "dependency":
+        yield from _dependency_causes(context, lack)
     elif kind in {"torch", "torch-gpu"}:
-        yield from _part_of_torch(case, wanted)
+        yield from _torch_part_causes(context, lack)
     elif kind in {"cuda", "cudnn", "torch-cuda"}:
-        yield from _cuda(case, wanted)
-    elif kind in _KEYS and not (kind == "oneapi" and {gpu.vendor for gpu in case.machine.gpus} & _NOT_INTEL):
-        yield _cause(case, wanted, _KEYS[kind])
-    elif (row is None or kind == "system") and _UNIX.fullmatch(wanted.missing.thing) and _LOADER in _line(case, wanted):
-        packages = {
-            "arch_package" if name == "arch" else name: one for name, one in (row.packages if row else {}).items()
-        }
-        yield _cause(case, wanted, "missing-system-library", **packages)
-
-
-def _line(case: Surroundings, wanted: _Wanted) -> str:
-    return case.text[slice(*case.line(wanted.missing.at))]
-
-
-def _part_of_torch(case: Surroundings, wanted: _Wanted) -> Iterator[Cause]:
-    """Judge a part of PyTorch that is missing: its requester was made for another build or release of it."""
-    if (
-        wanted.named.row
-        and wanted.named.row.kind == "torch-gpu"
-        and (not wanted.asks or wanted.asks.kind == "torchvision")
+        yield from _cuda_causes(context, lack)
+    elif kind in _KEYS and not (kind == "oneapi" and {gpu.vendor for gpu in context.machine.gpus} & _NOT_INTEL):
+        yield _library_cause(context, lack, _KEYS[kind])
+    elif (
+        (row is None or kind == "system") and _UNIX.fullmatch(lack.missing.thing) and _LOADER in _line_of(context, lack)
     ):
-        yield _cause(case, wanted, "torch-torchvision-mismatch")
-    elif wanted.asks and wanted.asks.kind == "extension":
-        yield _cause(case, wanted, "torch-abi-mismatch", package=wanted.asks.package)
+        packages = {
+            "arch_package" if name == "arch" else name: package
+            for name, package in (row.packages if row else {}).items()
+        }
+        yield _library_cause(context, lack, "missing-system-library", **packages)
 
 
-def _dependency(case: Surroundings, wanted: _Wanted) -> Iterator[Cause]:
-    """Judge a file of whose own libraries one is missing, when Windows does not say which."""
-    kind = wanted.named.row.kind if wanted.named.row else ""
+def _line_of(context: LogContext, lack: _Lack) -> str:
+    """Return the line of the text that shows a missing library."""
+    return context.text[slice(*context.line_span(lack.missing.at))]
+
+
+def _torch_part_causes(context: LogContext, lack: _Lack) -> Iterator[Cause]:
+    """Yield a cause for a missing part of PyTorch if its requester was made for another build or release of it."""
+    if (
+        lack.file.row
+        and lack.file.row.kind == "torch-gpu"
+        and (not lack.requester or lack.requester.kind == "torchvision")
+    ):
+        yield _library_cause(context, lack, "torch-torchvision-mismatch")
+    elif lack.requester and lack.requester.kind == "extension":
+        yield _library_cause(context, lack, "torch-abi-mismatch", package=lack.requester.package)
+
+
+def _dependency_causes(context: LogContext, lack: _Lack) -> Iterator[Cause]:
+    """Yield a cause for a file of ONNX Runtime of whose own libraries one is missing; Windows does not say which."""
+    kind = lack.file.row.kind if lack.file.row else ""
     key = {"ort-cuda": "ort-cudnn-missing", "tensorrt": "ort-tensorrt-libs", "openvino": "ort-openvino-libs"}.get(kind)
     if key:
-        yield _cause(case, wanted, key, basis="library-part")
+        yield _library_cause(context, lack, key, basis="library-part")
 
 
-def _cuda(case: Surroundings, wanted: _Wanted) -> Iterator[Cause]:
-    """Judge a library of CUDA that is missing: the remedy is bound to the one who asks for it."""
-    asks = wanted.asks.kind if wanted.asks else ""
-    line = _line(case, wanted)
-    own_words = (_LOADER not in line and "which is missing" not in line) or "could not load library" in line
-    if asks == "torchvision":
-        yield _cause(case, wanted, "torch-torchvision-mismatch")
-    elif asks == "torch" or (wanted.named.row and wanted.named.row.kind == "torch-cuda"):
-        yield _cause(case, wanted, "cuda-wheel-dependency-missing", **_wheel(case, wanted))
-    elif asks == "extension":
-        yield _cause(case, wanted, "torch-abi-mismatch", package=wanted.asks.package if wanted.asks else "")
-    elif asks == "cuda-user" or (asks != "onnxruntime" and own_words):
-        if case.went_on(wanted.missing.at):
+def _cuda_causes(context: LogContext, lack: _Lack) -> Iterator[Cause]:
+    """Yield the cause of a missing library of CUDA, by who asks for it; nothing if TensorFlow or the like went on."""
+    requester = lack.requester.kind if lack.requester else ""
+    line = _line_of(context, lack)
+    is_own_message = (_LOADER not in line and "which is missing" not in line) or "could not load library" in line
+    if requester == "torchvision":
+        yield _library_cause(context, lack, "torch-torchvision-mismatch")
+    elif requester == "torch" or (lack.file.row and lack.file.row.kind == "torch-cuda"):
+        yield _library_cause(context, lack, "cuda-wheel-dependency-missing", **_cuda_wheel_names(context, lack))
+    elif requester == "extension":
+        yield _library_cause(
+            context, lack, "torch-abi-mismatch", package=lack.requester.package if lack.requester else ""
+        )
+    elif requester == "cuda-user" or (requester != "onnxruntime" and is_own_message):
+        if context.went_on(lack.missing.at):
             return  # TensorFlow looks for CUDA wherever it runs
-        yield _cause(case, wanted, "cuda-libs-other-major", **_wheel(case, wanted), **_upgrade(wanted))
-    elif wanted.asks or "onnx" in case.text or not case.frames(wanted.missing.at):
-        yield from _onnxruntime(case, wanted)
+        yield _library_cause(
+            context, lack, "cuda-libs-other-major", **_cuda_wheel_names(context, lack), **_upgradable_package(lack)
+        )
+    elif lack.requester or "onnx" in context.text or not context.frames_above(lack.missing.at):
+        yield from _onnxruntime_causes(context, lack)
     else:  # the frames are another program's
-        yield _cause(case, wanted, "cuda-libs-other-major", **_wheel(case, wanted))
+        yield _library_cause(context, lack, "cuda-libs-other-major", **_cuda_wheel_names(context, lack))
 
 
-def _onnxruntime(case: Surroundings, wanted: _Wanted) -> Iterator[Cause]:
-    """Judge what ONNX Runtime misses of CUDA, or a program that does not tell its name."""
-    row = wanted.named.row
-    majors = frozenset(row.cuda_majors(wanted.named.major) if row else ())
+def _onnxruntime_causes(context: LogContext, lack: _Lack) -> Iterator[Cause]:
+    """Yield the cause of a library of CUDA that ONNX Runtime misses, or a program without a name."""
+    row = lack.file.row
+    majors = frozenset(row.cuda_majors(lack.file.major) if row else ())
     if row and row.kind == "cudnn":
         key = "ort-cudnn-missing"
-    elif case.cuda and majors:
-        key = "ort-cuda-libs-not-on-path" if case.cuda & majors else "ort-cuda-version-mismatch"
+    elif context.cuda and majors:
+        key = "ort-cuda-libs-not-on-path" if context.cuda & majors else "ort-cuda-version-mismatch"
     else:  # the first library that is looked for, and thus the one that another CUDA lacks
-        key = "ort-cuda-version-mismatch" if wanted.named.stem == "cublaslt" else "ort-cuda-libs-not-on-path"
-    basis = "library" if wanted.asks else "library-part"
-    yield _cause(
-        case,
-        wanted,
+        key = "ort-cuda-version-mismatch" if lack.file.stem == "cublaslt" else "ort-cuda-libs-not-on-path"
+    basis = "library" if lack.requester else "library-part"
+    yield _library_cause(
+        context,
+        lack,
         key,
         basis=basis,
-        **_runtime(case, max(majors & {11, 12, 13}, default=None)),
-        **_wheel(case, wanted),
+        **_onnxruntime_requirements(context, max(majors & {11, 12, 13}, default=None)),
+        **_cuda_wheel_names(context, lack),
     )
 
 
-def _runtime(case: Surroundings, wanted: int | None) -> dict[str, str]:
-    """Return the requirements of ONNX Runtime with its libraries: for the CUDA that it wants, and for the one there."""
-    present = max(case.cuda, default=None)
-    names = {} if present else {"either": f"{_ORT}[cuda,cudnn]{for_cuda(known(_ORT), _USUAL)}"}
-    for name, major in (("same", wanted), ("fitting", present)):
-        versions = for_cuda(known(_ORT), major) if major else ""
+def _onnxruntime_requirements(context: LogContext, major_asked: int | None) -> dict[str, str]:
+    """Return the requirements of ONNX Runtime with its libraries as placeholders, without those that are unknown.
+
+    `same` is for the CUDA that is asked for, `fitting` for the one present, `either` for the usual one if none is.
+    """
+    major_present = max(context.cuda, default=None)
+    names = {} if major_present else {"either": f"{_ORT}[cuda,cudnn]{versions_for_cuda(companion_row(_ORT), _USUAL)}"}
+    for name, major in (("same", major_asked), ("fitting", major_present)):
+        versions = versions_for_cuda(companion_row(_ORT), major) if major else ""
         extras = "[cuda,cudnn]" if major and major > 11 else ""  # noqa: PLR2004 - releases for CUDA 11 have no extras
         if versions:
             names[name] = f"{_ORT}{extras}{versions}"
@@ -188,108 +208,120 @@ def _runtime(case: Surroundings, wanted: int | None) -> dict[str, str]:
 _CUDNN_BEFORE, _CUDNN_9_SINCE = 8, (2, 4)  # https://github.com/pytorch/pytorch/releases/tag/v2.4.0
 
 
-def _shares(case: Surroundings, major: int) -> bool:
-    """Return whether torch needs cuDNN 9 from the very distribution: pip would put cuDNN 8 in its place."""
-    if re.search(rf"nvidia-cudnn-cu{major}[ =]{{1,30}}9", case.text):
+def _is_needed_by_torch(context: LogContext, major: int) -> bool:
+    """Return whether torch needs cuDNN 9 from the distribution in which pip would put cuDNN 8."""
+    if re.search(rf"nvidia-cudnn-cu{major}[ =]{{1,30}}9", context.text):
         return True
-    own = case.torch_cuda.partition(".")[0] == str(major)
-    return own and case.machine.os == "linux" and number(case.torch) >= _CUDNN_9_SINCE
+    is_of_torch = context.torch_cuda.partition(".")[0] == str(major)
+    return is_of_torch and context.machine.os == "linux" and number(context.torch) >= _CUDNN_9_SINCE
 
 
 _CUBLAS = {11: "nvidia-cublas-cu11", 12: "nvidia-cublas-cu12", 13: "nvidia-cublas"}  # which cuDNN and programs load too
 
 
-def _wheel(case: Surroundings, wanted: _Wanted) -> dict[str, str]:
-    """Return the wheel that brings a library of CUDA in the version that is asked for, and where it lies.
+def _cuda_wheel_names(context: LogContext, lack: _Lack) -> dict[str, str]:
+    """Return the wheel that brings a missing library of CUDA, as placeholders; {} for a library that the table lacks.
 
-    torch's own comes in the version that torch requires, once torch is asked for again.
+    `wheel` is its requirement, `distribution` its name, `major` its CUDA, `wheels` the words for pip, `folder` where it
+    puts the library, and `complete` the command that brings torch's own libraries; those without a value are left out
+    or "".
     """
-    row, version = wanted.named.row, wanted.named.major
+    row, version = lack.file.row, lack.file.major
     if row is None:
         return {}
-    own = {int(cuda.partition(".")[0])} if (cuda := case.torch_cuda) else set()
-    majors = row.cuda_majors(version) if row.kind != "torch-cuda" else tuple(own)
-    asked = own & set(majors) if wanted.asks and wanted.asks.kind == "torch" else set()
-    major = max(asked or ({_USUAL} & set(majors)) or majors, default=0)
-    index = f" --index-url https://download.pytorch.org/whl/{case.build}" if case.build else ""
-    names = {"complete": f'python -m pip install "torch=={case.torch}"{index}' if case.torch else ""}
-    if str(major) in row.wheels and not (row.kind == "cudnn" and version == _CUDNN_BEFORE and _shares(case, major)):
+    torch_majors = {int(cuda.partition(".")[0])} if (cuda := context.torch_cuda) else set()
+    majors = row.cuda_majors(version) if row.kind != "torch-cuda" else tuple(torch_majors)
+    for_torch = torch_majors & set(majors) if lack.requester and lack.requester.kind == "torch" else set()
+    major = max(for_torch or ({_USUAL} & set(majors)) or majors, default=0)
+    index = f" --index-url https://download.pytorch.org/whl/{context.build}" if context.build else ""
+    names = {"complete": f'python -m pip install "torch=={context.torch}"{index}' if context.torch else ""}
+    if str(major) in row.wheels and not (
+        row.kind == "cudnn" and version == _CUDNN_BEFORE and _is_needed_by_torch(context, major)
+    ):
         distribution = row.wheels[str(major)]
         pinned = f"=={version}.*" if row.kind == "cudnn" and version else ""
         names |= {"wheel": f"{distribution}{pinned}", "distribution": distribution, "major": str(major)}
-        beside = f" {_CUBLAS[major]}" if row.kind == "cudnn" or wanted.named.stem == "cudart" else ""
-        names["wheels"] = f'"{distribution}{pinned}"{beside}'
+        cublas = f" {_CUBLAS[major]}" if row.kind == "cudnn" or lack.file.stem == "cudart" else ""
+        names["wheels"] = f'"{distribution}{pinned}"{cublas}'
     return {**names, "folder": row.folders.get(str(major), "")}
 
 
-def _upgrade(wanted: _Wanted) -> dict[str, str]:
-    """Name the package that asks, where it is a distribution that can be upgraded."""
-    package = wanted.asks.package if wanted.asks else ""
+def _upgradable_package(lack: _Lack) -> dict[str, str]:
+    """Return a value for the placeholder `package`, the distribution that asks; {} if that is unknown or none."""
+    package = lack.requester.package if lack.requester else ""
     return {"package": package} if package and package != "cuda-user" else {}
 
 
-def _torchcodec(case: Surroundings) -> Iterator[Cause]:
-    """Judge why TorchCodec does not load: FFmpeg is missing, or it was made for another torch."""
-    if not any(word in case.text for word in ("torchcodec", "torio", "torchaudio")):
+def _torchcodec_causes(context: LogContext) -> Iterator[Cause]:
+    """Yield causes why TorchCodec does not load: FFmpeg is missing, or it was made for another torch; nothing else.
+
+    If the text does not tell which of both it is, both are yielded, the likelier one first.
+    """
+    if not any(word in context.text for word in ("torchcodec", "torio", "torchaudio")):
         return
-    if any("torchcodec" in one.requester for one in missing_symbols(case.text)):
+    if any("torchcodec" in symbol.requester for symbol in missing_symbols(context.text)):
         return  # a core that lacks a symbol has found its FFmpeg: `symbol_causes`
-    found = [
-        _Wanted(one, library(one.thing), case.asks(one.at, one.requester))
-        for one in (*missing_files(case.text), *_dependencies(case))
+    lacks = [
+        _Lack(missing, parse_library(missing.thing), context.requester_at(missing.at, missing.requester))
+        for missing in (*missing_files(context.text), *_dependencies(context))
     ]
-    codec = [one for one in found if "torchcodec" in one.missing.thing or (one.asks and one.asks.kind == "torchcodec")]
-    kinds = {one.named.row.kind: one for one in codec if one.named.row}
-    at = case.text.find("torchcodec")
-    claimed = case.text.find("could not load libtorchcodec")
-    versions = {"package": "torchcodec", "install": torchcodec_install(case), "torch": case.torch}
+    of_torchcodec = [
+        lack
+        for lack in lacks
+        if "torchcodec" in lack.missing.thing or (lack.requester and lack.requester.kind == "torchcodec")
+    ]
+    lack_of_kind = {lack.file.row.kind: lack for lack in of_torchcodec if lack.file.row}
+    name_at = context.text.find("torchcodec")
+    message_at = context.text.find("could not load libtorchcodec")
+    versions = {"package": "torchcodec", "install": torchcodec_install(context), "torch": context.torch}
     names = {"library": "libtorchcodec", **{name: value for name, value in versions.items() if value}}
-    other = next((one for kind, one in kinds.items() if kind not in {"ffmpeg", "torchcodec"}), None)
-    if other:
-        yield case.cause(
+    unrelated = next((lack for kind, lack in lack_of_kind.items() if kind not in {"ffmpeg", "torchcodec"}), None)
+    if unrelated:
+        yield context.cause(
             "torchcodec-torch-mismatch",
-            other.missing.at,
-            {**names, "library": case.spelt(other.missing.at, other.missing.thing)},
+            unrelated.missing.at,
+            {**names, "library": context.as_spelt(unrelated.missing.at, unrelated.missing.thing)},
         )
-    elif "ffmpeg" in kinds and not _unpaired(case):
-        yield case.cause(
+    elif "ffmpeg" in lack_of_kind and not _is_unpaired(context):
+        yield context.cause(
             "torchcodec-ffmpeg-missing",
-            kinds["ffmpeg"].missing.at,
-            {**names, "library": kinds["ffmpeg"].missing.thing},
+            lack_of_kind["ffmpeg"].missing.at,
+            {**names, "library": lack_of_kind["ffmpeg"].missing.thing},
         )
-    elif ("torchcodec" in kinds or claimed >= 0) and not case.only_warned(max(claimed, at, 0)):
-        first = kinds["torchcodec"].missing.at if "torchcodec" in kinds else claimed
-        there, apart = _LAST_FFMPEG.search(case.text), _unpaired(case)
+    elif ("torchcodec" in lack_of_kind or message_at >= 0) and not context.only_warned(max(message_at, name_at, 0)):
+        shown_at = lack_of_kind["torchcodec"].missing.at if "torchcodec" in lack_of_kind else message_at
+        has_ffmpeg, is_unpaired = _LAST_FFMPEG.search(context.text), _is_unpaired(context)
         keys = ("torchcodec-torch-mismatch", "torchcodec-ffmpeg-missing")
-        for key, basis in zip(keys if there or apart else keys[::-1], ("library-part", "library-else"), strict=True):
-            yield case.cause(key, max(first, at, 0), names, basis)
+        for key, basis in zip(
+            keys if has_ffmpeg or is_unpaired else keys[::-1], ("library-part", "library-else"), strict=True
+        ):
+            yield context.cause(key, max(shown_at, name_at, 0), names, basis)
 
 
-def _unpaired(case: Surroundings) -> bool:
-    """Return whether the TorchCodec of a log is known to be for another torch, or for another build of it.
+def _is_unpaired(context: LogContext) -> bool:
+    """Return whether a log's TorchCodec is for another release or build of torch; False if one of them is unknown.
 
     Of a torch that is newer than the table nothing is known.
     """
-    version, torch = case.versions.get("torchcodec", ""), case.torch
-    row = known("torchcodec")
+    version, torch = context.versions.get("torchcodec", ""), context.torch
+    row = companion_row("torchcodec")
     if not version or not torch or row is None:
         return False
     public, _plus, build = version.partition("+")
-    fitting = [one for one in row.ranges if one.goes_with(torch.partition("+")[0])]
-    paired = any(SpecifierSet(one.versions).contains(public, prereleases=True) for one in fitting)
-    return (bool(fitting) and not paired) or bool(build and case.build and build != case.build)
+    fitting_ranges = [version_range for version_range in row.ranges if version_range.goes_with(torch.partition("+")[0])]
+    is_in_range = any(
+        SpecifierSet(version_range.versions).contains(public, prereleases=True) for version_range in fitting_ranges
+    )
+    return (bool(fitting_ranges) and not is_in_range) or bool(build and context.build and build != context.build)
 
 
-def _cause(case: Surroundings, wanted: _Wanted, key: str, basis: str = "library", **names: str) -> Cause:
-    owner = {"owner": wanted.named.row.owner} if wanted.named.row else {}
-    trio = {"install": trio} if key == "torch-torchvision-mismatch" and (trio := pip_install_trio(case.torch)) else {}
-    filled = {
-        "library": case.spelt(wanted.missing.at, wanted.missing.thing),
-        **owner,
-        **trio,
-        **{name: value for name, value in names.items() if value},
-    }
-    return case.cause(key, wanted.missing.at, filled, basis)
+def _library_cause(context: LogContext, lack: _Lack, key: str, basis: str = "library", **names: str) -> Cause:
+    """Return a cause at the line of a missing library, with the names that any rule of libraries may need."""
+    owner = lack.file.row.owner if lack.file.row else ""
+    install = pip_install_pair(context.torch) if key == "torch-torchvision-mismatch" else ""
+    filled = {name: value for name, value in {"owner": owner, "install": install, **names}.items() if value}
+    filled["library"] = context.as_spelt(lack.missing.at, lack.missing.thing)
+    return context.cause(key, lack.missing.at, filled, basis)
 
 
 # Failed to create CUDAExecutionProvider. Require cuDNN 9.* and CUDA 12.*, and the latest MSVC runtime.
@@ -348,48 +380,52 @@ _OPENMP = re.compile(
 _FILES = re.compile(r"\b(lib(?:i?omp|gomp)\w{0,10}\.(?:dll|dylib|so[.\d]{0,4}))")
 
 
-def provider_causes(case: Surroundings) -> Iterator[Cause]:
-    """Yield what those say that name their trouble themselves."""
-    names_a_library = "cannot open shared object" in case.text or "which is missing" in case.text
-    if (found := _REQUIRES.search(case.text)) and not names_a_library:
-        yield _required(case, found)
-    if (found := _TENSORRT.search(case.text)) and "onnxruntime" in case.text:
-        yield case.cause("ort-tensorrt-libs", found.start(), {"library": "TensorRT"}, "library-part")
-    if found := _QNN.search(case.text):
-        yield case.cause("ort-qnn-unavailable", found.start())
-    if (found := _COREML.search(case.text)) and _COREML_ORT.search(case.text):
-        yield case.cause("ort-coreml-failed", found.start())
-    yield from _bitsandbytes(case)
-    if found := _OPENMP.search(case.text):
-        files = dict.fromkeys(_FILES.findall(case.text))
-        yield case.cause("openmp-twice", found.start(), {"library": ", ".join(files) or "OpenMP"})
+def provider_causes(context: LogContext) -> Iterator[Cause]:
+    """Yield the causes that ONNX Runtime, bitsandbytes and OpenMP name in their own messages."""
+    names_a_library = "cannot open shared object" in context.text or "which is missing" in context.text
+    if (match := _REQUIRES.search(context.text)) and not names_a_library:
+        yield _requirement_cause(context, match)
+    if (match := _TENSORRT.search(context.text)) and "onnxruntime" in context.text:
+        yield context.cause("ort-tensorrt-libs", match.start(), {"library": "TensorRT"}, "library-part")
+    if match := _QNN.search(context.text):
+        yield context.cause("ort-qnn-unavailable", match.start())
+    if (match := _COREML.search(context.text)) and _COREML_ORT.search(context.text):
+        yield context.cause("ort-coreml-failed", match.start())
+    yield from _bitsandbytes_causes(context)
+    if match := _OPENMP.search(context.text):
+        files = dict.fromkeys(_FILES.findall(context.text))
+        yield context.cause("openmp-twice", match.start(), {"library": ", ".join(files) or "OpenMP"})
 
 
-def _required(case: Surroundings, found: re.Match[str]) -> Cause:
-    """ONNX Runtime tells the CUDA that it was built for: it is another than the one here, or cuDNN is missing."""
-    wanted = int(found[2] or found[3])
+def _requirement_cause(context: LogContext, match: re.Match[str]) -> Cause:
+    """Return the cause of ONNX Runtime's "Require cuDNN … and CUDA …": another CUDA is present, or cuDNN is missing."""
+    major_asked = int(match[2] or match[3])
     names = {}
-    for name, major in (("same", wanted), ("fitting", max(case.cuda, default=0))):
-        if versions := for_cuda(known("onnxruntime-gpu"), major):
+    for name, major in (("same", major_asked), ("fitting", max(context.cuda, default=0))):
+        if versions := versions_for_cuda(companion_row("onnxruntime-gpu"), major):
             names[name] = f"onnxruntime-gpu{'[cuda,cudnn]' if major > 11 else ''}{versions}"  # noqa: PLR2004 - before 12 without extras
-    same = bool(case.cuda) and wanted in case.cuda
-    return case.cause(
-        "ort-cudnn-missing" if same else "ort-cuda-version-mismatch",
-        found.start(),
+    is_present = bool(context.cuda) and major_asked in context.cuda
+    return context.cause(
+        "ort-cudnn-missing" if is_present else "ort-cuda-version-mismatch",
+        match.start(),
         {"library": "cuDNN", **names},
         "library-part",
     )
 
 
-def _bitsandbytes(case: Surroundings) -> Iterator[Cause]:
-    found = _BNB.search(case.text)
+def _bitsandbytes_causes(context: LogContext) -> Iterator[Cause]:
+    """Yield the causes if bitsandbytes lacks a binary for its GPU: that, and a CPU build of torch if there is one.
+
+    Nothing is yielded if the program went on without it.
+    """
+    message = _BNB.search(context.text)
     at = (
-        found.start()
-        if found
-        else next((one.at for one in missing_symbols(case.text) if "libbitsandbytes" in one.requester), -1)
+        message.start()
+        if message
+        else next((symbol.at for symbol in missing_symbols(context.text) if "libbitsandbytes" in symbol.requester), -1)
     )
-    if at < 0 or "bitsandbytes" not in case.text or case.went_on(at):
+    if at < 0 or "bitsandbytes" not in context.text or context.went_on(at):
         return
-    if case.build == "cpu":
-        yield case.cause("torch-cpu-build-installed", at)
-    yield case.cause("bitsandbytes-no-binary", at, {}, "library-part" if case.build == "cpu" else "library")
+    if context.build == "cpu":
+        yield context.cause("torch-cpu-build-installed", at)
+    yield context.cause("bitsandbytes-no-binary", at, {}, "library-part" if context.build == "cpu" else "library")

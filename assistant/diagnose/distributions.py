@@ -16,12 +16,12 @@ from packaging.utils import canonicalize_name
 from assistant.catalog.companions import known_names
 from assistant.catalog.onnxruntimes import runtime_builds, runtime_plugins
 from assistant.catalog.rows import CORE
-from assistant.diagnose.index_addresses import tables
-from assistant.diagnose.kits import kits
+from assistant.diagnose.context import LogContext
+from assistant.diagnose.index_addresses import installer_tables
+from assistant.diagnose.kits import kit_tables
 from assistant.diagnose.log import may_be_cut
-from assistant.diagnose.missing import distributions as of_libraries
+from assistant.diagnose.missing import table_distributions
 from assistant.diagnose.rules import PLACEHOLDER, Rule
-from assistant.diagnose.surroundings import Surroundings
 from assistant.diagnose.wheels import PYG
 
 _VERSION = r"v?\d[\w.+!*-]{0,40}"
@@ -70,81 +70,95 @@ _INSTALLS = re.compile(
 _REQUIREMENT = re.compile(r"([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?(?:$|[ =<>!~;@])")
 
 
-def sure_names(case: Surroundings, rule: Rule, names: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the names for a rule's texts without those that would put an unsure distribution into a command."""
-    bad: set[str] = set()
+def sure_names(context: LogContext, rule: Rule, names: Mapping[str, str]) -> Mapping[str, str]:
+    """Return a cause's names without those that would put a distribution into a command that is not surely meant.
+
+    Sure are those that the project's tables list, and those that a log's tools print (see `is_printed`).
+    """
+    unsure_names: set[str] = set()
     for remedy in rule.remedy if rule.computed else ():
         for text in (*remedy.commands, *remedy.check, *(remedy.plan.pins if remedy.plan else ())):
             for name in {*PLACEHOLDER.findall(text)} & {*names}:
-                filled = PLACEHOLDER.sub(lambda found: names.get(found[1], ""), text)
+                filled = PLACEHOLDER.sub(lambda match: names.get(match[1], ""), text)
                 command = filled if text in (*remedy.commands, *remedy.check) else f"assistant plan {filled}"
-                unsure = {one for one in distributions_in(command) if one not in listed() and not is_printed(one, case)}
+                unsure_distributions = {
+                    distribution
+                    for distribution in distributions_in(command)
+                    if distribution not in listed_distributions() and not is_printed(distribution, context)
+                }
                 words = re.findall(r"[A-Za-z0-9][\w.-]*", names[name])
-                if unsure.intersection(map(canonicalize_name, words)):
-                    bad.add(name)
-    return {name: value for name, value in names.items() if name not in bad}
+                if unsure_distributions.intersection(map(canonicalize_name, words)):
+                    unsure_names.add(name)
+    return {name: value for name, value in names.items() if name not in unsure_names}
 
 
 def distributions_in(command: str) -> Iterator[str]:
-    """Yield the distributions that a command installs, removes or shows, each by its canonical name."""
-    found = _INSTALLS.search(command)
-    words = iter(_split(command[found.end() :]) if found else ())
+    """Yield the distributions that a command installs, removes or shows, by their canonical names."""
+    installation = _INSTALLS.search(command)
+    words = iter(_shell_words(command[installation.end() :]) if installation else ())
     for word in words:
         if word in {"&&", "|", ";"}:
             return
         if word in _VALUED:
             next(words, "")
-        elif (one := _REQUIREMENT.match(word)) and not {"/", "\\", ":"} & set(word.partition("@")[0]):
-            yield canonicalize_name(one[1])
+        elif (requirement := _REQUIREMENT.match(word)) and not {"/", "\\", ":"} & set(word.partition("@")[0]):
+            yield canonicalize_name(requirement[1])
 
 
-def listed() -> frozenset[str]:
-    """Return the distributions that the project's own tables name."""
-    return _listed() | known_names()
+def listed_distributions() -> frozenset[str]:
+    """Return the canonical names of the distributions that the catalogue and this room's tables know."""
+    return _listed_in_tables() | known_names()
 
 
 @cache
-def _listed() -> frozenset[str]:
-    own = (
-        *of_libraries(),
+def _listed_in_tables() -> frozenset[str]:
+    """Return the canonical names of the distributions in this room's tables and of PyTorch's core packages."""
+    names = (
+        *table_distributions(),
         *runtime_builds(),
         *runtime_plugins(),
-        *kits().sources,
-        *tables().names.values(),
+        *kit_tables().sources,
+        *installer_tables().names.values(),
         *PYG,
         *CORE,
     )
-    return frozenset(map(canonicalize_name, own))
+    return frozenset(map(canonicalize_name, names))
 
 
-def is_printed(name: str, case: Surroundings) -> bool:
-    """Return whether a log's tools name a distribution, and no line that may have been cut runs through its name."""
-    lines = case.text.split("\n")[: len(case.log.lines)]
+def is_printed(name: str, context: LogContext) -> bool:
+    """Return whether a tool's message in a log names a distribution, at a place that no cut line runs through."""
+    lines = context.text.split("\n")[: len(context.log.lines)]
     text = "\n".join(lines)
     spelt = "[-_.]".join(map(re.escape, name.split("-")))
-    whole = rf"(?<![\w.+@/\\-])(?P<name>{spelt})(?![\w+]|[-.][a-z_])"
-    if _TAGS.fullmatch(name) or not re.search(whole, text):
+    whole_name = rf"(?<![\w.+@/\\-])(?P<name>{spelt})(?![\w+]|[-.][a-z_])"
+    if _TAGS.fullmatch(name) or not re.search(whole_name, text):
         return False
-    found = [one.span("name") for form in _FORMS for one in _form(form.replace("NAME", whole)).finditer(text)]
-    for one in re.finditer(whole, text):
-        line = text.rfind("\n", 0, one.start()) + 1
-        found += [one.span("name")] if _LISTS.search(text, line, one.start()) else []
-    return any(not _is_at_a_cut(case, lines, text, *span) for span in found)
+    spans = [
+        match.span("name")
+        for pattern in _FORMS
+        for match in _compile_form(pattern.replace("NAME", whole_name)).finditer(text)
+    ]
+    for match in re.finditer(whole_name, text):
+        line = text.rfind("\n", 0, match.start()) + 1
+        spans += [match.span("name")] if _LISTS.search(text, line, match.start()) else []
+    return any(not _is_at_a_cut(context, lines, text, *span) for span in spans)
 
 
-def _is_at_a_cut(case: Surroundings, lines: list[str], text: str, start: int, end: int) -> bool:
-    """Return whether a name stands where a line may have been cut, so that it may be a part of another one."""
+def _is_at_a_cut(context: LogContext, lines: list[str], text: str, start: int, end: int) -> bool:
+    """Return whether the span of a name touches the end of a line that may have been cut, so that it may be a part."""
     first, last = text.count("\n", 0, start), text.count("\n", 0, end)
     pairs = [(first - 1, first)] if text[:start].endswith("\n") else []
     pairs += [(last, last + 1)] if text.startswith("\n", end) else []
-    return any(may_be_cut(lines[one], lines[two], len(case.log.lines[one][1])) for one, two in pairs)
+    return any(may_be_cut(lines[before], lines[after], len(context.log.lines[before][1])) for before, after in pairs)
 
 
-def _form(pattern: str) -> re.Pattern[str]:
+def _compile_form(pattern: str) -> re.Pattern[str]:
+    """Return the pattern of a form compiled; each blank stands for any white space or frame, line ends included."""
     return re.compile(re.sub(r"(?<!\[) (?!\?)", r"[\\s│|]{1,20}", pattern), re.ASCII)
 
 
-def _split(text: str) -> Iterable[str]:
+def _shell_words(text: str) -> Iterable[str]:
+    """Return the words of a command as a shell splits it; by blanks if a quotation mark is never closed."""
     try:
         return shlex.split(text)
     except ValueError:

@@ -10,15 +10,15 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from assistant.diagnose.companions import companion_causes
+from assistant.diagnose.context import LogContext
 from assistant.diagnose.distributions import sure_names
 from assistant.diagnose.environments import environment_causes
 from assistant.diagnose.installers import installer_causes
 from assistant.diagnose.kits import compiler_command
 from assistant.diagnose.log import Log, ended_well, read_log
-from assistant.diagnose.predicates import ask
-from assistant.diagnose.remedies import named
+from assistant.diagnose.predicates import evaluate
+from assistant.diagnose.remedies import with_remedy_names
 from assistant.diagnose.rules import PLACEHOLDER, Cause, Rule, RuleRemedy, Rules, Sign, compiled, load_rules
-from assistant.diagnose.surroundings import Surroundings
 from assistant.diagnose.words import Symptom, fact_causes, is_solved, retold_causes, symptom_causes, symptoms
 from assistant.i18n import _
 from assistant.model.finding import Diagnosis, Remedy
@@ -57,7 +57,7 @@ _ANY_OTHER = (_("First let the assistant look at the machine."), _DETECT)
 
 
 class Match(NamedTuple):
-    """One cause that fits: its diagnosis and the index of the failing line in the log.
+    """One cause that fits: its diagnosis and the index of the first line in the log that shows it; None if none does.
 
     `origins` holds, for each of its remedies, the rule's remedy that it was made of; None for a question.
     """
@@ -68,7 +68,11 @@ class Match(NamedTuple):
 
 
 class SignMatch(NamedTuple):
-    """How one sign of a rule fits: its confidence, the lines that show it, and which facts are unknown or known."""
+    """A sign, or a computed cause, that fits: its confidence, the indexes of the lines that show it, and its names.
+
+    `unknown` are the questions of predicates.py that lower the confidence, `known` those whose answers decided; `names`
+    fill the placeholders of the rule.
+    """
 
     confidence: float
     lines: tuple[int, ...]
@@ -78,16 +82,20 @@ class SignMatch(NamedTuple):
 
 
 def diagnose(log: Log | bytes | str, machine: Machine | None = None) -> tuple[Diagnosis, ...]:
-    """Return the causes that a log and the facts of its machine point to, best first; () for a log without trouble.
+    """Return the causes that a log and the facts of its machine point to, best first; () if none fits.
 
+    None fits a log that ended well without telling a symptom, or that tells how a problem was solved.
     Facts that the log itself states fill what `machine` leaves open. Remedies hold no plans yet (see `matches`).
     """
-    read = log if isinstance(log, Log) else read_log(log)
-    return tuple(match.diagnosis for match in matches(read, merged(machine or Machine(), read.facts)))
+    parsed_log = log if isinstance(log, Log) else read_log(log)
+    return tuple(match.diagnosis for match in matches(parsed_log, merged(machine or Machine(), parsed_log.facts)))
 
 
 def merged(first: Machine, second: Machine) -> Machine:
-    """Return the first machine's facts, and the second's where the first has none."""
+    """Return the first machine with the second's facts where the first has none; packages and variables are joined.
+
+    The first machine's version of a package, and its value of a variable, go before the second's.
+    """
     system = ("os", "os_version", "arch", "wsl", "container", "glibc", "python", "python_bits", "rosetta")
     changes: dict[str, Any] = {
         name: getattr(second, name)
@@ -96,106 +104,126 @@ def merged(first: Machine, second: Machine) -> Machine:
     }
     if first.os and second.wsl and first.os != "linux":
         changes.pop("wsl", None)
-    told = {name: version for name, version in second.packages.items() if not _of_a_flavour(name, version, first)}
-    return replace(first, **changes, packages={**told, **first.packages}, env={**second.env, **first.env})
+    packages = {
+        name: version for name, version in second.packages.items() if not _is_alias_of_variant(name, version, first)
+    }
+    return replace(first, **changes, packages={**packages, **first.packages}, env={**second.env, **first.env})
 
 
-def _of_a_flavour(name: str, version: str, machine: Machine) -> bool:
-    """Return whether "onnxruntime 1.27.0" is somebody's word for the onnxruntime-gpu 1.27.0 that is installed."""
-    flavours = (known for known in machine.packages if known.startswith("onnxruntime-"))
-    return name == "onnxruntime" and any(machine.packages[known] == version for known in flavours)
+def _is_alias_of_variant(name: str, version: str, machine: Machine) -> bool:
+    """Return whether a package is a variant's other name, as onnxruntime 1.27 of onnxruntime-gpu 1.27."""
+    flavours = (installed for installed in machine.packages if installed.startswith("onnxruntime-"))
+    return name == "onnxruntime" and any(machine.packages[installed] == version for installed in flavours)
 
 
 def matches(log: Log, machine: Machine, *, supposing: bool = True) -> tuple[Match, ...]:
-    """Return what `diagnose` finds, with the failing lines and the rules' remedies; `machine` holds all facts.
+    """Return what `diagnose` returns, each diagnosis with its line in the log and its rule's remedies.
 
-    Without `supposing`, the text itself has to name a cause.
+    `machine` holds all facts, those of the log included. If nothing in the text fits and `supposing` is set, causes are
+    derived from the machine's facts alone.
     """
     if is_solved(log) or (ended_well(log) and not symptoms(log)):
         return ()
     search = _search_in(log, load_rules())
-    fitting = _fitting(search, [cause for find in FINDERS for cause in find(log, machine)], machine)
+    fitting = _ranked_matches(search, [cause for find in FINDERS for cause in find(log, machine)], machine)
     if not fitting and supposing:
-        fitting = _fitting(search, [*fact_causes(log, machine)], machine)
-    case = Surroundings(log, machine)
+        fitting = _ranked_matches(search, [*fact_causes(log, machine)], machine)
+    context = LogContext(log, machine)
     return tuple(
-        _explained(rule, match._replace(names=sure_names(case, rule, named(case, rule, match.names))), search, machine)
+        _to_match(
+            rule,
+            match._replace(names=sure_names(context, rule, with_remedy_names(context, rule, match.names))),
+            search,
+            machine,
+        )
         for rule, match in fitting
     )
 
 
-def _fitting(search: _Search, computed: list[Cause], machine: Machine) -> list[tuple[Rule, SignMatch]]:
-    """Return the rules whose signs a log shows or whose causes were computed, each by its best match, best first."""
+def _ranked_matches(search: _Search, causes: list[Cause], machine: Machine) -> list[tuple[Rule, SignMatch]]:
+    """Return the rules with a sign that matches or a cause among `causes`, each with its best match, the best first.
+
+    Rules whose `needs` the machine is known to fail are left out.
+    """
     fitting = []
     for rule in load_rules().rules:
-        if False in ask(machine, rule.needs).values():
+        if False in evaluate(machine, rule.needs).values():
             continue
-        found = [match for sign in rule.sign if (match := _matched(sign, search, machine))]
-        for cause in (one for one in computed if one.key == rule.key):
+        candidates = [match for sign in rule.sign if (match := _match_sign(sign, search, machine))]
+        for cause in (cause for cause in causes if cause.key == rule.key):
             confidence = cause.confidence - UNKNOWN_COSTS * len(cause.unknown)
-            found.append(SignMatch(confidence, cause.lines, cause.unknown, cause.known, cause.names))
-        if found:
-            fitting.append((rule, max(found, key=lambda match: match.confidence)))
+            candidates.append(SignMatch(confidence, cause.lines, cause.unknown, cause.known, cause.names))
+        if candidates:
+            fitting.append((rule, max(candidates, key=lambda match: match.confidence)))
     return sorted(fitting, key=lambda pair: -pair[1].confidence)
 
 
-def question(told: Iterable[Symptom], machine: Machine) -> Remedy | None:
-    """Return what to ask first where symptoms have no cause yet: for a fact that would separate their causes."""
-    wanted = (name for symptom in told for name in symptom.asks)
-    given = {"gpu": machine.gpus or machine.evidence, "packages": machine.packages, "driver": machine.nvidia_driver}
-    unknown = next((name for name in wanted if not (given[name] if name in given else getattr(machine, name))), None)
-    return _asked(unknown) if unknown else None
+def question(symptoms_told: Iterable[Symptom], machine: Machine) -> Remedy | None:
+    """Return a remedy that asks for the first unknown fact in `Symptom.asks`; None if all of them are known.
+
+    Such a fact tells the causes of a symptom apart.
+    """
+    facts = (name for symptom in symptoms_told for name in symptom.asks)
+    values = {"gpu": machine.gpus or machine.evidence, "packages": machine.packages, "driver": machine.nvidia_driver}
+    unknown = next((name for name in facts if not (values[name] if name in values else getattr(machine, name))), None)
+    return _question_about(unknown) if unknown else None
 
 
-def _asked(name: str) -> Remedy:
-    text, commands = _QUESTIONS.get(name, _ANY_OTHER)
+def _question_about(fact: str) -> Remedy:
+    """Return the remedy that tells the user how to find out a fact, such as "os" or "driver"."""
+    text, commands = _QUESTIONS.get(fact, _ANY_OTHER)
     return Remedy(text=text, commands=commands)
 
 
 class _Search:
-    """Finds patterns in a log, each once."""
+    """A log with the patterns that were searched in it; each pattern is searched once."""
 
     def __init__(self, log: Log, rules: Rules) -> None:
         self.log, self._rules = log, rules
         self._found: dict[str, int | None] = {}
 
     def line(self, pattern: str) -> int | None:
-        """Return the index of the first line that a pattern matches in."""
+        """Return the index of the first line in which a pattern matches; None if it matches nowhere."""
         if pattern not in self._found:
-            found = None
+            match = None
             if any(text in self.log.text for text in self._rules.literals[pattern]):
-                found = compiled(pattern).search(self.log.text)
-            self._found[pattern] = self.log.index_at(found.start()) if found else None
+                match = compiled(pattern).search(self.log.text)
+            self._found[pattern] = self.log.index_at(match.start()) if match else None
         return self._found[pattern]
 
 
 _search_in = lru_cache(maxsize=1)(_Search)  # one log is judged for several machines in a row
 
 
-def _matched(sign: Sign, search: _Search, machine: Machine) -> SignMatch | None:
-    found = [line for text in sign.any if (line := search.line(text)) is not None]
-    needed = [search.line(text) for text in sign.all]
-    if (sign.any and not found) or None in needed or any(search.line(text) is not None for text in sign.none):
+def _match_sign(sign: Sign, search: _Search, machine: Machine) -> SignMatch | None:
+    """Return the match of a rule's sign in a log and on a machine; None if a pattern or a fact excludes it.
+
+    Each question in `likely` that has no answer costs confidence.
+    """
+    any_lines = [line for text in sign.any if (line := search.line(text)) is not None]
+    all_lines = [search.line(text) for text in sign.all]
+    if (sign.any and not any_lines) or None in all_lines or any(search.line(text) is not None for text in sign.none):
         return None
-    facts, likely = ask(machine, sign.facts), ask(machine, sign.likely)
-    if not all(facts.values()) or False in likely.values() or any(ask(machine, sign.unless).values()):
+    facts, likely = evaluate(machine, sign.facts), evaluate(machine, sign.likely)
+    if not all(facts.values()) or False in likely.values() or any(evaluate(machine, sign.unless).values()):
         return None
     unknown = tuple(name for name, verdict in likely.items() if verdict is None)
-    known = (*facts, *(name for name, verdict in likely.items() if verdict))
-    lines = (*found[:2], *(line for line in needed if line is not None))
-    return SignMatch(sign.confidence - UNKNOWN_COSTS * len(unknown), tuple(dict.fromkeys(lines)), unknown, known)
+    decisive = (*facts, *(name for name, verdict in likely.items() if verdict))
+    lines = (*any_lines[:2], *(line for line in all_lines if line is not None))
+    return SignMatch(sign.confidence - UNKNOWN_COSTS * len(unknown), tuple(dict.fromkeys(lines)), unknown, decisive)
 
 
-def _explained(rule: Rule, match: SignMatch, search: _Search, machine: Machine) -> Match:
+def _to_match(rule: Rule, match: SignMatch, search: _Search, machine: Machine) -> Match:
+    """Return a match as users read it: the rule's texts with the names, the evidence redacted, the remedies."""
     log = search.log
     remedies = remedies_for(rule, machine, match.names, lambda pattern: search.line(pattern) is not None)
-    questions = [_asked(name) for name in match.unknown]
-    shown = (redact(log.lines[line][1].strip()[:READ])[:SHOWN] for line in match.lines)
+    questions = [_question_about(name) for name in match.unknown]
+    log_lines = (redact(log.lines[line][1].strip()[:READ])[:SHOWN] for line in match.lines)
     diagnosis = Diagnosis(
         key=rule.key,
         title=_(rule.title, **match.names),
         cause=_(rule.general if rule.lacks(match.names) else rule.cause, **match.names),
-        evidence=(*shown, *_facts_shown(match, machine)),
+        evidence=(*log_lines, *_decisive_facts(match, machine)),
         remedies=(*questions, *map(as_remedy, remedies)),
         confidence=round(match.confidence, 2),
         sources=rule.sources,
@@ -204,106 +232,117 @@ def _explained(rule: Rule, match: SignMatch, search: _Search, machine: Machine) 
     return Match(diagnosis, match.lines[0] if match.lines else None, (*(None for _question in questions), *remedies))
 
 
-def _facts_shown(match: SignMatch, machine: Machine) -> tuple[str, ...]:
-    """List the facts of the machine that a cause rests on, as `os: windows`."""
+def _decisive_facts(match: SignMatch, machine: Machine) -> tuple[str, ...]:
+    """Return the machine's facts that decided a match, as `os: windows`; those without a value are left out."""
     values: dict[str, Any] = {
         "os": " ".join(filter(None, (machine.os, "WSL" if machine.wsl else None))),
         "gpu": ", ".join(gpu.name or gpu.gfx or gpu.vendor.value for gpu in machine.gpus),
         "packages": ", ".join(f"{name} {version}" for name, version in sorted(machine.packages.items())[:8]),
         "python": machine.python,
     }
-    names = dict.fromkeys({"vendor": "gpu", "integrated": "gpu", "gpus": "gpu"}.get(name, name) for name in match.known)
-    return tuple(f"{name}: {values[name]}" for name in names if values.get(name))
+    decisive = dict.fromkeys(
+        {"vendor": "gpu", "integrated": "gpu", "gpus": "gpu"}.get(name, name) for name in match.known
+    )
+    return tuple(f"{name}: {values[name]}" for name in decisive if values.get(name))
 
 
 def remedies_for(
     rule: Rule,
     machine: Machine,
     names: Mapping[str, str] | None = None,
-    says: Callable[[str], bool] = lambda _pattern: False,
+    is_in_log: Callable[[str], bool] = lambda _pattern: False,
 ) -> tuple[RuleRemedy, ...]:
-    """Return the remedies of a rule that can work on a machine; each that does something has a check.
+    """Return the remedies of a rule that are not excluded on a machine, without commands whose program it lacks.
 
-    `names` fill placeholders, `says` tells whether a pattern is in the log, where there is one. Where no remedy can
-    work, the first is left as advice alone, without its commands.
+    `names` fill placeholders; `is_in_log` returns whether a pattern is in the log, by default that none is. A remedy
+    that does something gets a check if its rule or its variables give one. If no remedy remains, the first that the log
+    admits is returned as advice, without its commands.
     """
-    named = tuple(one for one in rule.remedy if all(map(says, one.said)) and not any(map(says, one.unsaid)))
+    candidates = tuple(
+        remedy for remedy in rule.remedy if all(map(is_in_log, remedy.said)) and not any(map(is_in_log, remedy.unsaid))
+    )
     if rule.computed:
-        filled = [(one, _named(one, names or {})) for one in named]
-        known = any(one is not same for one, same in filled if same) and not rule.lacks(names or {})
-        named = tuple(same for one, same in filled if same and not (one.general and known))
+        pairs = [(remedy, _fill_placeholders(remedy, names or {})) for remedy in candidates]
+        has_specific = any(remedy is not filled for remedy, filled in pairs if filled) and not rule.lacks(names or {})
+        candidates = tuple(filled for remedy, filled in pairs if filled and not (remedy.general and has_specific))
     able = [
         replace(
             remedy,
-            commands=tuple(one for one in _filled(remedy.commands, machine) if one and not _absent(one, machine)),
+            commands=tuple(
+                command
+                for command in _fill_compiler_command(remedy.commands, machine)
+                if command and not _is_unavailable(command, machine)
+            ),
             check=tuple(check for check in remedy.check if _runs_on(check, machine)),
         )
-        for remedy in named
-        if False not in ask(machine, remedy.facts).values()
-        and not any(ask(machine, remedy.unless).values())
+        for remedy in candidates
+        if False not in evaluate(machine, remedy.facts).values()
+        and not any(evaluate(machine, remedy.unless).values())
         and all(_runs_on(command, machine) for command in remedy.commands)
     ]
     usual = next((remedy.check for remedy in able if remedy.check), ())
-    advice = tuple(replace(remedy, commands=(), check=()) for remedy in named[:1])
-    return tuple(_checked(remedy, usual) for remedy in able) or advice
+    advice = tuple(replace(remedy, commands=(), check=()) for remedy in candidates[:1])
+    return tuple(_with_check(remedy, usual) for remedy in able) or advice
 
 
-def _named(remedy: RuleRemedy, names: Mapping[str, str]) -> RuleRemedy | None:
-    """Fill the placeholders of a computed cause's remedy, itself where it has none; None where one has no value."""
+def _fill_placeholders(remedy: RuleRemedy, names: Mapping[str, str]) -> RuleRemedy | None:
+    """Return a computed cause's remedy with its placeholders filled; None if one of them has no name."""
     texts = (remedy.text, *remedy.commands, *remedy.check, *(remedy.plan.pins if remedy.plan else ()))
-    wanted = {name for text in texts for name in PLACEHOLDER.findall(text)}
-    if not wanted <= {*names}:
+    placeholders = {name for text in texts for name in PLACEHOLDER.findall(text)}
+    if not placeholders <= {*names}:
         return None
-    if not wanted:
+    if not placeholders:
         return remedy
 
-    def filled(text: str) -> str:
-        return PLACEHOLDER.sub(lambda found: names[found[1]], text)
+    def fill(text: str) -> str:
+        return PLACEHOLDER.sub(lambda match: names[match[1]], text)
 
-    plan = remedy.plan and replace(remedy.plan, pins=tuple(map(filled, remedy.plan.pins)))
-    commands, check = tuple(map(filled, remedy.commands)), tuple(map(filled, remedy.check))
+    plan = remedy.plan and replace(remedy.plan, pins=tuple(map(fill, remedy.plan.pins)))
+    commands, check = tuple(map(fill, remedy.commands)), tuple(map(fill, remedy.check))
     return replace(remedy, commands=commands, check=check, plan=plan, names=dict(names))
 
 
-def _filled(commands: tuple[str, ...], machine: Machine) -> list[str]:
-    """Put in the command that installs a C++ compiler on a machine's system, "" where none is known."""
-    command = compiler_command(machine)
-    return [one.replace("{install-compiler}", command) for one in commands]
+def _fill_compiler_command(commands: tuple[str, ...], machine: Machine) -> list[str]:
+    """Return commands with `{install-compiler}` replaced by what installs a C++ compiler; "" if that is unknown."""
+    compiler_install = compiler_command(machine)
+    return [text.replace("{install-compiler}", compiler_install) for text in commands]
 
 
 def _runs_on(command: str, machine: Machine) -> bool:
-    """Return whether a command is one of a system that this machine may have."""
-    known = {program: systems for systems, row in _programs()["systems"].items() for program in row}
-    systems = known.get(_program(command), "linux" if command.startswith("sudo ") else None)
-    return systems is None or ask(machine, {"os": systems.split()})["os"] is not False
+    """Return whether a command may run on a machine: False if its program is of systems that this one is not."""
+    systems_of = {program: systems for systems, row in _program_tables()["systems"].items() for program in row}
+    systems = systems_of.get(_program_name(command), "linux" if command.startswith("sudo ") else None)
+    return systems is None or evaluate(machine, {"os": systems.split()})["os"] is not False
 
 
-def _absent(command: str, machine: Machine) -> bool:
-    """Return whether this machine's distribution is known to lack a command's program."""
-    rows = (row for row in _programs()["lacking"] if _program(command) in row["programs"])
+def _is_unavailable(command: str, machine: Machine) -> bool:
+    """Return whether this machine's Linux distribution is listed as lacking a command's program."""
+    rows = (row for row in _program_tables()["lacking"] if _program_name(command) in row["programs"])
     system = (machine.os_version or "").lower()
     return any(re.search("|".join(row["distributions"]), system) for row in rows)
 
 
-def _program(command: str) -> str:
+def _program_name(command: str) -> str:
+    """Return the first word of a command, or the second after sudo."""
     return command.removeprefix("sudo ").partition(" ")[0]
 
 
 @cache
-def _programs() -> dict[str, Any]:
+def _program_tables() -> dict[str, Any]:
+    """Return programs.toml: "systems" with the programs of each, "lacking" with programs and distributions."""
     return tomllib.loads(files("assistant.diagnose").joinpath("programs.toml").read_text("utf-8"))
 
 
-def _checked(remedy: RuleRemedy, usual: tuple[str, ...]) -> RuleRemedy:
-    """Add a check to a remedy that does something: the usual one of its rule, or that its variables are set."""
+def _with_check(remedy: RuleRemedy, usual_check: tuple[str, ...]) -> RuleRemedy:
+    """Return a remedy with a check if it does something: its own, the usual one, or that its variables are set."""
     if remedy.check or not (remedy.commands or remedy.env or remedy.plan or remedy.launch):
         return remedy
     are_set = (
         f"""python -c "import os; assert os.environ['{name}'] == '{value}'\"""" for name, value in remedy.env.items()
     )
-    return replace(remedy, check=usual or tuple(are_set))
+    return replace(remedy, check=usual_check or tuple(are_set))
 
 
 def as_remedy(remedy: RuleRemedy) -> Remedy:
-    """Turn a rule's remedy into one to show; the plan that it asks for is still to be made."""
+    """Return a rule's remedy as users see it; a plan that it asks for is still to be made."""
     return Remedy(text=_(remedy.text, **remedy.names), commands=remedy.commands, env=remedy.env, check=remedy.check)

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 
 from assistant.catalog import load_catalog, number
-from assistant.diagnose.attempts import lock_commands, own_text
-from assistant.diagnose.index_addresses import addresses, judge
+from assistant.diagnose.attempts import lock_commands, unjoined_text
+from assistant.diagnose.index_addresses import addresses, classify_address
 from assistant.diagnose.installer_output import CONDA_GLIBC
 from assistant.diagnose.log import Log
 from assistant.diagnose.rules import Cause
@@ -52,44 +52,46 @@ _STALE_LOCK = re.compile(
 
 
 def environment_causes(log: Log, machine: Machine) -> Iterable[Cause]:
-    """Return what a log tells of pip, Jupyter, lock files and builds that an environment lacks or has wrong."""
-    yield from _pip(log)
-    tool = _TOOL.search(log.text)
-    if tool and _ABSENT.search(log.text) and not _NO_PIP_TOLD.search(log.text):
-        yield _cause("jupyter-tool-env", log, tool.start())
+    """Yield the causes that a log shows of pip, Jupyter, glibc, a lock file or a build that is missing or wrong."""
+    yield from _missing_pip_causes(log)
+    launch = _TOOL.search(log.text)
+    if launch and _ABSENT.search(log.text) and not _NO_PIP_TOLD.search(log.text):
+        yield _environment_cause("jupyter-tool-env", log, launch.start())
     glibc = CONDA_GLIBC.search(log.text)
-    least = (glibc[1] or glibc[2]) if glibc else ""
-    if glibc and not (machine.glibc and number(machine.glibc) >= number(least)):
-        yield _cause("glibc-too-old", log, glibc.start(), glibc=least)
-    if stale := _STALE_LOCK.search(log.text):
-        yield _cause("lock-outdated", log, stale.start(), **lock_commands(log.text))
-    yield from _index_not_applied(log, machine)
+    required = (glibc[1] or glibc[2]) if glibc else ""
+    if glibc and not (machine.glibc and number(machine.glibc) >= number(required)):
+        yield _environment_cause("glibc-too-old", log, glibc.start(), glibc=required)
+    if lock := _STALE_LOCK.search(log.text):
+        yield _environment_cause("lock-outdated", log, lock.start(), **lock_commands(log.text))
+    yield from _wrong_build_causes(log, machine)
 
 
-def _cause(key: str, log: Log, at: int, **names: str) -> Cause:
+def _environment_cause(key: str, log: Log, at: int, **names: str) -> Cause:
+    """Return a cause at the line of a position; names without a value are left out."""
     return Cause(key, "installer", (log.index_at(at),), {name: value for name, value in names.items() if value})
 
 
-def _pip(log: Log) -> Iterator[Cause]:
-    if found := _NO_PIP.search(log.text):
-        line = log.lines[log.index_at(found.start(1))][1]  # as it was written; the text is in lower case
-        start = line.lower().find(found[1])
-        python = line[start : start + len(found[1])] if start >= 0 else found[1]
-        system = re.match(r"/usr/(?:local/)?bin/python|python[\d.]*$", found[1])
-        typed = "" if system or " " in python else python
-        yield _cause("pip-missing-in-env", log, found.start(1), interpreter=typed)
-    elif found := _NO_PIP_TOLD.search(log.text):
-        yield _cause("pip-missing-in-env", log, found.start())
+def _missing_pip_causes(log: Log) -> Iterator[Cause]:
+    """Yield a cause if an environment has no pip; its `interpreter` is left out if it is the system's or has blanks."""
+    if match := _NO_PIP.search(log.text):
+        line = log.lines[log.index_at(match.start(1))][1]  # as it was written; the text is in lower case
+        start = line.lower().find(match[1])
+        python = line[start : start + len(match[1])] if start >= 0 else match[1]
+        is_system = re.match(r"/usr/(?:local/)?bin/python|python[\d.]*$", match[1])
+        interpreter = "" if is_system or " " in python else python
+        yield _environment_cause("pip-missing-in-env", log, match.start(1), interpreter=interpreter)
+    elif match := _NO_PIP_TOLD.search(log.text):
+        yield _environment_cause("pip-missing-in-env", log, match.start())
 
 
-def _index_not_applied(log: Log, machine: Machine) -> Iterator[Cause]:
-    """Judge a build that came although the index of another one is named: the setting was not read, or lost."""
+def _wrong_build_causes(log: Log, machine: Machine) -> Iterator[Cause]:
+    """Yield a cause if torch's CPU build came although an index of one GPU build is named: it was not read, or lost."""
     if replaced_torch(log.text):  # it was applied, and lost later
         return
-    wanted = [found[1] for found in _BUILD.finditer(log.text)]
-    named = (each.url for each in addresses(own_text(log)) if each.asked)
-    wanted += [one.variant for url in named if (one := judge(url)).kind == "torch" and one.variant]
-    tags = {tag for tag in wanted if tag[:2] in {"cu", "ro", "xp"}}
+    variants = [match[1] for match in _BUILD.finditer(log.text)]
+    urls = (address.url for address in addresses(unjoined_text(log)) if address.asked)
+    variants += [index.variant for url in urls if (index := classify_address(url)).kind == "torch" and index.variant]
+    tags = {tag for tag in variants if tag[:2] in {"cu", "ro", "xp"}}
     installed = list(_INSTALLED.finditer(log.text))
     if len(tags) != 1 or not installed:
         return
@@ -98,4 +100,6 @@ def _index_not_applied(log: Log, machine: Machine) -> Iterator[Cause]:
     if local == "cpu" or (not local and machine.os == "windows"):
         tag = tags.pop()
         names = {"index": load_catalog().index_url(tag) or "", "tag": tag, "installed": version}
-        yield _cause("index-not-applied", log, installed[-1].start() + 1, package="torch", requirement="torch", **names)
+        yield _environment_cause(
+            "index-not-applied", log, installed[-1].start() + 1, package="torch", requirement="torch", **names
+        )

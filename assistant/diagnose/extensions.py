@@ -9,21 +9,28 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion
 
 from assistant.catalog.companions import version_ranges
+from assistant.diagnose.context import (
+    FAR,
+    LogContext,
+    companion_row,
+    pip_install,
+    pip_install_pair,
+    torchcodec_install,
+)
 from assistant.diagnose.kits import source_of
 from assistant.diagnose.missing import (
     Missing,
     Pair,
+    loses_names,
     missing_modules,
     missing_programs,
     missing_symbols,
-    moves,
     package_of,
     pairs,
     symbol_kind,
 )
 from assistant.diagnose.rules import Cause
-from assistant.diagnose.surroundings import FAR, Surroundings, known, pip_install, pip_install_trio, torchcodec_install
-from assistant.diagnose.wheels import gone_names
+from assistant.diagnose.wheels import removal_of_name
 
 _TRIO = {"torchvision", "torchaudio"}
 _OWN_RULES = {"torch-directml", "ipex", "intel-extension-for-pytorch"}  # whose pins have rules of their own
@@ -48,104 +55,127 @@ _MUSL = re.compile(
 )
 
 
-def musl_causes(case: Surroundings) -> Iterator[Cause]:
-    """Yield that a package's compiled files were made for glibc, and this system has musl."""
-    for found in _MUSL.finditer(case.text):
-        file = "".join(next(filter(None, found.groups())).split())  # the lines of a log may be broken
-        if package := case.package(found.start(), file):
-            yield case.cause("musl-system", found.start(), {"requirement": package})
+def musl_causes(context: LogContext) -> Iterator[Cause]:
+    """Yield a cause for each package whose compiled file was made for glibc, on a system with musl."""
+    for message in _MUSL.finditer(context.text):
+        file = "".join(next(filter(None, message.groups())).split())  # the lines of a log may be broken
+        if package := context.package_at(message.start(), file):
+            yield context.cause("musl-system", message.start(), {"requirement": package})
 
 
-def symbol_causes(case: Surroundings) -> Iterator[Cause]:
-    """Yield what undefined symbols tell: whose file was made for which other library."""
-    for one in missing_symbols(case.text):
-        kind, asks = symbol_kind(one.thing), case.asks(one.at, one.requester)
-        who = asks.kind if asks and (one.requester or kind) else ""
-        package = case.package(one.at, one.requester) or (_loading(case, one.at) if one.thing == "procedure" else "")
-        who = "torchvision" if package in _TRIO else "torch" if package == "torch" else who
-        extension = package if known(package) or (kind == "torch" and one.requester) else ""
+def symbol_causes(context: LogContext) -> Iterator[Cause]:
+    """Yield the causes of undefined symbols: whose file was made for which other library.
+
+    Nothing is yielded for those that have rules of their own, such as DirectML's and bitsandbytes'.
+    """
+    for symbol in missing_symbols(context.text):
+        kind, requester = symbol_kind(symbol.thing), context.requester_at(symbol.at, symbol.requester)
+        requester_kind = requester.kind if requester and (symbol.requester or kind) else ""
+        package = context.package_at(symbol.at, symbol.requester) or (
+            _loader_of_library(context, symbol.at) if symbol.thing == "procedure" else ""
+        )
+        requester_kind = "torchvision" if package in _TRIO else "torch" if package == "torch" else requester_kind
+        extension = package if companion_row(package) or (kind == "torch" and symbol.requester) else ""
         if kind == "nvjitlink":
-            yield case.cause("nvjitlink-mismatch", one.at, {"library": "libnvJitLink"})
-        elif kind == "oneapi" or who in {"ipex", "directml"} or (who == "onnxruntime" and kind != "torch"):
+            yield context.cause("nvjitlink-mismatch", symbol.at, {"library": "libnvJitLink"})
+        elif (
+            kind == "oneapi"
+            or requester_kind in {"ipex", "directml"}
+            or (requester_kind == "onnxruntime" and kind != "torch")
+        ):
             continue  # their own rules; ONNX Runtime may be there, but it asks for no symbol of PyTorch
-        elif who == "torchvision":
-            install = pip_install_trio(case.torch)
-            yield case.cause("torch-torchvision-mismatch", one.at, {"install": install} if install else {})
-        elif who == "torchcodec" or package == "torchcodec":
-            install = torchcodec_install(case)
-            yield case.cause(
+        elif requester_kind == "torchvision":
+            install = pip_install_pair(context.torch)
+            yield context.cause("torch-torchvision-mismatch", symbol.at, {"install": install} if install else {})
+        elif requester_kind == "torchcodec" or package == "torchcodec":
+            install = torchcodec_install(context)
+            yield context.cause(
                 "torchcodec-torch-mismatch",
-                one.at,
-                {"library": one.thing, **({"install": install} if install else {})},
+                symbol.at,
+                {"library": symbol.thing, **({"install": install} if install else {})},
             )
-        elif who == "bitsandbytes":
+        elif requester_kind == "bitsandbytes":
             continue  # by its own words
-        elif one.thing == "procedure" and not (extension or who == "extension"):
+        elif symbol.thing == "procedure" and not (extension or requester_kind == "extension"):
             continue  # Windows says no more than that two files differ: the rules by the files' names judge that
-        elif kind == "torch" or who in {"torch", "extension"} or extension:
-            found = extension or (asks.package if asks and who == "extension" else "")
-            yield _abi(case, one.at, found if found != "torch" else "")
+        elif kind == "torch" or requester_kind in {"torch", "extension"} or extension:
+            package_at_fault = extension or (requester.package if requester and requester_kind == "extension" else "")
+            yield _abi_cause(context, symbol.at, package_at_fault if package_at_fault != "torch" else "")
 
 
-def _loading(case: Surroundings, at: int) -> str:
-    """Return the distribution that loads a file through torch, where the message itself names none.
+def _loader_of_library(context: LogContext, at: int) -> str:
+    """Return the companion in whose frames torch loads a library, since the message names none; "" if there is none.
 
     For example: torchaudio/_extension.py calls torch.ops.load_library, and Windows answers with error 127.
     """
-    modules = [package_of(module) for module in case.frames(at)]
-    loading = next((name for name in reversed(modules) if name != "torch"), "")
-    return loading if loading in _TRIO or known(loading) else ""
+    modules = [package_of(module) for module in context.frames_above(at)]
+    loader = next((name for name in reversed(modules) if name != "torch"), "")
+    return loader if loader in _TRIO or companion_row(loader) else ""
 
 
-def _abi(case: Surroundings, at: int, package: str) -> Cause:
-    install = pip_install(package, case.torch) if package and (row := known(package)) and not row.only_source else ""
-    names = {"package": package, "install": install, "torch": case.torch.partition("+")[0]}
-    return case.cause("torch-abi-mismatch", at, {name: value for name, value in names.items() if value})
+def _abi_cause(context: LogContext, at: int, package: str) -> Cause:
+    """Return the cause that a package ("" if unknown) was compiled for another torch, at the line of a position."""
+    install = (
+        pip_install(package, context.torch)
+        if package and (row := companion_row(package)) and not row.only_source
+        else ""
+    )
+    names = {"package": package, "install": install, "torch": context.torch.partition("+")[0]}
+    return context.cause("torch-abi-mismatch", at, {name: value for name, value in names.items() if value})
 
 
-def module_causes(case: Surroundings) -> Iterator[Cause]:
-    """Yield what modules and names that cannot be imported tell of companions."""
-    for one in missing_modules(case.text):
-        module, _colon, name = one.thing.partition(":")
+def module_causes(context: LogContext) -> Iterator[Cause]:
+    """Yield the causes of modules and names that cannot be imported, and of calls of what a package does not have."""
+    for missing in missing_modules(context.text):
+        module, _colon, name = missing.thing.partition(":")
         package = package_of(module)
-        if one.kind == "dependency":
-            if _COMPILED.fullmatch(module) and known(package):
-                yield _abi(case, one.at, package)
+        if missing.kind == "dependency":
+            if _COMPILED.fullmatch(module) and companion_row(package):
+                yield _abi_cause(context, missing.at, package)
         elif package == "triton":
-            yield from _triton(case, one)
-        elif (one.kind == "module" and _is_compiled(module, package)) or (
-            one.kind == "name" and _PRIVATE.fullmatch(name)
+            yield from _missing_triton_causes(context, missing)
+        elif (missing.kind == "module" and _is_compiled(module, package)) or (
+            missing.kind == "name" and _PRIVATE.fullmatch(name)
         ):
-            if not case.went_on(one.at) and package != "onnxruntime":
+            if not context.went_on(missing.at) and package != "onnxruntime":
                 package = package.removesuffix("-module")
-                built = {"rebuilt": source_of(package)} if source_of(package) != package else {}
-                yield case.cause("ext-not-built", one.at, {"package": package, "library": module, **built})
-        elif one.kind == "name" and not case.went_on(one.at):
-            yield from _name(case, one, package)
-        elif one.kind == "module" and "." in module and moves(package) and not case.went_on(one.at):
-            yield from _part(case, one, package)
-    yield from _goes_wrong(case)
+                rebuilt = {"rebuilt": source_of(package)} if source_of(package) != package else {}
+                yield context.cause("ext-not-built", missing.at, {"package": package, "library": module, **rebuilt})
+        elif missing.kind == "name" and not context.went_on(missing.at):
+            yield from _missing_name_causes(context, missing, package)
+        elif missing.kind == "module" and "." in module and loses_names(package) and not context.went_on(missing.at):
+            yield from _missing_submodule_causes(context, missing, package)
+    yield from _call_causes(context)
 
 
-def _goes_wrong(case: Surroundings) -> Iterator[Cause]:
-    """Yield what shows only when a part is called: an argument that is unknown, a compiled part that is not there."""
-    for unknown in _ARGUMENT.finditer(case.text):
-        caller = package_of(frames[-1]) if (frames := case.frames(unknown.start())) else ""
-        if moves(caller) and caller != "triton" and not case.went_on(unknown.start()):
-            yield case.cause("companion-version-mismatch", unknown.start(), _companion(case, caller), "library-part")
-    if found := _NOT_DEFINED.search(case.text):
-        yield case.cause("ext-not-built", found.start(), {"library": "_C", **_checkout(case, found.start())})
+def _call_causes(context: LogContext) -> Iterator[Cause]:
+    """Yield the causes that show when a part is called: an unknown argument, or a compiled part that does not exist."""
+    for message in _ARGUMENT.finditer(context.text):
+        caller = package_of(frames[-1]) if (frames := context.frames_above(message.start())) else ""
+        if loses_names(caller) and caller != "triton" and not context.went_on(message.start()):
+            yield context.cause(
+                "companion-version-mismatch", message.start(), _package_names(context, caller), "library-part"
+            )
+    if message_of_part := _NOT_DEFINED.search(context.text):
+        yield context.cause(
+            "ext-not-built",
+            message_of_part.start(),
+            {"library": "_C", **_source_names(context, message_of_part.start())},
+        )
 
 
 # File "C:\\Py\\GroundingDINO\\groundingdino\\models\\GroundingDINO\\ms_deform_attn.py", line 53, in forward
 _FILE = re.compile(r"file \"([^\"\n]{1,300})\", line")
 
 
-def _checkout(case: Surroundings, at: int) -> dict[str, str]:
-    """Name the package whose own file fails, and the folder of its source where it was installed from one."""
-    files = _FILE.findall(case.text, max(0, at - FAR), at)
+def _source_names(context: LogContext, at: int) -> dict[str, str]:
+    """Return a value for the placeholder `package` of the file that fails above a position; {} if no frame names one.
+
+    `checkout` is added, the folder of its source, if that is no folder of an environment.
+    """
+    files = _FILE.findall(context.text, max(0, at - FAR), at)
     if not files or re.search(r"(?:site|dist)-packages", files[-1]):
-        frames = case.frames(at)
+        frames = context.frames_above(at)
         return {"package": package_of(frames[-1])} if frames else {}
     parts = re.split(r"[\\/]", files[-1])[1:-1]
     name = next((part for part in reversed(parts) if source_of(part) != part), "")
@@ -153,100 +183,112 @@ def _checkout(case: Surroundings, at: int) -> dict[str, str]:
 
 
 def _is_compiled(module: str, package: str) -> bool:
-    return bool(_COMPILED.fullmatch(module)) and (not module.endswith(".ops") or known(package) is not None)
+    """Return whether a module's name is that of a package's compiled part."""
+    return bool(_COMPILED.fullmatch(module)) and (not module.endswith(".ops") or companion_row(package) is not None)
 
 
-def _triton(case: Surroundings, one: Missing) -> Iterator[Cause]:
-    """Judge Triton, or a part of it, that is missing: then it is there, in another version than is expected."""
-    if case.went_on(one.at):
+def _missing_triton_causes(context: LogContext, missing: Missing) -> Iterator[Cause]:
+    """Yield the cause that Triton is missing, or of another version if only a part is; nothing if a run went on."""
+    if context.went_on(missing.at):
         return
-    whole = one.kind == "module" and "." not in one.thing
-    yield triton(case, one.at, "triton-missing" if whole else "triton-version-mismatch")
+    is_all_of_it = missing.kind == "module" and "." not in missing.thing
+    yield triton_cause(context, missing.at, "triton-missing" if is_all_of_it else "triton-version-mismatch")
 
 
 # Cannot open include file: 'Python.h'      …\python_embeded\…      tcc: error: library 'python312' not found
 _PORTABLE = re.compile(r"python\.h\b|python_embed|library 'python3\d|python3\d{1,2}\.lib")
 
 
-def triton(case: Surroundings, at: int, key: str, basis: str = "library") -> Cause:
-    """Return a cause of Triton's, with the command for the Triton that goes with torch on this system."""
-    name = {"windows": "triton-windows", "linux": "triton"}.get(case.machine.os or "", "")
-    install = pip_install(name, case.torch.partition("+")[0]) if name else ""
-    names = {"install": install, "torch": case.torch.partition("+")[0]}
+def triton_cause(context: LogContext, at: int, key: str, basis: str = "library") -> Cause:
+    """Return a cause of Triton's at the line of a position, with the command for the Triton that goes with torch.
+
+    Its names are `install`, or `unpaired` if no command is known, `torch`, and `headers` for a portable Python.
+    """
+    name = {"windows": "triton-windows", "linux": "triton"}.get(context.machine.os or "", "")
+    install = pip_install(name, context.torch.partition("+")[0]) if name else ""
+    names = {"install": install, "torch": context.torch.partition("+")[0]}
     names["unpaired"] = "" if install else "triton-windows"
-    portable = case.machine.os == "windows" and _PORTABLE.search(case.text)
+    portable = context.machine.os == "windows" and _PORTABLE.search(context.text)
     names["headers"] = "include, libs" if portable else ""
-    return case.cause(key, at, {name: value for name, value in names.items() if value}, basis)
+    return context.cause(key, at, {name: value for name, value in names.items() if value}, basis)
 
 
-def _name(case: Surroundings, one: Missing, package: str) -> Iterator[Cause]:
-    """Judge a name that is gone from a package: PyTorch's parts differ, or two companions differ in generation."""
-    line = case.text[slice(*case.line(one.at))]
+def _missing_name_causes(context: LogContext, missing: Missing, package: str) -> Iterator[Cause]:
+    """Yield the cause of a name that a package lacks: parts of torch differ, or the package is of another release."""
+    line = context.text[slice(*context.line_span(missing.at))]
     if package == "torch":
         if "cannot import name" in line:
-            yield _abi(case, one.at, "")
-    elif moves(package) and package not in {*_TRIO, "numpy", "onnxruntime", "torch-directml"} and _HALF not in line:
-        names = {**_companion(case, package), **_gone(case, package, one)}
-        yield case.cause("companion-version-mismatch", one.at, names)
-    elif package == "torchaudio" and (gone := _gone(case, package, one)):
-        yield case.cause("companion-version-mismatch", one.at, {"package": package, **gone})
+            yield _abi_cause(context, missing.at, "")
+    elif (
+        loses_names(package) and package not in {*_TRIO, "numpy", "onnxruntime", "torch-directml"} and _HALF not in line
+    ):
+        names = {**_package_names(context, package), **_removal_names(context, package, missing)}
+        yield context.cause("companion-version-mismatch", missing.at, names)
+    elif package == "torchaudio" and (gone := _removal_names(context, package, missing)):
+        yield context.cause("companion-version-mismatch", missing.at, {"package": package, **gone})
 
 
-def _gone(case: Surroundings, package: str, one: Missing) -> dict[str, str]:
-    """Return since when a package lacks a name, which is spelt as its line spells it."""
-    name = one.thing.partition(":")[2]
-    found = gone_names(case, package, name)
-    return {**found, "missing": case.spelt(one.at, name)} if found else {}
+def _removal_names(context: LogContext, package: str, missing: Missing) -> dict[str, str]:
+    """Return the placeholders `since`, `newer` and `missing` of a name that a package lost; {} if that is unknown.
+
+    `since` is the release, `newer` what no longer asks for the name, `missing` the name as its line spells it.
+    """
+    name = missing.thing.partition(":")[2]
+    removal = removal_of_name(context, package, name)
+    return {**removal, "missing": context.as_spelt(missing.at, name)} if removal else {}
 
 
-def _part(case: Surroundings, one: Missing, package: str) -> Iterator[Cause]:
-    """Judge a module within a package that is there: it moved, or went away, between two releases of it.
+def _missing_submodule_causes(context: LogContext, missing: Missing, package: str) -> Iterator[Cause]:
+    """Yield the cause of a module that an installed package lacks: it moved or was removed between two releases.
 
     For example: torchvision.transforms.functional_tensor went away in torchvision 0.17.
     """
     if package not in {"onnxruntime", "torch-directml", "triton"}:
-        yield case.cause("companion-version-mismatch", one.at, _companion(case, package))
+        yield context.cause("companion-version-mismatch", missing.at, _package_names(context, package))
 
 
-def _companion(case: Surroundings, package: str) -> dict[str, str]:
-    present = case.versions.get(package, "")
+def _package_names(context: LogContext, package: str) -> dict[str, str]:
+    """Return values for the placeholders `package` and, if its version is known, `present`."""
+    present = context.versions.get(package, "")
     return {"package": package, **({"present": present} if present else {})}
 
 
-def pair_causes(case: Surroundings) -> Iterator[Cause]:
-    """Yield what pairs of versions tell that a program, or an installer, names itself."""
-    built = [one for one in pairs(case.text) if one.requester == "built"]
-    if built and "xformers" in case.text:
-        yield from _xformers(case, built)
-    for one in pairs(case.text):
-        requester = one.requester.replace("_", "-")
-        if one.requester in {"built", "build"} or requester in _OWN_RULES or _fits(one):
+def pair_causes(context: LogContext) -> Iterator[Cause]:
+    """Yield the causes of pairs of versions that a program or an installer prints, but for those that fit after all."""
+    build_pairs = [pair for pair in pairs(context.text) if pair.requester == "built"]
+    if build_pairs and "xformers" in context.text:
+        yield from _xformers_causes(context, build_pairs)
+    for pair in pairs(context.text):
+        requester = pair.requester.replace("_", "-")
+        if pair.requester in {"built", "build"} or requester in _OWN_RULES or _is_satisfied(pair):
             continue
-        names = {"package": requester, "library": one.subject, "wanted": one.wanted, "present": one.present}
+        names = {"package": requester, "library": pair.subject, "wanted": pair.wanted, "present": pair.present}
         names = {name: value for name, value in names.items() if value}
-        if one.subject == "torch" and requester in _TRIO:
-            install = pip_install_trio(one.present)
-            yield case.cause("torch-torchvision-mismatch", one.at, {"install": install} if install else {})
+        if pair.subject == "torch" and requester in _TRIO:
+            install = pip_install_pair(pair.present)
+            yield context.cause("torch-torchvision-mismatch", pair.at, {"install": install} if install else {})
         elif (
-            one.subject == "torch"
+            pair.subject == "torch"
             and requester == "xformers"
-            and ("built for" in case.text or "xformers_" in case.text)
+            and ("built for" in context.text or "xformers_" in context.text)
         ):
-            install = pip_install("xformers", one.present)
-            wanted = {"wanted": one.wanted.strip("=.*"), "present": one.present}
-            yield case.cause(
-                "xformers-built-for-other-torch", one.at, {**wanted, **({"install": install} if install else {})}
+            install = pip_install("xformers", pair.present)
+            torch_versions = {"wanted": pair.wanted.strip("=.*"), "present": pair.present}
+            yield context.cause(
+                "xformers-built-for-other-torch",
+                pair.at,
+                {**torch_versions, **({"install": install} if install else {})},
             )
-        elif one.subject == "torch":
-            beside = pip_install(requester, one.present or case.torch) if known(requester) else ""
-            yield case.cause("companion-pins-torch", one.at, {**names, **({"install": beside} if beside else {})})
-        elif one.subject in _TRIO:
-            yield case.cause("companion-pins-torch", one.at, names)
-        elif (known(one.subject) or known(requester)) and not _installed_anyway(case, one):
-            yield case.cause(
+        elif pair.subject == "torch":
+            install = pip_install(requester, pair.present or context.torch) if companion_row(requester) else ""
+            yield context.cause("companion-pins-torch", pair.at, {**names, **({"install": install} if install else {})})
+        elif pair.subject in _TRIO:
+            yield context.cause("companion-pins-torch", pair.at, names)
+        elif (companion_row(pair.subject) or companion_row(requester)) and not _is_mere_warning(context, pair):
+            yield context.cause(
                 "companion-version-mismatch",
-                one.at,
-                {**names, "package": one.subject, "requirement": f"{one.subject}{one.wanted}"},
+                pair.at,
+                {**names, "package": pair.subject, "requirement": f"{pair.subject}{pair.wanted}"},
             )
 
 
@@ -264,58 +306,75 @@ _FAILING = re.compile(
 )
 
 
-def told_causes(case: Surroundings) -> Iterator[Cause]:
-    """Yield the companions whose version, as a failing program's text tells it, is known to be of another torch."""
-    public = case.torch.partition("+")[0]
-    if not public or not case.log.facts.packages.get("torch", "").startswith(public):
+def reported_version_causes(context: LogContext) -> Iterator[Cause]:
+    """Yield the causes of companions that a failing line names and whose version is known to be for another torch."""
+    torch_version = context.torch.partition("+")[0]
+    if not torch_version or not context.log.facts.packages.get("torch", "").startswith(torch_version):
         return  # where only one of the two is told, they may be of two machines
     for name, key in _TIED.items():
-        version, at = case.versions.get(name, ""), case.text.find(name)
-        if not version or at < 0 or not _fails(case, name) or _paired(name, version, public) is not False:
+        version, at = context.versions.get(name, ""), context.text.find(name)
+        if (
+            not version
+            or at < 0
+            or not _is_in_failing_line(context, name)
+            or _goes_with_torch(name, version, torch_version) is not False
+        ):
             continue
-        install = pip_install_trio(case.torch) if name in _TRIO else pip_install(name, case.torch)
-        names = {"library": name, "torch": case.torch, "present": case.torch, "wanted": "?", "install": install}
-        yield case.cause(key, at, {name: value for name, value in names.items() if value}, "library-part")
+        install = pip_install_pair(context.torch) if name in _TRIO else pip_install(name, context.torch)
+        names = {"library": name, "torch": context.torch, "present": context.torch, "wanted": "?", "install": install}
+        yield context.cause(key, at, {name: value for name, value in names.items() if value}, "library-part")
 
 
-def _fails(case: Surroundings, name: str) -> bool:
+def _is_in_failing_line(context: LogContext, name: str) -> bool:
     """Return whether a line that tells of a failure names a companion."""
-    lines = (case.text[slice(*case.line(found.start()))] for found in re.finditer(re.escape(name), case.text))
+    lines = (
+        context.text[slice(*context.line_span(mention.start()))]
+        for mention in re.finditer(re.escape(name), context.text)
+    )
     return any(_FAILING.search(line) for line in lines)
 
 
-def _paired(name: str, version: str, torch: str) -> bool | None:
-    """Return whether a version of a companion goes with a torch; None where the tables do not know that version."""
-    holding = [one for one in version_ranges(name) if SpecifierSet(one.versions).contains(version, prereleases=True)]
-    return any(one.goes_with(torch) for one in holding) if holding else None
+def _goes_with_torch(name: str, version: str, torch: str) -> bool | None:
+    """Return whether a version of a companion goes with a torch; None if no range in the tables holds it."""
+    ranges = [
+        version_range
+        for version_range in version_ranges(name)
+        if SpecifierSet(version_range.versions).contains(version, prereleases=True)
+    ]
+    return any(version_range.goes_with(torch) for version_range in ranges) if ranges else None
 
 
-def _fits(one: Pair) -> bool:
-    """Return whether what is there is what is wanted after all."""
+def _is_satisfied(pair: Pair) -> bool:
+    """Return whether the version that is there satisfies what is wanted; False if one of them is unknown."""
     try:
-        return bool(one.wanted and one.present) and SpecifierSet(one.wanted).contains(one.present, prereleases=True)
+        return bool(pair.wanted and pair.present) and SpecifierSet(pair.wanted).contains(pair.present, prereleases=True)
     except (InvalidSpecifier, InvalidVersion):
         return False
 
 
-def _installed_anyway(case: Surroundings, one: Pair) -> bool:
-    """Return whether pip warns of a pair of no weight after an installation that it has finished."""
-    return "successfully installed" in case.text and not (known(one.subject) and known(one.requester))
+def _is_mere_warning(context: LogContext, pair: Pair) -> bool:
+    """Return whether pip finished an installation and warns of a pair of which not both are companions of torch."""
+    return "successfully installed" in context.text and not (
+        companion_row(pair.subject) and companion_row(pair.requester)
+    )
 
 
-def _xformers(case: Surroundings, built: list[Pair]) -> Iterator[Cause]:
-    """Judge what xFormers was built for against what is there; its kernels are off, which a run survives."""
-    torch = next((one for one in built if one.subject == "pytorch"), built[0])
-    if case.went_on(torch.at) and "no operator found for" not in case.text:  # xFormers' own words for it
+def _xformers_causes(context: LogContext, build_pairs: list[Pair]) -> Iterator[Cause]:
+    """Yield the causes of xFormers' message about what it was built for; nothing if the program went on without it.
+
+    They are that it was built for another torch, and first that torch is a CPU build, if it is one.
+    """
+    pair = next((build_pair for build_pair in build_pairs if build_pair.subject == "pytorch"), build_pairs[0])
+    if context.went_on(pair.at) and "no operator found for" not in context.text:  # xFormers' own words for it
         return
-    present = torch.present if torch.subject == "pytorch" else case.torch
+    present = pair.present if pair.subject == "pytorch" else context.torch
     install = pip_install("xformers", present)
-    names = {"wanted": torch.wanted, "present": present, **({"install": install} if install else {})}
+    names = {"wanted": pair.wanted, "present": present, **({"install": install} if install else {})}
     if present.endswith("+cpu"):
-        yield case.cause("torch-cpu-build-installed", torch.at)
-    yield case.cause(
+        yield context.cause("torch-cpu-build-installed", pair.at)
+    yield context.cause(
         "xformers-built-for-other-torch",
-        torch.at,
+        pair.at,
         names,
         "library-part" if present.endswith("+cpu") else "library",
     )
@@ -398,112 +457,120 @@ _BUILT = re.compile(
 _SOURCE = re.compile(r"(?:using cached|downloading) (?:\S{1,200}/)?([a-z][\w.-]{1,60}?)-\d[\w.]{0,20}\.tar\.gz")
 
 
-def build_causes(case: Surroundings) -> Iterator[Cause]:
-    """Yield what a build, or a compiler that is called while a program runs, says it lacks."""
-    building = bool(_BUILDS.search(case.text))
+def build_causes(context: LogContext) -> Iterator[Cause]:
+    """Yield the causes of what a build, or a compiler called by a running program, says it lacks."""
+    building = bool(_BUILDS.search(context.text))
     if building:
-        yield from _isolated(case)
-    yield from _wheels(case)
-    for one in missing_programs(case.text):
-        yield from _program(case, one, building=building)
-    if home := _CUDA_HOME.search(case.text):
-        yield _of_build(case, "ext-build-no-nvcc", home.start())
-    if asked := _COMPILER_ASKED.search(case.text):
-        yield _compiler(case, asked.start())
-    if old := _OLD_NVCC.search(case.text):
-        yield _of_build(case, "ext-build-cuda-mismatch", old.start(), "library-sure", arch=old[1])
-    if found := _LLVM.search(case.text):
-        yield case.cause("triton-ptxas-too-old", found.start(), _torch(case), "library-sure")
-    for pair in pairs(case.text):
+        yield from _missing_build_requirements(context)
+    yield from _missing_wheel_causes(context)
+    for program in missing_programs(context.text):
+        yield from _missing_program_causes(context, program, building=building)
+    if message := _CUDA_HOME.search(context.text):
+        yield _build_cause(context, "ext-build-no-nvcc", message.start())
+    if message := _COMPILER_ASKED.search(context.text):
+        yield _missing_compiler_cause(context, message.start())
+    if message := _OLD_NVCC.search(context.text):
+        yield _build_cause(context, "ext-build-cuda-mismatch", message.start(), "library-sure", arch=message[1])
+    if message := _LLVM.search(context.text):
+        yield context.cause("triton-ptxas-too-old", message.start(), _torch_names(context), "library-sure")
+    for pair in pairs(context.text):
         if pair.requester == "build":
-            yield _pair(case, pair)
-    yield from _launcher(case)
+            yield _build_pair_cause(context, pair)
+    yield from _triton_compiler_causes(context)
 
 
-def _isolated(case: Surroundings) -> Iterator[Cause]:
-    for one in missing_modules(case.text):
-        if one.kind == "module" and one.thing in _ISOLATED:
-            yield _of_build(case, "ext-build-without-torch", one.at)
+def _missing_build_requirements(context: LogContext) -> Iterator[Cause]:
+    """Yield a cause for each module that a build script imports and its isolated environment lacks."""
+    for missing in missing_modules(context.text):
+        if missing.kind == "module" and missing.thing in _ISOLATED:
+            yield _build_cause(context, "ext-build-without-torch", missing.at)
 
 
-def _wheels(case: Surroundings) -> Iterator[Cause]:
-    """Yield that a package has no wheel for this torch, or none for this system at all."""
-    if found := _NO_WHEEL.search(case.text):
-        yield case.cause("ext-no-wheel", found.start(), {**package_built(case), **_torch(case)})
-    for found in _NOT_HERE.finditer(case.text):
-        name = next(filter(None, found.groups()))
-        row, os = known(name), case.machine.os or ("windows" if "win_amd64" in case.text else "")
+def _missing_wheel_causes(context: LogContext) -> Iterator[Cause]:
+    """Yield the causes that a package has no wheel for this torch, and that companions have none for this system."""
+    if message := _NO_WHEEL.search(context.text):
+        yield context.cause("ext-no-wheel", message.start(), {**package_built(context), **_torch_names(context)})
+    for message in _NOT_HERE.finditer(context.text):
+        name = next(filter(None, message.groups()))
+        row, os = companion_row(name), context.machine.os or ("windows" if "win_amd64" in context.text else "")
         lacks = (
             row is not None
             and bool(row.platforms)
             and os != ""
-            and not any(one.startswith(os) for one in row.platforms)
+            and not any(platform.startswith(os) for platform in row.platforms)
         )
         if not lacks:
             continue
         if name == "triton":
-            yield triton(case, found.start(), "triton-missing")
+            yield triton_cause(context, message.start(), "triton-missing")
         else:
-            yield case.cause("ext-no-wheel", found.start(), {"package": name, **_torch(case)})
+            yield context.cause("ext-no-wheel", message.start(), {"package": name, **_torch_names(context)})
 
 
-def _program(case: Surroundings, one: Missing, *, building: bool) -> Iterator[Cause]:
-    if one.thing in {"nvcc", "cuda_home", "cuda toolkit"} and (building or package_built(case)):
-        yield _of_build(case, "ext-build-no-nvcc", one.at)
-    elif one.thing in _COMPILERS and _TRITON.search(case.text) and not case.went_on(one.at):
-        yield triton(case, one.at, "triton-no-compiler")
-    elif one.thing in _COMPILERS and building:
-        yield _compiler(case, one.at)
-    elif one.thing == "ffmpeg" and "torchcodec" in case.text:
-        yield case.cause("torchcodec-ffmpeg-missing", one.at, {"library": "FFmpeg"}, "library-part")
+def _missing_program_causes(context: LogContext, program: Missing, *, building: bool) -> Iterator[Cause]:
+    """Yield the cause of a missing program: nvcc, a compiler or FFmpeg; nothing for others, and if it is not needed."""
+    if program.thing in {"nvcc", "cuda_home", "cuda toolkit"} and (building or package_built(context)):
+        yield _build_cause(context, "ext-build-no-nvcc", program.at)
+    elif program.thing in _COMPILERS and _TRITON.search(context.text) and not context.went_on(program.at):
+        yield triton_cause(context, program.at, "triton-no-compiler")
+    elif program.thing in _COMPILERS and building:
+        yield _missing_compiler_cause(context, program.at)
+    elif program.thing == "ffmpeg" and "torchcodec" in context.text:
+        yield context.cause("torchcodec-ffmpeg-missing", program.at, {"library": "FFmpeg"}, "library-part")
 
 
-def _compiler(case: Surroundings, at: int) -> Cause:
-    if re.search(r"inductor|torch\.compile|\btcc\b", case.text):  # TinyCC comes with Triton for Windows alone
-        return triton(case, at, "triton-no-compiler")
-    return _of_build(case, "ext-build-no-compiler", at)
+def _missing_compiler_cause(context: LogContext, at: int) -> Cause:
+    """Return the cause of a missing compiler: Triton's if the text shows that it asks, else of a build."""
+    if re.search(r"inductor|torch\.compile|\btcc\b", context.text):  # TinyCC comes with Triton for Windows alone
+        return triton_cause(context, at, "triton-no-compiler")
+    return _build_cause(context, "ext-build-no-compiler", at)
 
 
-def _pair(case: Surroundings, pair: Pair) -> Cause:
+def _build_pair_cause(context: LogContext, pair: Pair) -> Cause:
+    """Return the cause of a build whose compiler or CUDA is not the one that it needs."""
     if pair.subject == "compiler":
-        return _of_build(case, "ext-build-no-compiler", pair.at)
-    return _of_build(case, "ext-build-cuda-mismatch", pair.at)
+        return _build_cause(context, "ext-build-no-compiler", pair.at)
+    return _build_cause(context, "ext-build-cuda-mismatch", pair.at)
 
 
-def _launcher(case: Surroundings) -> Iterator[Cause]:
-    """Yield what Triton lacks, which compiles its launcher and its kernels when a program first calls them."""
-    if not _TRITON.search(case.text):
+def _triton_compiler_causes(context: LogContext) -> Iterator[Cause]:
+    """Yield the causes that Triton is missing or lacks a compiler, or has a ptxas that does not know the GPU.
+
+    It compiles its launcher and its kernels when a program first calls them.
+    """
+    if not _TRITON.search(context.text):
         return
-    told = _TRITON_TOLD.search(case.text)
-    if told and not case.went_on(told.start()):
-        yield triton(case, told.start(), "triton-missing", "library-part")
-    launcher = _LAUNCHER.search(case.text)
-    if launcher and not case.went_on(launcher.start()):
-        yield triton(case, launcher.start(), "triton-no-compiler")
-    if (found := _PTXAS.search(case.text)) and not re.search(r"value 'sm_[1-6]\d'", case.text):
-        yield case.cause("triton-ptxas-too-old", found.start(), _torch(case), "library-sure")
+    missing = _TRITON_TOLD.search(context.text)
+    if missing and not context.went_on(missing.start()):
+        yield triton_cause(context, missing.start(), "triton-missing", "library-part")
+    failure = _LAUNCHER.search(context.text)
+    if failure and not context.went_on(failure.start()):
+        yield triton_cause(context, failure.start(), "triton-no-compiler")
+    if (ptxas := _PTXAS.search(context.text)) and not re.search(r"value 'sm_[1-6]\d'", context.text):
+        yield context.cause("triton-ptxas-too-old", ptxas.start(), _torch_names(context), "library-sure")
 
 
-def package_built(case: Surroundings) -> dict[str, str]:
-    """Name the package that is built; {} where none is told."""
-    fetched = [found[1] for found in _SOURCE.finditer(case.text)]
-    named = [found[1] for found in _BUILT.finditer(case.text)]
-    for name in (*reversed(fetched), *reversed(named)):
-        if known(name) and name not in {"torch", "triton"}:
+def package_built(context: LogContext) -> dict[str, str]:
+    """Return a value for the placeholder `package`, the one that is built; {} if a log names none that is known."""
+    downloads = [match[1] for match in _SOURCE.finditer(context.text)]
+    built = [match[1] for match in _BUILT.finditer(context.text)]
+    for name in (*reversed(downloads), *reversed(built)):
+        if companion_row(name) and name not in {"torch", "triton"}:
             return {"package": name.replace("_", "-")}
     names = re.findall(
         r"flash[_-]attn|flashattention|causal[_-]conv1d|mamba[_-]ssm|deepspeed|mmcv|detectron2|xformers"
         r"|bitsandbytes|sageattention|apex|pytorch3d|torch[_-]scatter|auto[_-]gptq|tinycudann|torchmcubes",
-        case.text,
+        context.text,
     )
     return {"package": names[0].replace("_", "-").replace("flashattention", "flash-attn")} if names else {}
 
 
-def _torch(case: Surroundings) -> dict[str, str]:
-    cuda = case.torch_cuda
-    return {**({"torch": case.torch} if case.torch else {}), **({"cuda": cuda} if cuda else {})}
+def _torch_names(context: LogContext) -> dict[str, str]:
+    """Return the placeholders `torch` (its version) and `cuda` (that it was built with); without unknown ones."""
+    cuda = context.torch_cuda
+    return {**({"torch": context.torch} if context.torch else {}), **({"cuda": cuda} if cuda else {})}
 
 
-def _of_build(case: Surroundings, key: str, at: int, basis: str = "library", **names: str) -> Cause:
-    """Return a cause of a build that fails, with the package that is built and the torch that it is built for."""
-    return case.cause(key, at, {**_torch(case), **package_built(case), **names}, basis)
+def _build_cause(context: LogContext, key: str, at: int, basis: str = "library", **names: str) -> Cause:
+    """Return the cause of a build that fails, with the package that is built and its torch among the names."""
+    return context.cause(key, at, {**_torch_names(context), **package_built(context), **names}, basis)

@@ -19,7 +19,7 @@ PYPI = "PyPI"  # in place of its address: where installers look by default
 _PYPI_PAGE = re.compile(r"(?:www\.)?pypi\.(?:python\.)?org")
 
 
-class Named(NamedTuple):
+class NamedAddress(NamedTuple):
     """An address that a text names: its position, and what the installer says of it ("", "404", "page").
 
     `links` tells that it is used as a list of files, `asked` that an installer was told to search there.
@@ -56,104 +56,118 @@ class InstallerTables(Record, frozen=True):
     systems: dict[str, tuple[str, ...]]
 
 
-def tables() -> InstallerTables:
-    """Read the shipped tables, once."""
+def installer_tables() -> InstallerTables:
+    """Return the shipped names, systems and addresses of installers.toml, read once."""
     return table("installers.toml", InstallerTables)
 
 
 @cache
-def variants() -> frozenset[str]:
-    """Name every build that some release was published in: "cu130", "rocm7.2", "xpu", "cpu"."""
+def published_variants() -> frozenset[str]:
+    """Return every build that some release was published in, such as "cu130", "rocm7.2", "xpu" and "cpu"."""
     rows = load_catalog().releases
-    return frozenset(one for row in rows for each in row.variants.values() for one in each) - {"pypi"}
+    return frozenset(
+        variant for row in rows for variants_there in row.variants.values() for variant in variants_there
+    ) - {"pypi"}
 
 
 @cache
-def _bases() -> dict[str, bool]:
-    """Return what stands before the tag in the addresses of torch's index and its mirrors; True for lists of files."""
+def _index_bases() -> dict[str, bool]:
+    """Return for each address that torch's index or a mirror has before the tag whether it is a list of files."""
     catalog = load_catalog()
-    mirrors = {mirror.url: mirror.flat for mirror in catalog.mirrors if "{variant}" in mirror.url}
-    return {url.partition("{variant}")[0]: flat for url, flat in mirrors.items()}
+    flat_by_url = {mirror.url: mirror.flat for mirror in catalog.mirrors if "{variant}" in mirror.url}
+    return {url.partition("{variant}")[0]: flat for url, flat in flat_by_url.items()}
 
 
-def judge(url: str, *, links: bool = False) -> Address:
-    """Say what an address is, in lower case and without a final slash; `links` where it is used as a list of files."""
+def classify_address(url: str, *, links: bool = False) -> Address:
+    """Return what an address is; it is in lower case and without a final slash.
+
+    `links` tells that it is used as a list of files, which some mirrors are.
+    """
     catalog = load_catalog()
     if is_pypi(url) or mirrors_pypi(url, catalog):
         return Address("pypi")
-    if url in {one.rstrip("/").lower() for one in catalog.amd_indexes.values()}:
+    if url in {index.rstrip("/").lower() for index in catalog.amd_indexes.values()}:
         return Address("torch", "amd-index")
-    base = next((base for base in _bases() if f"{url}/".startswith(base)), "")
-    return _below(base, url[len(base) :], listed=_bases()[base] and not links) if base else _by_host(url)
+    base = next((base for base in _index_bases() if f"{url}/".startswith(base)), "")
+    return (
+        _classify_path(base, url[len(base) :], listed=_index_bases()[base] and not links)
+        if base
+        else _classify_host(url)
+    )
 
 
-def _by_host(url: str) -> Address:
-    """Judge an address that is not below a known one: by its host, exact or with a slip of the pen."""
-    host, path = _host(url), url.partition("://")[2].partition("/")[2]
-    hosts = {_host(base): base for base in reversed(_bases())}
-    meant = host if host in hosts else next(iter(get_close_matches(host, hosts, n=1, cutoff=NEAR)), "")
-    tag, own = tag_in(path), next(iter(_bases()))  # torch's own comes first
-    pypis = {_host(mirror.url): mirror.url for mirror in load_catalog().mirrors if mirror.serves == "pypi"}
-    if meant:
-        right = _address(hosts[meant], tag or nearest_tag(path.rpartition("/")[2]))
-    elif host in tables().pages or _PYPI_PAGE.fullmatch(host):
-        right = PYPI if host.startswith("pypi.") and not tag else _address(own, tag)
-    elif host in pypis:
-        right = pypis[host]
+def _classify_host(url: str) -> Address:
+    """Return what an address is that is not below a known one: by its host, exact or slightly misspelt."""
+    host, path = _host_of(url), url.partition("://")[2].partition("/")[2]
+    hosts = {_host_of(base): base for base in reversed(_index_bases())}
+    likely_host = host if host in hosts else next(iter(get_close_matches(host, hosts, n=1, cutoff=NEAR)), "")
+    tag, torch_base = tag_in(path), next(iter(_index_bases()))  # torch's own comes first
+    pypi_mirrors = {_host_of(mirror.url): mirror.url for mirror in load_catalog().mirrors if mirror.serves == "pypi"}
+    if likely_host:
+        right = _tagged_address(hosts[likely_host], tag or nearest_tag(path.rpartition("/")[2]))
+    elif host in installer_tables().pages or _PYPI_PAGE.fullmatch(host):
+        right = PYPI if host.startswith("pypi.") and not tag else _tagged_address(torch_base, tag)
+    elif host in pypi_mirrors:
+        right = pypi_mirrors[host]
     else:
-        copy = tag or re.search(r"mirror|proxy|nexus|artifactory|devpi|pypi|/whl\b|/simple\b", url)
-        return Address("mirror" if copy else "unknown", tag)
+        looks_like_copy = tag or re.search(r"mirror|proxy|nexus|artifactory|devpi|pypi|/whl\b|/simple\b", url)
+        return Address("mirror" if looks_like_copy else "unknown", tag)
     return Address("wrong", right=right)
 
 
-def _host(url: str) -> str:
-    """Return the name of an address's server, without a user and a port."""
+def _host_of(url: str) -> str:
+    """Return the host of an address, without a user and a port."""
     return url.partition("://")[2].partition("/")[0].rpartition("@")[2].partition(":")[0]
 
 
-def _below(base: str, rest: str, *, listed: bool) -> Address:
-    """Judge what follows the address of torch's index: a tag, a tag that never was, or more than a tag."""
-    kind, tag = ("nightly/", rest.removeprefix("nightly/")) if rest.startswith("nightly/") else ("", rest)
-    tag, _slash, more = tag.removeprefix("test/").partition("/")
+def _classify_path(base: str, rest: str, *, listed: bool) -> Address:
+    """Return what an address below torch's index or a mirror is, by the path `rest`: a tag, a wrong one, or more.
+
+    `listed` tells that the base is a list of files, in which an installer finds no index.
+    """
+    channel, tag = ("nightly/", rest.removeprefix("nightly/")) if rest.startswith("nightly/") else ("", rest)
+    tag, _slash, further = tag.removeprefix("test/").partition("/")
     if listed:
-        return Address("wrong", right=_address(next(iter(_bases())), tag))
+        return Address("wrong", right=_tagged_address(next(iter(_index_bases())), tag))
     if not tag:
         return Address("torch")
-    if tag in variants() or tag in tables().older_tags:
-        return Address("wrong", right=_address(base, kind + tag)) if more else Address("torch", kind + tag)
-    return Address("wrong", right=_address(base + kind, nearest_tag(tag)))
+    if tag in published_variants() or tag in installer_tables().older_tags:
+        return (
+            Address("wrong", right=_tagged_address(base, channel + tag)) if further else Address("torch", channel + tag)
+        )
+    return Address("wrong", right=_tagged_address(base + channel, nearest_tag(tag)))
 
 
-def _address(base: str, tag: str) -> str:
-    """Join a base and a tag; "" without a tag, since an index of all builds is none that was meant."""
+def _tagged_address(base: str, tag: str) -> str:
+    """Return a base with a tag; "" without a tag, since an index of all builds is none that was meant."""
     return base + tag if tag else ""
 
 
 def tag_in(path: str) -> str:
-    """Return the tag of a build that a path names as a folder; "" for none."""
-    return next((part for part in path.split("/") if part in variants()), "")
+    """Return the first folder of a path that is the tag of a build; "" if none is."""
+    return next((part for part in path.split("/") if part in published_variants()), "")
 
 
 def nearest_tag(text: str) -> str:
-    """Return the tag that a misspelt one means: cu126 for "cuda12.6", rocm6.4 for "rocm64"; "" where nothing is near.
+    """Return the tag that a misspelt one means: cu126 for "cuda12.6", rocm6.4 for "rocm64"; "" if none is near.
 
     A version that was never built for becomes the next lower one, since newer drivers and tools run it.
     """
-    spelt = re.match(r"(cu|rocm|hip)[a-z]{0,4}[-_ ]?v?(\d[\d.]{0,5})", text)
-    if not spelt:
-        return next(iter(get_close_matches(text, sorted(variants()), n=1, cutoff=NEAR)), "")
-    family = "cu" if spelt[1] == "cu" else "rocm"
-    digits = spelt[2].strip(".")
-    known = sorted((one for one in variants() if one.startswith(family)), key=number)
-    if alike := [one for one in known if one.startswith(family + digits)]:  # a major alone means its newest
-        return alike[-1]
+    match = re.match(r"(cu|rocm|hip)[a-z]{0,4}[-_ ]?v?(\d[\d.]{0,5})", text)
+    if not match:
+        return next(iter(get_close_matches(text, sorted(published_variants()), n=1, cutoff=NEAR)), "")
+    family = "cu" if match[1] == "cu" else "rocm"
+    digits = match[2].strip(".")
+    tags = sorted((tag for tag in published_variants() if tag.startswith(family)), key=number)
+    if beginning_so := [tag for tag in tags if tag.startswith(family + digits)]:  # a major alone means its newest
+        return beginning_so[-1]
     if family == "cu":
         major, _dot, minor = digits.partition(".")
-        wanted = f"cu{major}{minor[:1]}"
+        exact = f"cu{major}{minor[:1]}"
     else:
-        wanted = f"rocm{digits}" if "." in digits else f"rocm{digits[0]}.{digits[1:] or '0'}"
-    lower = [one for one in known if number(one) <= number(wanted)]
-    return wanted if wanted in known else (lower or known)[-1 if lower else 0]
+        exact = f"rocm{digits}" if "." in digits else f"rocm{digits[0]}.{digits[1:] or '0'}"
+    lower = [tag for tag in tags if number(tag) <= number(exact)]
+    return exact if exact in tags else (lower or tags)[-1 if lower else 0]
 
 
 # Looking in indexes: https://pypi.example/simple, https://download.pytorch.org/whl/cu126
@@ -186,21 +200,27 @@ _STATUS = (
 )
 
 
-def addresses(text: str) -> tuple[Named, ...]:
-    """Return the addresses that a text names, each once; `state` is the HTTP status or "page" where one is told."""
-    named = [
-        Named(url, line.start(), links=line[1] == "links")
+def addresses(text: str) -> tuple[NamedAddress, ...]:
+    """Return the addresses of indexes and files that a text names, each once, and at most `MOST` of them."""
+    mentions = [
+        NamedAddress(url, line.start(), links=line[1] == "links")
         for line in _LOOKING.finditer(text)
         for url in re.findall(_URL, line[2])
     ]
-    named += [Named(one[1], one.start()) for one in _GIVEN.finditer(text)]
-    named += [Named(one[1], one.start(), links=True) for one in _LINKS.finditer(text)]
-    named += [Named(one[1] or one[2], one.start(), "page") for one in _PAGE.finditer(text)]
-    named += [Named(one[1], one.start(), one[2]) for one in _DENIED.finditer(text)]
-    named += [Named(one[2], one.start(), one[1], asked=False) for form in _STATUS for one in form.finditer(text)]
-    known: dict[str, Named] = {}
-    for each in named:
-        url = each.url.rstrip("/.)`")
-        before = known.get(url)
-        known[url] = before._replace(state=before.state or each.state) if before else each._replace(url=url)
-    return tuple(known.values())[:MOST]
+    mentions += [NamedAddress(match[1], match.start()) for match in _GIVEN.finditer(text)]
+    mentions += [NamedAddress(match[1], match.start(), links=True) for match in _LINKS.finditer(text)]
+    mentions += [NamedAddress(match[1] or match[2], match.start(), "page") for match in _PAGE.finditer(text)]
+    mentions += [NamedAddress(match[1], match.start(), match[2]) for match in _DENIED.finditer(text)]
+    mentions += [
+        NamedAddress(match[2], match.start(), match[1], asked=False)
+        for form in _STATUS
+        for match in form.finditer(text)
+    ]
+    address_of: dict[str, NamedAddress] = {}
+    for address in mentions:
+        url = address.url.rstrip("/.)`")
+        earlier = address_of.get(url)
+        address_of[url] = (
+            earlier._replace(state=earlier.state or address.state) if earlier else address._replace(url=url)
+        )
+    return tuple(address_of.values())[:MOST]

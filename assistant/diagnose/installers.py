@@ -11,18 +11,18 @@ from assistant.catalog.companions import known_names
 from assistant.catalog.rows import CORE, FAMILY
 from assistant.diagnose.attempts import (
     Attempt,
+    any_serves,
     attempt_of,
-    meeting,
+    builds_of_variant,
+    builds_within,
     newest_python,
-    of_variant,
-    own_text,
-    serve,
-    starting_at,
+    newest_tagged_python,
+    python_by_oldest_offer,
     tag_of,
-    told_python,
+    unjoined_text,
     variant_near,
 )
-from assistant.diagnose.index_addresses import PYPI, addresses, judge, tables
+from assistant.diagnose.index_addresses import PYPI, addresses, classify_address, installer_tables
 from assistant.diagnose.installer_output import Failure, failures, mentions, narrower_pythons, refused_pythons
 from assistant.diagnose.log import Log
 from assistant.diagnose.rules import Cause
@@ -31,6 +31,7 @@ from assistant.model.record import replace
 
 MOST = 6  # failures of one log that are judged: the rest follow from the first
 NEWEST = 3  # chosen: a package's newest Pythons, which an index, a mirror or an old log may not have yet
+SHORTEST_NAME = 4  # characters of a name that is taken for a misspelt one
 PROSE = 1500  # characters of a text that may be somebody's own words
 OTHERS = frozenset({"tensorflow", "intel-extension-for-pytorch", "triton", "bitsandbytes", "flash-attn", "xformers"})
 # The network's own failures have rules of their own.
@@ -74,30 +75,41 @@ _EXPLICIT = re.compile(r"\bexplicit ?= ?true\b|priority ?= ?[\"']explicit\b")
 
 
 def installer_causes(log: Log, machine: Machine) -> Iterable[Cause]:
-    """Return why the packages that a log's installer could not have are not to be had; () where none is missing."""
+    """Return the causes why an installer could not have a package, of the first failure with any; [] if none has."""
     text = log.text
     if causes := list(bound_causes(log, machine)):
         return causes
-    found = failures(text)
-    for failure in found[:MOST]:
+    failures_found = failures(text)
+    for failure in failures_found[:MOST]:
         attempt = attempt_of(failure, log, machine)
-        if causes := list(_judged(attempt)):
+        if causes := list(_causes_of_failure(attempt)):
             return causes
-    if causes := list(_files(log, machine)):
+    if causes := list(_missing_file_causes(log, machine)):
         return causes
-    return [] if found or len(text) > PROSE else list(_in_prose(log, machine))
+    return [] if failures_found or len(text) > PROSE else list(_prose_causes(log, machine))
 
 
-def _judged(attempt: Attempt) -> Iterator[Cause]:
-    """Yield the reason why a package could not be had: the first of these that holds."""
-    reasons = (_of_the_machine, _cache, _name, unasked, _index, _platform, _python, _release, _unexplained)
-    for ask in reasons:
-        if causes := list(ask(attempt)):
+def _causes_of_failure(attempt: Attempt) -> Iterator[Cause]:
+    """Yield the causes that the first of the reasons gives why a package could not be had; nothing if none does."""
+    finders = (
+        _machine_causes,
+        _cache_causes,
+        _name_causes,
+        unasked_index_causes,
+        _index_causes,
+        _platform_causes,
+        _python_causes,
+        _release_causes,
+        _other_causes,
+    )
+    for find in finders:
+        if causes := list(find(attempt)):
             yield from causes
             return
 
 
-def _of_the_machine(attempt: Attempt) -> Iterator[Cause]:
+def _machine_causes(attempt: Attempt) -> Iterator[Cause]:
+    """Yield a cause if a package of PyTorch's or ONNX's is asked for by a 32-bit Python, or on a system with musl."""
     machine, package = attempt.machine, attempt.package
     if not (attempt.rows or package in OTHERS or re.match(r"torch|onnx|nvidia-", package)):
         return
@@ -107,91 +119,109 @@ def _of_the_machine(attempt: Attempt) -> Iterator[Cause]:
         yield attempt.cause("musl-system")
 
 
-def _cache(attempt: Attempt) -> Iterator[Cause]:
-    """Judge an answer of the past: with the cache it went away, or it names an older glibc than the system has."""
+def _cache_causes(attempt: Attempt) -> Iterator[Cause]:
+    """Yield a cause if the answer is an old one from a cache: without it all is well, or it tells of an older glibc."""
     if attempt.failure.lacks == "platform" and number(attempt.glibc) > number(attempt.machine.glibc) > ():
         yield attempt.cause("stale-installer-cache")
         return
-    served = bool(attempt.here) and (not attempt.python or serve(attempt.here, attempt.python))
-    if attempt.failure.lacks in {"python", "platform"} and served and _CACHE.search(attempt.text):
+    is_served = bool(attempt.for_platform) and (not attempt.python or any_serves(attempt.for_platform, attempt.python))
+    if attempt.failure.lacks in {"python", "platform"} and is_served and _CACHE.search(attempt.text):
         yield attempt.cause("stale-installer-cache")
 
 
-def _name(attempt: Attempt) -> Iterator[Cause]:
-    """Yield a cause with the right name for a package that was renamed, is misspelt or is another in conda."""
+def _name_causes(attempt: Attempt) -> Iterator[Cause]:
+    """Yield a cause with the right name if a package was renamed, is misspelt or has another one in conda."""
     package = attempt.package
-    right, names = tables().names.get(package, ""), known_names() | CORE
+    right_name, known_packages = installer_tables().names.get(package, ""), known_names() | CORE
     if attempt.failure.conda:
-        right = "pytorch" if package in {"torch", "pytorch-gpu"} else ""
-    elif not right and attempt.nothing and package not in names and not attempt.rows and len(package) > 3:  # noqa: PLR2004 - too short to tell
-        right = next(iter(get_close_matches(package, names, n=1, cutoff=0.84)), "")
-    if right:
-        yield attempt.cause("obsolete-package-name", right=right)
+        right_name = "pytorch" if package in {"torch", "pytorch-gpu"} else ""
+    elif (
+        not right_name
+        and attempt.may_offer_nothing
+        and package not in known_packages
+        and not attempt.rows
+        and len(package) >= SHORTEST_NAME
+    ):
+        right_name = next(iter(get_close_matches(package, known_packages, n=1, cutoff=0.84)), "")
+    if right_name:
+        yield attempt.cause("obsolete-package-name", right=right_name)
 
 
-def _index(attempt: Attempt) -> Iterator[Cause]:
-    """Judge the addresses that were asked: wrong ones, torch's for a package that it does not have."""
+def _index_causes(attempt: Attempt) -> Iterator[Cause]:
+    """Yield a cause if an index that was asked is wrong or lacks the package, or torch's index was not asked for it."""
     failure, package = attempt.failure, attempt.package
-    pypi = any(judged.kind == "pypi" for _url, judged in attempt.indexes)
-    wrong = next(((url, judged) for url, judged in attempt.indexes if judged.kind == "wrong"), None)
-    local = bool(failure.local) and not any(failure.local in one for one in failure.offered or ())
-    if wrong and (attempt.nothing or local) and (not pypi or local):
-        yield attempt.cause("index-wrong", index=wrong[0], right=_with_release(attempt, wrong[1].right))
+    has_pypi = any(judged.kind == "pypi" for _url, judged in attempt.indexes)
+    wrong_index = next(((url, judged) for url, judged in attempt.indexes if judged.kind == "wrong"), None)
+    lacks_build = bool(failure.local) and not any(failure.local in version for version in failure.offered or ())
+    if wrong_index and (attempt.may_offer_nothing or lacks_build) and (not has_pypi or lacks_build):
+        yield attempt.cause(
+            "index-wrong", index=wrong_index[0], right=_index_with_release(attempt, wrong_index[1].right)
+        )
         return
-    torch = next((url for url, judged in attempt.indexes if judged.kind == "torch"), "")
-    foreign = package not in CORE and not carried_by_torch_index(package)
-    if torch and foreign and not pypi and (attempt.nothing or failure.lacks in {"python", "platform", "version"}):
+    torch_url = next((url for url, judged in attempt.indexes if judged.kind == "torch"), "")
+    is_foreign = package not in CORE and not carried_by_torch_index(package)
+    if (
+        torch_url
+        and is_foreign
+        and not has_pypi
+        and (attempt.may_offer_nothing or failure.lacks in {"python", "platform", "version"})
+    ):
         key = "index-not-applied" if failure.by or failure.locked or failure.lacks else "index-wrong"
-        yield attempt.cause(key, index=torch, right=PYPI)
+        yield attempt.cause(key, index=torch_url, right=PYPI)
     elif (
         carried_by_torch_index(package)
         and package not in CORE
         and failure.by in CORE
-        and (not torch or _EXPLICIT.search(attempt.text))
+        and (not torch_url or _EXPLICIT.search(attempt.text))
     ):
         yield attempt.cause("index-not-applied", right=right_index(attempt))
 
 
-def _platform(attempt: Attempt) -> Iterator[Cause]:
-    """Judge the system: by the tags that the installer names, else by what the catalogue knows."""
+def _platform_causes(attempt: Attempt) -> Iterator[Cause]:
+    """Yield a cause if the package has no build for this system, by the wheels' tags in the log or the catalogue."""
     failure, machine, package = attempt.failure, attempt.machine, attempt.package
     if package in {"onnxruntime-directml", "torch-directml"} and machine.os == "linux":
         if machine.wsl is False or package == "onnxruntime-directml":
             yield attempt.cause("directml-on-native-linux", unknown=() if machine.wsl is False else ("os",))
         return
-    if machine.os == "macos" and (causes := list(_on_a_mac(attempt))):
+    if machine.os == "macos" and (causes := list(_mac_causes(attempt))):
         yield from causes
         return
-    wheel = next((tag for tag in failure.tags if re.match(r"many|musl|win|mac|linux", tag)), "")
-    unseen = bool(attempt.here) and not any(row.confirmed for row in attempt.here) and bool(failure.local)
-    foreign = bool(wheel) and bool(machine.os) and not _fits(wheel, machine)
-    only = next((systems for name, systems in tables().systems.items() if package.startswith(name)), ())
-    elsewhere = bool(attempt.asked) and not attempt.here
-    if only and machine.os and machine.os not in only:
+    wheel_tag = next((tag for tag in failure.tags if re.match(r"many|musl|win|mac|linux", tag)), "")
+    is_unconfirmed = (
+        bool(attempt.for_platform) and not any(row.confirmed for row in attempt.for_platform) and bool(failure.local)
+    )
+    is_foreign = bool(wheel_tag) and bool(machine.os) and not _wheel_suits(wheel_tag, machine)
+    systems_served = next(
+        (systems for name, systems in installer_tables().systems.items() if package.startswith(name)), ()
+    )
+    is_elsewhere = bool(attempt.asked) and not attempt.for_platform
+    if systems_served and machine.os and machine.os not in systems_served:
         yield attempt.cause("lock-for-other-platform")
-    elif failure.lacks == "platform" or foreign or (elsewhere and machine.os):
-        yield from _no_wheel_here(attempt)
+    elif failure.lacks == "platform" or is_foreign or (is_elsewhere and machine.os):
+        yield from _missing_wheel_causes(attempt)
     elif glibc := _glibc_needed(attempt):
         yield attempt.cause("glibc-too-old", glibc=glibc)
-    elif unseen and attempt.nothing:  # no index was seen to hold it, and this one does not
+    elif is_unconfirmed and attempt.may_offer_nothing:  # no index was seen to hold it, and this one does not
         yield attempt.cause("wheel-not-for-platform", "symptom-and-fact")
-    elif _half_served(attempt):
+    elif _depends_on_mac_arch(attempt):
         yield attempt.cause("torch-no-intel-mac-wheel", unknown=("arch",))
 
 
-def _on_a_mac(attempt: Attempt) -> Iterator[Cause]:
-    """Judge what no index has for macOS: CUDA, and PyTorch with a local version, which wheels for macOS have not."""
+def _mac_causes(attempt: Attempt) -> Iterator[Cause]:
+    """Yield a cause for what no index has for macOS: CUDA, or PyTorch with a local version; one for Rosetta, too."""
     failure, package = attempt.failure, attempt.package
     if failure.local.startswith("cu") or re.match(r"nvidia-|cudatoolkit|cudnn|pytorch-cuda|cuda-", package):
-        other = failure.locked and _LOCK.search(attempt.text)
-        yield attempt.cause("lock-for-other-platform" if other else "cuda-wheel-on-mac")
+        is_from_lock = failure.locked and _LOCK.search(attempt.text)
+        yield attempt.cause("lock-for-other-platform" if is_from_lock else "cuda-wheel-on-mac")
     elif attempt.machine.rosetta and package in CORE:
         yield attempt.cause("mps-x86-python-rosetta")
     elif failure.local and package in CORE:
-        yield from _no_wheel_here(attempt)
+        yield from _missing_wheel_causes(attempt)
 
 
-def _no_wheel_here(attempt: Attempt) -> Iterator[Cause]:
+def _missing_wheel_causes(attempt: Attempt) -> Iterator[Cause]:
+    """Yield the cause why no wheel suits this system: a foreign lock, an Intel Mac, an old glibc, or none is made."""
     failure, machine = attempt.failure, attempt.machine
     if _LOCK.search(attempt.text):
         yield attempt.cause("lock-for-other-platform")
@@ -204,59 +234,76 @@ def _no_wheel_here(attempt: Attempt) -> Iterator[Cause]:
         yield attempt.cause("wheel-not-for-platform", system=system, tags=", ".join(failure.tags[:6]))
 
 
-def _fits(tag: str, machine: Machine) -> bool:
-    """Return whether a wheel's platform tag is of the machine's system, and of its processor where that is known."""
-    os = {"win": "windows", "mac": "macos", "man": "linux", "mus": "linux", "lin": "linux"}[tag[:3]]
+def _wheel_suits(tag: str, machine: Machine) -> bool:
+    """Return whether a wheel's platform tag suits the machine's system and, if that is known, its processor."""
+    system = {"win": "windows", "mac": "macos", "man": "linux", "mus": "linux", "lin": "linux"}[tag[:3]]
     arch = {"x86_64": ("x86_64", "amd64"), "arm64": ("arm64", "aarch64"), "aarch64": ("arm64", "aarch64")}
-    return os == machine.os and (tag.endswith(("any", "universal2", *arch.get(machine.arch or "", (tag,)))))
+    return system == machine.os and (tag.endswith(("any", "universal2", *arch.get(machine.arch or "", (tag,)))))
 
 
 def _glibc_needed(attempt: Attempt) -> str:
-    """Return the glibc that the wheels want and the machine lacks; "" where it has it or nobody knows."""
-    own = number(attempt.machine.glibc)
-    if not own:
+    """Return the oldest glibc that wheels for the machine take if its own is older; "" if not, or unknown."""
+    glibc_here = number(attempt.machine.glibc)
+    if not glibc_here:
         return ""
-    tags = [found for tag in attempt.failure.tags if (found := re.fullmatch(r"manylinux_(\d)_(\d{1,2})_(\w+)", tag))]
-    named = [f"{one[1]}.{one[2]}" for one in tags if one[3] == attempt.machine.arch]
-    wanted: list[Number] = [number(one) for one in named] or [row.glibc for row in attempt.here if row.glibc]
-    least = min(wanted, default=())
-    return ".".join(map(str, least)) if least and least > own else ""
+    tags = [match for tag in attempt.failure.tags if (match := re.fullmatch(r"manylinux_(\d)_(\d{1,2})_(\w+)", tag))]
+    tagged = [f"{match[1]}.{match[2]}" for match in tags if match[3] == attempt.machine.arch]
+    versions: list[Number] = [number(match) for match in tagged] or [
+        row.glibc for row in attempt.for_platform if row.glibc
+    ]
+    oldest = min(versions, default=())
+    return ".".join(map(str, oldest)) if oldest and oldest > glibc_here else ""
 
 
-def _half_served(attempt: Attempt) -> bool:
-    """Return whether a Mac's processor decides, and nobody knows it: an Apple one is served, an Intel one is not."""
-    if attempt.machine.os != "macos" or attempt.machine.arch or attempt.package not in CORE or not attempt.here:
+def _depends_on_mac_arch(attempt: Attempt) -> bool:
+    """Return whether a release is served on Apple's processors, not on Intel's, and the Mac's processor is unknown."""
+    if attempt.machine.os != "macos" or attempt.machine.arch or attempt.package not in CORE or not attempt.for_platform:
         return False
-    platforms = {row.platform for row in attempt.here}
-    return "macos_x86_64" not in platforms and serve(attempt.here, attempt.python) and bool(attempt.failure.wanted)
+    platforms = {row.platform for row in attempt.for_platform}
+    return (
+        "macos_x86_64" not in platforms
+        and any_serves(attempt.for_platform, attempt.python)
+        and bool(attempt.failure.wanted)
+    )
 
 
-def _python(attempt: Attempt) -> Iterator[Cause]:
-    """Judge the Python: by what the installer says of wheels, else by what the catalogue knows to be served."""
+def _python_causes(attempt: Attempt) -> Iterator[Cause]:
+    """Yield a cause if the Python does not suit the package: by the installer's words, else by the catalogue."""
     failure, python = attempt.failure, attempt.python
-    served = bool(attempt.here) and serve(attempt.here, python)
+    is_served = bool(attempt.for_platform) and any_serves(attempt.for_platform, python)
     if failure.lacks == "python" or (failure.tags and failure.tags[0].startswith("cp")):
-        tagged = told_python(failure)
-        if not (tagged and tagged == f"3.{python[1:]}" and failure.tags[0].isalnum() and failure.lacks != "python"):
+        tagged_python = newest_tagged_python(failure)
+        if not (
+            tagged_python
+            and tagged_python == f"3.{python[1:]}"
+            and failure.tags[0].isalnum()
+            and failure.lacks != "python"
+        ):
             yield _python_cause(attempt, python, unknown=() if python else ("python",))
         return
     release = failure.wanted.removeprefix("==").partition("+")[0]
-    if bounds := ignored_bounds(release, attempt.text):
-        within = newest_within(bounds)
-        yield _python_cause(attempt, python, best=within) if within else attempt.cause("python-unsupported-for-wheel")
+    if bounds := ignored_python_bounds(release, attempt.text):
+        admitted = newest_python_within(bounds)
+        yield (
+            _python_cause(attempt, python, best_python=admitted)
+            if admitted
+            else attempt.cause("python-unsupported-for-wheel")
+        )
         return
-    build_alone = bool(failure.local) and release in (failure.offered or ())
-    if failure.lacks == "version" or build_alone:
+    lacks_only_build = bool(failure.local) and release in (failure.offered or ())
+    if failure.lacks == "version" or lacks_only_build:
         return
     if not python:
-        alike = of_variant(
+        of_same_variant = builds_of_variant(
             attempt.rows, attempt.variant if attempt.variant in {row.variant for row in attempt.rows} else ""
         )
-        read = starting_at((row for row in alike if row.platform in attempt.platforms), failure.offered or ())
-        if read and attempt.here and not serve(attempt.here, read):
-            yield _python_cause(attempt._replace(python=read), read, unknown=("python",))
+        python_by_offer = python_by_oldest_offer(
+            (row for row in of_same_variant if row.platform in attempt.platforms), failure.offered or ()
+        )
+        if python_by_offer and attempt.for_platform and not any_serves(attempt.for_platform, python_by_offer):
+            yield _python_cause(attempt._replace(python=python_by_offer), python_by_offer, unknown=("python",))
         return
-    if _is_older_than_catalog(attempt) or (attempt.here and not served):
+    if _is_older_than_catalog(attempt) or (attempt.for_platform and not is_served):
         yield _python_cause(attempt, python)
 
 
@@ -265,77 +312,90 @@ def _is_older_than_catalog(attempt: Attempt) -> bool:
     specifier = attempt.failure.wanted
     is_pinned = attempt.package in CORE and specifier.startswith("==")
     oldest = min((number(row.version) for row in attempt.rows), default=())
-    return is_pinned and not meeting(attempt.rows, specifier) and number(specifier) < oldest
+    return is_pinned and not builds_within(attempt.rows, specifier) and number(specifier) < oldest
 
 
 def _python_cause(
-    attempt: Attempt, python: str, unknown: tuple[str, ...] = (), basis: str = "installer", best: str = ""
+    attempt: Attempt, python: str, unknown: tuple[str, ...] = (), basis: str = "installer", best_python: str = ""
 ) -> Cause:
-    """Name a Python that a release does not serve: "too new" where torch still goes with it, else "unsupported"."""
-    newest = load_catalog().releases[0].pythons["any"]
-    bound = min(number(f"3.{tag[1:]}") for tag in newest)
-    new = not python or number(f"3.{python[1:]}") >= bound
-    key = "python-too-new-for-wheel" if new else "python-unsupported-for-wheel"
-    best = best or _earlier_python(attempt)
-    return attempt.cause(key, basis, unknown, **({"best_python": best} if best else {}))
+    """Return the cause of a Python that a release does not serve: too new for it, or unsupported.
+
+    It counts as too new from the oldest on that PyTorch's newest release serves, and if it is unknown.
+    """
+    tags_served = load_catalog().releases[0].pythons["any"]
+    oldest_served = min(number(f"3.{tag[1:]}") for tag in tags_served)
+    is_too_new = not python or number(f"3.{python[1:]}") >= oldest_served
+    key = "python-too-new-for-wheel" if is_too_new else "python-unsupported-for-wheel"
+    best_python = best_python or _earlier_python(attempt)
+    return attempt.cause(key, basis, unknown, **({"best_python": best_python} if best_python else {}))
 
 
 def _earlier_python(attempt: Attempt) -> str:
-    """Return the newest Python of a release that is older than all that the catalogue knows; "" for others."""
+    """Return the newest Python of a release older than the catalogue's, as listed; "" for any other one."""
     version = number(attempt.failure.wanted)
-    rows = tables().earlier_pythons if _is_older_than_catalog(attempt) and not told_python(attempt.failure) else ()
+    rows = (
+        installer_tables().earlier_pythons
+        if _is_older_than_catalog(attempt) and not newest_tagged_python(attempt.failure)
+        else ()
+    )
     return next((python for name, since, python in rows if name == attempt.package and version >= number(since)), "")
 
 
-def _release(attempt: Attempt) -> Iterator[Cause]:
-    """Judge a release that is not among those on offer although Python and platform would fit."""
+def _release_causes(attempt: Attempt) -> Iterator[Cause]:
+    """Yield a cause if a release is not on offer although Python and platform would suit it."""
     failure = attempt.failure
     if failure.conda:
-        wanted = attempt.package in {"pytorch", "torchvision", "torchaudio", "pytorch-cuda", "cudatoolkit"}
-        if wanted:
+        is_of_torch = attempt.package in {"pytorch", "torchvision", "torchaudio", "pytorch-cuda", "cudatoolkit"}
+        if is_of_torch:
             yield attempt.cause("release-not-on-index", channel="conda-forge")
         return
-    listed = failure.lacks == "version" or bool(failure.offered)
+    is_listed = failure.lacks == "version" or bool(failure.offered)
     if _NETWORK.search(attempt.text):  # a page that did not come may list the release
         return
-    if listed and failure.wanted and (attempt.rows or failure.offered):
-        yield attempt.cause("release-not-on-index", right=right_index(attempt), nearest=_nearest(attempt))
+    if is_listed and failure.wanted and (attempt.rows or failure.offered):
+        yield attempt.cause("release-not-on-index", right=right_index(attempt), nearest=_nearest_release(attempt))
 
 
-def _with_release(attempt: Attempt, right: str) -> str:
-    """Return the address that was meant, or where that lacks the release, the nearest index that has it."""
-    asked = judge(right.rstrip("/").lower()).variant if right else ""
-    rows = meeting(attempt.rows, attempt.failure.wanted) if attempt.package in CORE and attempt.failure.wanted else ()
-    fitting = {row.variant for row in rows if row.platform in attempt.platforms} - {"pypi"}
-    chosen = variant_near(asked, fitting) if asked and fitting and asked not in fitting else ""
-    return load_catalog().index_url(chosen) or right if chosen else right
+def _index_with_release(attempt: Attempt, right: str) -> str:
+    """Return the address that was meant, or if it lacks the release, of the nearest variant's index that has it."""
+    variant = classify_address(right.rstrip("/").lower()).variant if right else ""
+    rows = (
+        builds_within(attempt.rows, attempt.failure.wanted)
+        if attempt.package in CORE and attempt.failure.wanted
+        else ()
+    )
+    variants_there = {row.variant for row in rows if row.platform in attempt.platforms} - {"pypi"}
+    nearest_variant = (
+        variant_near(variant, variants_there) if variant and variants_there and variant not in variants_there else ""
+    )
+    return load_catalog().index_url(nearest_variant) or right if nearest_variant else right
 
 
-def _nearest(attempt: Attempt) -> str:
-    """Return the release nearest to one that does not exist, as a requirement; "" where it exists."""
-    wanted = number(attempt.failure.wanted)
-    if meeting(attempt.rows, attempt.failure.wanted) or not wanted:
+def _nearest_release(attempt: Attempt) -> str:
+    """Return the release nearest to one that does not exist, as a requirement; "" if it exists or none is known."""
+    release_asked = number(attempt.failure.wanted)
+    if builds_within(attempt.rows, attempt.failure.wanted) or not release_asked:
         return ""
     release = attempt.failure.wanted.removeprefix("==").partition("+")[0]
     if release in (attempt.failure.offered or ()):  # only its build with that tag is not here
         return f"{attempt.package}=={release}"
-    there = {row.version for row in attempt.rows if row.version} or set(attempt.failure.offered or ())
-    alike = [one for one in there if number(one)[:2] == wanted[:2]]
-    found = max(alike or there, key=number, default="")
-    return f"{attempt.package}=={found}" if found else ""
+    releases = {row.version for row in attempt.rows if row.version} or set(attempt.failure.offered or ())
+    same_minor = [candidate for candidate in releases if number(candidate)[:2] == release_asked[:2]]
+    nearest = max(same_minor or releases, key=number, default="")
+    return f"{attempt.package}=={nearest}" if nearest else ""
 
 
-def _unexplained(attempt: Attempt) -> Iterator[Cause]:
-    """Judge what nothing known explains: a mirror or index that is nobody's, else a Python that is new everywhere."""
+def _other_causes(attempt: Attempt) -> Iterator[Cause]:
+    """Yield a cause if nothing was offered and nothing else explains it: a strange index, or a new Python."""
     package, python = attempt.package, attempt.python
-    if not attempt.nothing or _NETWORK.search(attempt.text):
+    if not attempt.may_offer_nothing or _NETWORK.search(attempt.text):
         return
     kinds = {judged.kind: url for url, judged in attempt.indexes}
-    known = bool(attempt.rows) or package in OTHERS or package in known_names()
-    if known and "pypi" not in kinds and {"mirror", "unknown"} & {*kinds}:
+    is_known = bool(attempt.rows) or package in OTHERS or package in known_names()
+    if is_known and "pypi" not in kinds and {"mirror", "unknown"} & {*kinds}:
         key = "mirror-without-files" if "mirror" in kinds else "index-wrong"
         yield attempt.cause(key, index=kinds.get("mirror", kinds.get("unknown", "")), right=right_index(attempt))
-    elif known and python.rstrip("t"):
+    elif is_known and python.rstrip("t"):
         minors = sorted({int(tag[1:].rstrip("t")) for row in attempt.rows for tag in row.pythons})
         newest = (
             minors[-NEWEST:] or [int(tag[1:].rstrip("t")) for tag in load_catalog().releases[0].pythons["any"]][-6:]
@@ -347,37 +407,39 @@ def _unexplained(attempt: Attempt) -> Iterator[Cause]:
             yield attempt.cause("index-wrong", "symptom-told", ("index",), right=right_index(attempt))
 
 
-def _files(log: Log, machine: Machine) -> Iterator[Cause]:
-    """Judge a wheel that an index lists and does not have: HTTP 404 or 403 for the file itself."""
-    named = addresses(own_text(log))
-    for one in named:
+def _missing_file_causes(log: Log, machine: Machine) -> Iterator[Cause]:
+    """Yield a cause for the first wheel that an index lists and does not deliver: its file gives HTTP 403 or 404."""
+    named_addresses = addresses(unjoined_text(log))
+    for address in named_addresses:
         file = re.search(
-            r"/([a-z0-9][\w.]{0,60})-(\d[\w.]{0,20})(?:(?:%2b|\+)([\w.]{2,20}))?-[^/]{5,120}\.whl", one.url
+            r"/([a-z0-9][\w.]{0,60})-(\d[\w.]{0,20})(?:(?:%2b|\+)([\w.]{2,20}))?-[^/]{5,120}\.whl", address.url
         )
-        if file and one.state in {"403", "404"} and "github.com" not in one.url:
+        if file and address.state in {"403", "404"} and "github.com" not in address.url:
             local = f"+{file[3]}" if file[3] else ""
-            failure = Failure(file[1].replace("_", "-"), one.at, f"=={file[2]}{local}")
+            failure = Failure(file[1].replace("_", "-"), address.at, f"=={file[2]}{local}")
             attempt = attempt_of(failure, log, machine)
-            index = next((each.url for each in named if not each.state), one.url.rpartition("/")[0])
-            right = right_index(attempt)
-            own = bool(right) and one.url.startswith(right)
-            yield attempt.cause("release-not-on-index" if own else "mirror-without-files", index=index, right=right)
+            index = next((other.url for other in named_addresses if not other.state), address.url.rpartition("/")[0])
+            right_url = right_index(attempt)
+            is_right = bool(right_url) and address.url.startswith(right_url)
+            yield attempt.cause(
+                "release-not-on-index" if is_right else "mirror-without-files", index=index, right=right_url
+            )
             return
 
 
-def _in_prose(log: Log, machine: Machine) -> Iterator[Cause]:
-    """Judge a package that somebody says cannot be installed, where a known fact really excludes it."""
+def _prose_causes(log: Log, machine: Machine) -> Iterator[Cause]:
+    """Yield causes if a person tells that a package cannot be installed and the machine's facts exclude it."""
     text = log.text
     if not _CANNOT.search(text) or _NETWORK.search(text):
         return
-    told = _PYTHON_TOLD.search(text)
-    if told and not machine.python:
-        machine = replace(machine, python=told[1] or told[2] or f"3.{told[3]}")
+    python_match = _PYTHON_TOLD.search(text)
+    if python_match and not machine.python:
+        machine = replace(machine, python=python_match[1] or python_match[2] or f"3.{python_match[3]}")
     names = {"torch", *FAMILY, "torch-directml", "onnxruntime", "onnxruntime-directml", "onnxruntime-gpu"}
     for failure in mentions(text.replace("pytorch", "torch"), names):
         attempt = attempt_of(failure._replace(at=0), log, machine)
-        for ask in (_of_the_machine, _platform, _python):
-            if causes := list(ask(attempt)):
+        for find in (_machine_causes, _platform_causes, _python_causes):
+            if causes := list(find(attempt)):
                 yield from (cause._replace(basis="symptom-and-fact") for cause in causes)
                 return
 
@@ -401,55 +463,58 @@ _PIP_SETTINGS = re.compile(
 _BY_UV = re.compile(r"no solution found when resolving|\buv pip install\b|\buv (?:sync|lock|add)\b")
 
 
-def unasked(attempt: Attempt) -> Iterator[Cause]:
-    """Yield that an index was named and not asked for a package."""
+def unasked_index_causes(attempt: Attempt) -> Iterator[Cause]:
+    """Yield a cause if an index is named in a setting or a message and was not asked for the package."""
     # uv says itself that it stops at the first index that knows a name.
-    first = _FIRST_INDEX.search(attempt.text)
-    if first and first[1] == attempt.package:
-        yield attempt.cause("index-not-applied", index=first[2], right=first[3] or "")
+    first_index = _FIRST_INDEX.search(attempt.text)
+    if first_index and first_index[1] == attempt.package:
+        yield attempt.cause("index-not-applied", index=first_index[2], right=first_index[3] or "")
     # Another index stands where this tool does not look: pip's settings, or those of `uv pip` alone.
-    text, right = attempt.text, right_index(attempt) if attempt.package in CORE else ""
-    of_pip = _BY_UV.search(text) and _PIP_SETTINGS.search(text)
-    if right not in {"", PYPI} and (of_pip or (_BY_PROJECT.search(text) and _UV_PIP_TABLE.search(text))):
-        yield attempt.cause("index-not-applied", right=right)
+    text, right_url = attempt.text, right_index(attempt) if attempt.package in CORE else ""
+    is_pip_setting = _BY_UV.search(text) and _PIP_SETTINGS.search(text)
+    if right_url not in {"", PYPI} and (is_pip_setting or (_BY_PROJECT.search(text) and _UV_PIP_TABLE.search(text))):
+        yield attempt.cause("index-not-applied", right=right_url)
 
 
 def right_index(attempt: Attempt) -> str:
-    """Return the index that has the release for this machine, of the build nearest to the one that was asked for."""
+    """Return the index that has the release for this machine, of the variant nearest to the one asked for.
+
+    "PyPI" stands for its index; "" if no index is known to have it.
+    """
     if attempt.package not in CORE:
         if carried_by_torch_index(attempt.package) and attempt.failure.by in CORE and attempt.variant:
-            return load_catalog().index_url(_of_index(attempt.variant)) or ""
+            return load_catalog().index_url(_index_tag(attempt.variant)) or ""
         if carried_by_torch_index(attempt.package) and (build := _TORCH_BUILD.search(attempt.text)):
             return load_catalog().index_url(build[1]) or ""
         return PYPI
-    rows = meeting(attempt.rows, attempt.failure.wanted)
-    fitting = {row.variant for row in rows if row.platform in attempt.platforms} - {"pypi"}
+    rows = builds_within(attempt.rows, attempt.failure.wanted)
+    variants_there = {row.variant for row in rows if row.platform in attempt.platforms} - {"pypi"}
     if attempt.python:
-        fitting &= {row.variant for row in rows if serve([row], attempt.python)}
-    chosen = variant_near(attempt.variant, fitting)
-    return load_catalog().index_url(chosen) or "" if chosen else PYPI if rows else ""
+        variants_there &= {row.variant for row in rows if any_serves([row], attempt.python)}
+    nearest_variant = variant_near(attempt.variant, variants_there)
+    return load_catalog().index_url(nearest_variant) or "" if nearest_variant else PYPI if rows else ""
 
 
-def _of_index(local: str) -> str:
-    """Return the tag of the index for a local version: AMD's `rocm7.2.0.gita272dfa8` is of rocm7.2."""
-    found = re.match(r"rocm\d{1,2}\.\d{1,2}", local)
-    return found[0] if found else local
+def _index_tag(local: str) -> str:
+    """Return the tag of the index for a local version: "rocm7.2" for AMD's `rocm7.2.0.gita272dfa8`."""
+    match = re.match(r"rocm\d{1,2}\.\d{1,2}", local)
+    return match[0] if match else local
 
 
 UNNAMED = "the package"
 
 
 def bound_causes(log: Log, machine: Machine) -> Iterator[Cause]:
-    """Yield the cause of the first bound in a log that the Python fails, or that the project states too widely."""
+    """Yield the cause of the first Python that an installer refuses, else of a project that admits too many."""
     for version, bounds, at in refused_pythons(log.text):
         tag = f"3{version.split('.')[1]}" if version.startswith("3.") else ""
         depends = re.search(r"and ([a-z0-9][\w.-]{0,60}?)(?:==[\w.+]{1,30})? depends", log.text[at : at + 300])
         failure = Failure(depends[1] if depends else UNNAMED, at)
         attempt = attempt_of(failure, log, machine)._replace(python=tag or tag_of(machine))
         bound = re.search(r"<=? ?(\d\.\d{1,2})", bounds)
-        high = bool(bound) and number(version) >= number(bound[1] if bound else "")
-        key = "python-too-new-for-wheel" if high else "python-unsupported-for-wheel"
-        yield attempt.cause(key, best_python=newest_within(bounds) or newest_python(attempt.here))
+        is_too_new = bool(bound) and number(version) >= number(bound[1] if bound else "")
+        key = "python-too-new-for-wheel" if is_too_new else "python-unsupported-for-wheel"
+        yield attempt.cause(key, best_python=newest_python_within(bounds) or newest_python(attempt.for_platform))
         return
     for package, bounds, at in narrower_pythons(log.text):
         attempt = attempt_of(Failure(package, at), log, machine)
@@ -457,18 +522,18 @@ def bound_causes(log: Log, machine: Machine) -> Iterator[Cause]:
         return
 
 
-def ignored_bounds(release: str, text: str) -> str:
-    """Return the Pythons of a release that pip ignored for its own Python; "" where it ignored none.
+def ignored_python_bounds(release: str, text: str) -> str:
+    """Return the Pythons of a release that pip ignored for its own Python, as a specifier; "" if it ignored none.
 
     ERROR: Ignored the following versions that require a different python version: 1.26.0 Requires-Python <3.13,>=3.9
     """
-    found = (
+    match = (
         re.search(rf"(?<![\w.]){re.escape(release)} requires-python ([<>=!~][^;\n]{{1,60}})", text) if release else None
     )
-    return found[1] if found else ""
+    return match[1] if match else ""
 
 
-def newest_within(bounds: str) -> str:
-    """Return the newest Python below an upper bound, such as 3.12 for `>=3.9,<3.13`; "" where there is none."""
-    found = re.search(r"<(=?) ?3\.(\d{1,2})", bounds)
-    return f"3.{int(found[2]) - (not found[1])}" if found else ""
+def newest_python_within(bounds: str) -> str:
+    """Return the newest Python that an upper bound admits: 3.12 for `>=3.9,<3.13`; "" without such a bound."""
+    match = re.search(r"<(=?) ?3\.(\d{1,2})", bounds)
+    return f"3.{int(match[2]) - (not match[1])}" if match else ""

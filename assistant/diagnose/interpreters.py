@@ -99,124 +99,141 @@ class _File(Record, frozen=True):
 
 
 def interpreter_of(log: Log, machine: Machine, line: int | None = None) -> Interpreter:
-    """Return how the Python of a log's program is reached; `line` is the index of the line that shows its cause."""
-    path = _path(log, line)
-    project = next((row for row in _file().project if any(re.search(mark, log.text) for mark in row.marks)), None)
-    application = None if project and project.sync else _application(log, machine)
+    """Return how the Python of a log's program is reached; `line` is the index of the line that shows its cause.
+
+    Its fields are empty if the log does not tell that.
+    """
+    path = _interpreter_path(log, line)
+    project = next((row for row in _tables().project if any(re.search(mark, log.text) for mark in row.marks)), None)
+    application = None if project and project.sync else _application_of(log, machine)
     container = bool(machine.container or _CONTAINER.search(log.text))
-    uv = bool(project and project.pip) or bool(application and application.pip)
+    has_uv = bool(project and project.pip) or bool(application and application.pip)
     if path and not (project and project.sync):
-        typed = f'"{path}"' if set(path) & set(" (),") else path
-        isolated = " -s" if "python_embed" in path.lower() else ""
-        absolute = path if _ABSOLUTE.match(path) else ""
+        python_command = f'"{path}"' if set(path) & set(" (),") else path
+        isolation = " -s" if "python_embed" in path.lower() else ""
+        absolute_path = path if _ABSOLUTE.match(path) else ""
         return Interpreter(
-            path=absolute, python=typed + isolated, pip="uv pip" if uv and ".venv" in path else "", container=container
+            path=absolute_path,
+            python=python_command + isolation,
+            pip="uv pip" if has_uv and ".venv" in path else "",
+            container=container,
         )
     if project:
         return Interpreter(path=path, python=project.run, pip=project.pip, project=project.name, container=container)
     if application:
-        typed = application.python[_system(application, machine)]
-        return Interpreter(python=typed, pip=application.pip, folder=application.name, container=container)
+        python_command = application.python[_system_of(application, machine)]
+        return Interpreter(python=python_command, pip=application.pip, folder=application.name, container=container)
     return Interpreter(container=container)
 
 
-def placed(remedy: Remedy, where: Interpreter) -> Remedy:
-    """Return a remedy whose commands are typed for the Python that they are for, with what is to be minded there."""
-    commands = tuple(line for command in remedy.commands for line in _typed(command, where))
-    check = tuple(line for command in remedy.check for line in _typed(command, where))
-    if "\\" in where.python:
+def with_interpreter(remedy: Remedy, interpreter: Interpreter) -> Remedy:
+    """Return a remedy with its commands typed for an interpreter, and notes on what is to be minded there."""
+    commands = tuple(line for command in remedy.commands for line in _commands_for(command, interpreter))
+    check = tuple(line for command in remedy.check for line in _commands_for(command, interpreter))
+    if "\\" in interpreter.python:
         commands, check = tuple(map(taken_by_both, commands)), tuple(map(taken_by_both, check))
-    changes = any(map(_CHANGES.search, commands))
-    if not changes and commands == remedy.commands:
+    changes_packages = any(map(_CHANGES.search, commands))
+    if not changes_packages and commands == remedy.commands:
         return replace(remedy, check=check)
-    return replace(remedy, text=sentences((remedy.text, *_notes(commands, where))), commands=commands, check=check)
+    return replace(
+        remedy, text=sentences((remedy.text, *_notes(commands, interpreter))), commands=commands, check=check
+    )
 
 
-def _notes(commands: tuple[str, ...], where: Interpreter) -> Iterator[Message]:
-    tool = _tool(where)
-    if where.folder:
-        yield _("Type it in the folder of {program}.", program=where.folder)
-    adding = tuple(line.partition(" {")[0] for line in (*tool.install, *tool.from_index)) if tool else ()
-    if tool and tool.sync and not any(line.startswith(adding) for line in commands):
+def _notes(commands: tuple[str, ...], interpreter: Interpreter) -> Iterator[Message]:
+    """Yield what to mind with commands: the folder, what a later sync undoes, that a container forgets changes."""
+    tool = _project_of(interpreter)
+    if interpreter.folder:
+        yield _("Type it in the folder of {program}.", program=interpreter.folder)
+    adding_commands = tuple(line.partition(" {")[0] for line in (*tool.install, *tool.from_index)) if tool else ()
+    if tool and tool.sync and not any(line.startswith(adding_commands) for line in commands):
         yield _("The next `{sync}` undoes it unless pyproject.toml says the same.", sync=tool.sync)
-    if where.container:
+    if interpreter.container:
         yield _("In a container it lasts only if the image has it: add it to the Dockerfile as a RUN line.")
 
 
-def _typed(command: str, where: Interpreter) -> Iterator[str]:
-    """Yield what is typed in place of a command of `python`, which is any Python."""
-    found = _PIP.fullmatch(command)
-    tool = _tool(where)
-    kept = found and tool and _kept(found[1], found[2], tool)
-    if kept:
-        yield from kept
-    elif found and where.pip:
-        python = "" if where.project else f" --python {where.python}"
-        words = [new for word in found[2].split(" ") for new in UV_OPTIONS.get(word, (word,))]
-        yield " ".join((f"{where.pip} {found[1]}{python}", *filter(None, words)))
+def _commands_for(command: str, interpreter: Interpreter) -> Iterator[str]:
+    """Yield the commands that do for an interpreter what a command of `python` or pip says."""
+    pip_command = _PIP.fullmatch(command)
+    tool = _project_of(interpreter)
+    project_commands = pip_command and tool and _project_commands(pip_command[1], pip_command[2], tool)
+    if project_commands:
+        yield from project_commands
+    elif pip_command and interpreter.pip:
+        python = "" if interpreter.project else f" --python {interpreter.python}"
+        words = [new for word in pip_command[2].split(" ") for new in UV_OPTIONS.get(word, (word,))]
+        yield " ".join((f"{interpreter.pip} {pip_command[1]}{python}", *filter(None, words)))
     else:
-        yield re.sub(r"(?:^|(?<=\$\())python(?= )", lambda _found: where.python, command)
+        yield re.sub(r"(?:^|(?<=\$\())python(?= )", lambda _found: interpreter.python, command)
 
 
-def _kept(verb: str, rest: str, tool: Project) -> tuple[str, ...]:
-    """Return the commands by which a project itself takes what pip would install; () where it has none for it."""
-    words = [word for word in rest.split(" ") if word != "--upgrade"]
+def _project_commands(verb: str, arguments: str, tool: Project) -> tuple[str, ...]:
+    """Return the commands with which a project's tool takes what pip would install; () if it has none for it."""
+    words = [word for word in arguments.split(" ") if word != "--upgrade"]
     index = ""
     if "--index-url" in words[:-1]:
-        place = words.index("--index-url")
-        index = words[place + 1]
-        del words[place : place + 2]
+        option_at = words.index("--index-url")
+        index = words[option_at + 1]
+        del words[option_at : option_at + 2]
     rows = tool.from_index if index else tool.install
     if verb != "install" or not words or any(word.startswith("-") for word in words):
         return ()
-    name = f"pytorch-{index.rstrip('/').rpartition('/')[2]}"
-    return tuple(row.format(packages=" ".join(words), index=index, name=name) for row in rows)
+    index_name = f"pytorch-{index.rstrip('/').rpartition('/')[2]}"
+    return tuple(row.format(packages=" ".join(words), index=index, name=index_name) for row in rows)
 
 
-def _tool(where: Interpreter) -> Project | None:
-    return next((row for row in _file().project if row.name == where.project), None)
+def _project_of(interpreter: Interpreter) -> Project | None:
+    """Return the row of the project's tool that an interpreter belongs to; None if it belongs to none."""
+    return next((row for row in _tables().project if row.name == interpreter.project), None)
 
 
-def _application(log: Log, machine: Machine) -> Application | None:
-    """Return the application that a log names by its longest mark, if it keeps a Python on this system."""
-    named = {mark: row for row in _file().application for mark in row.marks if mark in log.text}
-    row = named[max(named, key=len)] if named else None
-    return row if row and _system(row, machine) in row.python else None
+def _application_of(log: Log, machine: Machine) -> Application | None:
+    """Return the application that a log names by its longest mark; None if it has no Python on this system."""
+    row_of = {mark: row for row in _tables().application for mark in row.marks if mark in log.text}
+    row = row_of[max(row_of, key=len)] if row_of else None
+    return row if row and _system_of(row, machine) in row.python else None
 
 
-def _system(row: Application, machine: Machine) -> str:
-    """Return the system that an application runs on; where nobody tells, Windows, for which most of these are made."""
+def _system_of(row: Application, machine: Machine) -> str:
+    """Return the machine's system; if that is unknown, Windows, or the row's first if the application has none for it.
+
+    Most of these applications are made for Windows.
+    """
     return machine.os or ("windows" if "windows" in row.python else next(iter(row.python)))
 
 
 @lru_cache(maxsize=16)  # each cause of a log asks, and mostly for the same line
-def _path(log: Log, line: int | None) -> str:
-    """Return the interpreter that a log names first; "" for none, and for one that a shell would misread."""
-    found = next((one for one in _paths(log, line) if not _OF_A_SERVER.match(one)), "")
-    return found if _PLAIN.fullmatch(found) else ""
+def _interpreter_path(log: Log, line: int | None) -> str:
+    """Return the first path of an interpreter in a log; "" for none, and for one that a shell would misread."""
+    path = next((candidate for candidate in _interpreter_paths(log, line) if not _OF_A_SERVER.match(candidate)), "")
+    return path if _PLAIN.fullmatch(path) else ""
 
 
-def _paths(log: Log, line: int | None) -> Iterator[str]:
-    """Yield the interpreters that a log names: by the folders of packages near a line, then as they are called."""
-    for folder in near(log, line, _ENVIRONMENT):
+def _interpreter_paths(log: Log, line: int | None) -> Iterator[str]:
+    """Yield the interpreters in a log: by folders of packages, from `line` outwards, then those that are called."""
+    for folder in matches_near_line(log, line, _ENVIRONMENT):
         if not _OF_SYSTEM.fullmatch(folder) and not _FOR_A_BUILD.search(folder):
             if "\\" not in folder:
                 yield f"{folder}/bin/python"
             else:
                 yield f"{folder}\\python.exe" if _FLAT.fullmatch(folder) else f"{folder}\\Scripts\\python.exe"
     for _number, text in log.lines:
-        found = (_QUOTED.search(text) or _CALLED.search(text)) if "python" in text.lower() else None
-        if found and not _INSTALLED.match(found[1]) and not _FOR_A_BUILD.search(found[1]):
-            yield found[1]
+        match = (_QUOTED.search(text) or _CALLED.search(text)) if "python" in text.lower() else None
+        if match and not _INSTALLED.match(match[1]) and not _FOR_A_BUILD.search(match[1]):
+            yield match[1]
 
 
-def near(log: Log, line: int | None, pattern: re.Pattern[str]) -> Iterator[str]:
-    """Yield what lines of packages name, from the one that shows a cause upwards, then those below it."""
+def matches_near_line(log: Log, line: int | None, pattern: re.Pattern[str]) -> Iterator[str]:
+    """Yield what a pattern's group matches in lines with "site-packages": from `line` upwards, then those below it.
+
+    Without a line all lines are read from the last one upwards.
+    """
     start = len(log.lines) if line is None else line + 1
     for _number, text in (*reversed(log.lines[:start]), *log.lines[start:]):
-        if "site-packages" in text and (found := pattern.search(text)):
-            yield found[1]
+        if "site-packages" in text and (match := pattern.search(text)):
+            yield match[1]
 
 
-def _file() -> _File:
+def _tables() -> _File:
+    """Return the shipped rows of applications and projects, read once."""
     return table("interpreters.toml", _File)

@@ -8,9 +8,9 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from assistant.catalog import load_catalog
+from assistant.diagnose.context import LogContext
 from assistant.diagnose.missing import pairs
 from assistant.diagnose.rules import table
-from assistant.diagnose.surroundings import Surroundings
 from assistant.model.machine import Machine
 from assistant.model.record import Record
 
@@ -79,102 +79,132 @@ class _File(Record, frozen=True):
     images: dict[str, str]
 
 
-def kits() -> _File:
-    """Read the shipped tables, once; raise `BadInput` naming what is wrong in them."""
+def kit_tables() -> _File:
+    """Return the shipped tables of kits.toml, read once; raise `BadInput` naming what is wrong in them."""
     return table("kits.toml", _File)
 
 
 def supposed_cuda(*, new_card: bool = False) -> str:
-    """Return the newest CUDA that an NVIDIA driver is taken to run of which nobody tells."""
-    return kits().driver["new_card" if new_card else "usual"]
+    """Return the newest CUDA, such as "13.0", that an NVIDIA driver of unknown version is assumed to run."""
+    return kit_tables().driver["new_card" if new_card else "usual"]
 
 
-def cuda_wanted(case: Surroundings) -> str:
-    """Return the CUDA that a build must be made with: what the message says of PyTorch, or PyTorch's own; "" else."""
-    told = next((one.wanted for one in pairs(case.text) if one.subject == "nvcc" and re.match(r"\d", one.wanted)), "")
-    found = _BUILD.search(case.text)
-    return told or case.torch_cuda or (f"{found[1]}.{found[2]}" if found else "")
+def cuda_for_build(context: LogContext) -> str:
+    """Return the CUDA that a build must be made with, such as "12.8"; "" if neither a message nor torch tells it."""
+    told_cuda = next(
+        (pair.wanted for pair in pairs(context.text) if pair.subject == "nvcc" and re.match(r"\d", pair.wanted)), ""
+    )
+    build_tag = _BUILD.search(context.text)
+    return told_cuda or context.torch_cuda or (f"{build_tag[1]}.{build_tag[2]}" if build_tag else "")
 
 
-def kit_names(case: Surroundings) -> dict[str, str]:
-    """Name the packages that hold CUDA's compiler for this machine: conda's, the distribution's, Windows' installer."""
-    cuda, system = cuda_wanted(case), case.machine.os
+def kit_names(context: LogContext) -> dict[str, str]:
+    """Return the placeholders of the packages that hold CUDA's compiler for this machine, without those unknown.
+
+    They are `cuda` (its version), `conda_kit`, `deb_kit` or `rpm_kit` with NVIDIA's `repository` and the folder
+    `kit_home`, and `windows_kit`. If the version is unknown, the shell asks torch for it, but not on Windows.
+    """
+    cuda, system = cuda_for_build(context), context.machine.os
     shell = system != "windows"
     version = cuda or (f"$({_OWN})" if shell else "")
     names = {"cuda": cuda}
-    if CONDA.search(case.text) and version:
+    if CONDA.search(context.text) and version:
         names["conda_kit"] = f'"nvidia/label/cuda-{version}.0::cuda-toolkit"'
-    name = (case.machine.os_version or "").lower()
-    folder = next((one for start, one in kits().repositories.items() if name.startswith(start)), "")
-    if folder and system == "linux" and _has(folder, cuda):
+    distribution = (context.machine.os_version or "").lower()
+    repository = next(
+        (folder for prefix, folder in kit_tables().repositories.items() if distribution.startswith(prefix)),
+        "",
+    )
+    if repository and system == "linux" and _has_release(repository, cuda):
         dashed = cuda.replace(".", "-") or f"$({_OWN} | tr . -)"
-        kind = "rpm_kit" if folder.startswith("rhel") else "deb_kit"
-        names |= {kind: f"cuda-toolkit-{dashed}", "repository": folder, "kit_home": f"/usr/local/cuda-{version}"}
+        kind = "rpm_kit" if repository.startswith("rhel") else "deb_kit"
+        names |= {kind: f"cuda-toolkit-{dashed}", "repository": repository, "kit_home": f"/usr/local/cuda-{version}"}
     if system == "windows" and cuda:
         names["windows_kit"] = cuda
     return {name: value for name, value in names.items() if value}
 
 
-def _has(folder: str, cuda: str) -> bool:
-    """Return whether a folder of NVIDIA's repository has a CUDA; True where the shell asks PyTorch for its version."""
-    least, most = kits().oldest.get(folder, "0"), kits().newest.get(folder, "99")
-    return not cuda or Version(least) <= Version(cuda) <= Version(most)
+def _has_release(folder: str, cuda: str) -> bool:
+    """Return whether a folder of NVIDIA's repository has a CUDA; True if that is "", since the shell asks for it."""
+    oldest, newest = kit_tables().oldest.get(folder, "0"), kit_tables().newest.get(folder, "99")
+    return not cuda or Version(oldest) <= Version(cuda) <= Version(newest)
 
 
-def nvcc_there(case: Surroundings) -> Toolkit | None:
-    """Return what is known of the nvcc that a build calls; None where the log does not tell it."""
-    found = _NVCC.search(case.text)
-    version = next(filter(None, found.groups()), "") if found else ""
-    version = version or cuda_wanted(case)
-    return next((one for one in kits().toolkit if one.cuda == version), None)
+def find_nvcc(context: LogContext) -> Toolkit | None:
+    """Return the row of the nvcc that a build calls, or of the CUDA it needs if that is not told; None if unknown."""
+    match = _NVCC.search(context.text)
+    version = next(filter(None, match.groups()), "") if match else ""
+    version = version or cuda_for_build(context)
+    return next((toolkit for toolkit in kit_tables().toolkit if toolkit.cuda == version), None)
 
 
-def compiler_names(case: Surroundings) -> dict[str, str]:
-    """Name the newest g++ and the toolset of Visual C++ that nvcc takes, and the oldest g++ that PyTorch takes."""
-    kit = nvcc_there(case)
-    torch = case.torch.partition("+")[0] or load_catalog().releases[0].version
-    fitting = (row.gcc for row in kits().torch_headers if SpecifierSet(row.torch).contains(torch, prereleases=True))
+def compiler_names(context: LogContext) -> dict[str, str]:
+    """Return placeholders of compilers for a build: `least_gcc` that torch takes, and those that the nvcc takes.
+
+    These are `nvcc` (its version), `most_gcc`, `toolset` and `component` of Visual C++, and `older_component` if the
+    newest toolset is not accepted; they are missing if the nvcc is unknown.
+    """
+    toolkit = find_nvcc(context)
+    torch = context.torch.partition("+")[0] or load_catalog().releases[0].version
+    fitting = (
+        row.gcc for row in kit_tables().torch_headers if SpecifierSet(row.torch).contains(torch, prereleases=True)
+    )
     names = {"least_gcc": str(max(fitting, default=9))}
-    if kit is None:
+    if toolkit is None:
         return names
-    names |= {"nvcc": kit.cuda, "most_gcc": str(kit.gcc)}
-    sets = [one for one in kits().toolset if Version(one.below) <= Version(kit.cl)]
-    best = max(sets, key=lambda one: Version(one.below), default=None)
-    if best is None:
+    names |= {"nvcc": toolkit.cuda, "most_gcc": str(toolkit.gcc)}
+    accepted_toolsets = [toolset for toolset in kit_tables().toolset if Version(toolset.below) <= Version(toolkit.cl)]
+    newest_toolset = max(accepted_toolsets, key=lambda toolset: Version(toolset.below), default=None)
+    if newest_toolset is None:
         return names
-    names |= {"toolset": best.version, "component": best.component}
-    return {**names, **({"older_component": best.component} if best.below != kits().toolset[-1].below else {})}
+    names |= {"toolset": newest_toolset.version, "component": newest_toolset.component}
+    return {
+        **names,
+        **(
+            {"older_component": newest_toolset.component}
+            if newest_toolset.below != kit_tables().toolset[-1].below
+            else {}
+        ),
+    }
 
 
 def compiler_command(machine: Machine) -> str:
-    """Return the command that installs a C++ compiler on a machine's system, "" where none is known."""
-    name = (machine.os_version or "").lower()
+    """Return the command that installs a C++ compiler on a machine's system; "" if none is known."""
+    distribution = (machine.os_version or "").lower()
     rows = (
-        row for row in kits().compiler if row.system == machine.os and (not row.names or name.startswith(row.names))
+        row
+        for row in kit_tables().compiler
+        if row.system == machine.os and (not row.names or distribution.startswith(row.names))
     )
     return next((row.command for row in rows), "")
 
 
-def header_names(case: Surroundings) -> dict[str, str]:
-    """Return the placeholders `headers_url`, `headers_file` and `portable` for a portable Python on Windows.
+def header_names(context: LogContext) -> dict[str, str]:
+    """Return values for the placeholders `headers_url`, `headers_file` and `portable` for a portable Python on Windows.
 
     Such a Python lacks the folders with its C headers and libraries: the first two name the archive that holds them,
-    the last one the folder of that Python. {} where no archive is known for its version.
+    the last one the folder of that Python. {} if no archive is known for its version.
     """
-    python = ".".join((case.machine.python or "").split(".")[:2])
-    tag = re.search(r"cp3(\d{1,2})-win", case.text)
-    archive = kits().headers.get(f"3.{tag[1]}" if tag else python)
+    python = ".".join((context.machine.python or "").split(".")[:2])
+    tag = re.search(r"cp3(\d{1,2})-win", context.text)
+    archive = kit_tables().headers.get(f"3.{tag[1]}" if tag else python)
     if not archive:
         return {}
-    lines = (line for _number, line in case.log.lines)
-    folder = next((found[1] for line in lines if (found := _PORTABLE.search(line.replace("\\\\", "\\")))), "")
+    lines = (line for _number, line in context.log.lines)
+    folder = next((match[1] for line in lines if (match := _PORTABLE.search(line.replace("\\\\", "\\")))), "")
     prompt = next(
-        (one[1] for one in re.finditer(r"(?:^|\n)(?:ps )?([a-z]:\\[\w .()+\\-]{2,120}?python\w{0,12})>", case.text)), ""
+        (
+            prompt_line[1]
+            for prompt_line in re.finditer(
+                r"(?:^|\n)(?:ps )?([a-z]:\\[\w .()+\\-]{2,120}?python\w{0,12})>", context.text
+            )
+        ),
+        "",
     )
     portable = folder or prompt or "python_embeded"
-    return {"headers_url": f"{kits().headers_at}{archive}", "headers_file": archive, "portable": portable}
+    return {"headers_url": f"{kit_tables().headers_at}{archive}", "headers_file": archive, "portable": portable}
 
 
 def source_of(package: str) -> str:
-    """Return what pip builds a package from: its address where PyPI does not have its source, else its name."""
-    return kits().sources.get(package, package)
+    """Return what pip builds a package from: the address of its source if PyPI does not have it, else its name."""
+    return kit_tables().sources.get(package, package)

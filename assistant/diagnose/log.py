@@ -31,84 +31,91 @@ LONG = 400  # characters of a line above which its neighbours are not kept with 
 
 
 class Log:
-    """Lines with their numbers in the file; `text` is what rules search, with broken lines joined at its end."""
+    """Lines with their numbers in the file; `text` is what rules search, with broken lines joined at its end.
+
+    It is in lower case, and a system's messages are in English.
+    """
 
     def __init__(self, lines: Iterable[tuple[int, str]]) -> None:
         self.lines = tuple(lines)
-        texts = plain("\n".join(line for _number, line in self.lines)).split("\n")
-        whole = list(unwrapped(texts))
-        self._origins = [*range(len(texts)), *(index for index, _text in whole)]
-        texts.extend(text for _index, text in whole)
+        texts = normalized_text("\n".join(line for _number, line in self.lines)).split("\n")
+        joined = list(rejoined_lines(texts))
+        self._origins = [*range(len(texts)), *(index for index, _text in joined)]
+        texts.extend(text for _index, text in joined)
         self.text = "\n".join(texts)
         self._starts = list(accumulate((len(text) + 1 for text in texts[:-1]), initial=0))
 
     @cached_property
     def facts(self) -> Machine:
-        """What the log mentions of its machine."""
+        """The facts of the machine that the log mentions; what it does not mention is unknown."""
         return mentioned(self.text)
 
     @cached_property
     def written(self) -> list[bool]:
-        """Whether a person wrote it, for each of the lines."""
-        return prose([line for _number, line in self.lines])
+        """Whether a person wrote it (and no program), for each of `lines`."""
+        return written_by_person([line for _number, line in self.lines])
 
     def index_at(self, position: int) -> int:
-        """Return the index in `lines` of a position in `text`."""
+        """Return the index in `lines` of the line at a position in `text`."""
         return int(self._origins[bisect_right(self._starts, position) - 1])
 
     def around(self, index: int, count: int = AROUND) -> tuple[tuple[int, str], ...]:
-        """Return a line with its neighbours, each with its number."""
+        """Return the line at an index with up to `count` lines on each side, each with its number in the file."""
         return self.lines[max(0, index - count) : index + count + 1]
 
 
 def read_log(data: bytes | str) -> Log:
-    """Read what a program printed; raise `BadInput` for a binary file."""
+    """Return what a program printed as a log, a long one thinned; raise `BadInput` for a binary file."""
     pieces = iter([tidied(data)]) if isinstance(data, str) else text_pieces(data)
     if len(data) <= SHORT:
-        return Log(enumerate(_wrapped("".join(pieces)), 1))
-    return Log(_thinned(pieces))
+        return Log(enumerate(_shortened_lines("".join(pieces)), 1))
+    return Log(_relevant_lines(pieces))
 
 
-def _wrapped(text: str) -> list[str]:
-    """Return the lines of a text, the longest cut down to their ends and broken into pieces."""
+def _shortened_lines(text: str) -> list[str]:
+    """Return the lines of a text, of too long words and lines only their ends, in pieces of `LONGEST_LINE`."""
     lines = text.split("\n")
     if max(map(len, lines)) <= LONGEST_WORD:
         return lines
     lines = _WORD.sub(lambda word: f"{word[0][: LONGEST_WORD // 2]} {word[0][-LONGEST_WORD // 2 :]}", text).split("\n")
-    long = sum(len(line) > 2 * LINE_END for line in lines)
-    end = min(LINE_END, ALL_ENDS // 2 // max(long, 1))
-    return [piece for line in lines for piece in _pieces(line, end)]
+    long_lines = sum(len(line) > 2 * LINE_END for line in lines)
+    end_length = min(LINE_END, ALL_ENDS // 2 // max(long_lines, 1))
+    return [piece for line in lines for piece in _line_pieces(line, end_length)]
 
 
 _WORD = re.compile(rf"[!-~]{{{LONGEST_WORD + 1},}}")
 
 
-def _pieces(line: str, end: int) -> Iterator[str]:
-    parts = (line,) if len(line) <= 2 * LINE_END else (line[:end], line[-end:])
+def _line_pieces(line: str, end_length: int) -> Iterator[str]:
+    """Yield a line in pieces of `LONGEST_LINE`; of a long one only `end_length` characters from each end."""
+    parts = (line,) if len(line) <= 2 * LINE_END else (line[:end_length], line[-end_length:])
     for part in parts:
-        yield from (part[at : at + LONGEST_LINE] for at in range(0, len(part) or 1, LONGEST_LINE))
+        yield from (part[start : start + LONGEST_LINE] for start in range(0, len(part) or 1, LONGEST_LINE))
 
 
-def _thinned(pieces: Iterable[str]) -> list[tuple[int, str]]:
-    """Return both ends of a log, and the lines around those that hold a rule's literal, each kind of line once."""
-    kept: dict[int, str] = {}
-    last: list[tuple[int, str]] = []
+def _relevant_lines(pieces: Iterable[str]) -> list[tuple[int, str]]:
+    """Return the first and last lines of a log and those around a rule's literals, each with its number in the file.
+
+    Lines that differ only in digits near the same literal are taken once.
+    """
+    lines_kept: dict[int, str] = {}
+    last_lines: list[tuple[int, str]] = []
     prefilter = Prefilter([*translations(), *load_rules().marks, *INSTALLERS, *LOADERS])
     number = 1
     for piece in pieces:
         if piece.isspace():
             number += piece.count("\n")
             continue
-        lines = _wrapped(piece)
-        near = set(range(min(ENDS, len(lines)))) if number == 1 else set()
+        lines = _shortened_lines(piece)
+        indexes = set(range(min(ENDS, len(lines)))) if number == 1 else set()
         for index in prefilter.lines("\n".join(lines).lower()):
-            around = AROUND if len(lines[index]) <= LONG else 0
-            near.update(range(max(0, index - around), min(len(lines), index + around + 1)))
-        kept.update((number + i, lines[i]) for i in near)
-        first = max(0, len(lines) - ENDS)
-        last = [*last, *enumerate(lines[first:], number + first)][-ENDS:]
+            margin = AROUND if len(lines[index]) <= LONG else 0
+            indexes.update(range(max(0, index - margin), min(len(lines), index + margin + 1)))
+        lines_kept.update((number + i, lines[i]) for i in indexes)
+        tail_start = max(0, len(lines) - ENDS)
+        last_lines = [*last_lines, *enumerate(lines[tail_start:], number + tail_start)][-ENDS:]
         number += len(lines) - 1
-    return sorted({**kept, **dict(last)}.items())
+    return sorted({**lines_kept, **dict(last_lines)}.items())
 
 
 NARROWEST, WIDEST = 30, 160  # characters of a line that a terminal or an editor may have broken
@@ -142,71 +149,78 @@ _BEGINS = re.compile(
 )
 
 
-def plain(text: str) -> str:
-    """Return a text as the rules search it, with the same number of lines."""
-    low = text.lower()
-    low = low if low.isascii() else low.translate(_MARKS)
-    low = _FRAME.sub("", without_entities(low))
+def normalized_text(text: str) -> str:
+    """Return a text as rules search it: in lower case and English, with plain signs, without frames, as many lines."""
+    lower = text.lower()
+    lower = lower if lower.isascii() else lower.translate(_MARKS)
+    lower = _FRAME.sub("", without_entities(lower))
     for translated, english in translations().items():
-        low = low.replace(translated, english) if translated in low else low
-    for pattern, known in _variants().items():
-        low = pattern.sub(known, low)
-    return low
+        lower = lower.replace(translated, english) if translated in lower else lower
+    for pattern, usual in _variant_patterns().items():
+        lower = pattern.sub(usual, lower)
+    return lower
 
 
-def unwrapped(lines: list[str]) -> Iterator[tuple[int, str]]:
-    """Join lines that a terminal or an editor has broken; yield each with the index of its first line."""
+def rejoined_lines(lines: list[str]) -> Iterator[tuple[int, str]]:
+    """Yield each group of lines that a terminal or an editor may have broken, joined, with the index of its first line.
+
+    If a terminal may have cut a word, the group is yielded twice: joined with blanks, and without.
+    """
     index = 0
     while index < len(lines):
         end = index
-        while end + 1 < len(lines) and _goes_on(lines, end):
+        while end + 1 < len(lines) and _continues(lines, end):
             end += 1
         if end > index:
-            whole = [line.strip() for line in lines[index : end + 1]]
-            yield index, " ".join(whole)[:LONGEST_JOINED]
+            parts = [line.strip() for line in lines[index : end + 1]]
+            yield index, " ".join(parts)[:LONGEST_JOINED]
             if _cut_at_a_width([len(line) for line in lines[index:end]]):
                 yield index, "".join(lines[index : end + 1])[:LONGEST_JOINED]
         index = end + 1
 
 
 def _cut_at_a_width(lengths: list[int]) -> bool:
-    """Return whether lines end where a terminal does, within words: several alike, or one of a usual width."""
+    """Return whether all lines have one length and there are several, or it is a terminal's usual width."""
     return len({*lengths}) == 1 and (len(lengths) > 1 or lengths[0] in TERMINALS)
 
 
 def may_be_cut(line: str, following: str, length: int) -> bool:
-    """Return whether a terminal may have cut a word in two: `line`, of a `length` in the log, ends with the half of it.
+    """Return whether a terminal may have cut a word in two, at the end of `line` and the beginning of `following`.
 
-    Texts are as `plain` returns them, without the frames and the indentation that count for the width.
+    `length` is the line's in the log, with frame and indentation that `normalized_text` removes from both.
     """
-    inside = bool(_INSIDE.match(line[-1:]) and _INSIDE.match(following))
-    ends = line.endswith("incompatible.")  # how pip ends a line for each package
-    return inside and NARROWEST <= length <= WIDEST and not ends and not _BEGINS.match(following)
+    in_a_word = bool(_INSIDE.match(line[-1:]) and _INSIDE.match(following))
+    is_a_whole_line = line.endswith("incompatible.")  # how pip ends a line for each package
+    return in_a_word and NARROWEST <= length <= WIDEST and not is_a_whole_line and not _BEGINS.match(following)
 
 
-def _goes_on(lines: list[str], index: int) -> bool:
-    """Return whether the next line goes on with this one: its first word had no room here."""
+def _continues(lines: list[str], index: int) -> bool:
+    """Return whether the next line may continue this one: its first word had no room here."""
     line, following = lines[index], lines[index + 1].strip()
     if not NARROWEST <= len(line) <= WIDEST or not following or _BEGINS.match(following):
         return False
-    around = [len(each) for each in lines[max(0, index - NEIGHBOURS) : index + NEIGHBOURS + 1]]
-    widest = max(length for length in around if length <= WIDEST)
+    lengths = [len(neighbour) for neighbour in lines[max(0, index - NEIGHBOURS) : index + NEIGHBOURS + 1]]
+    widest = max(length for length in lengths if length <= WIDEST)
     return len(line) + 1 + len(following.split(maxsplit=1)[0]) > widest
 
 
 @cache
 def translations() -> dict[str, str]:
-    """Return messages of systems in other languages, each with the English that the rules know."""
-    return {other: known for known, others in _data()["translated"].items() for other in others}
+    """Return the English for each message of a system in another language, both in lower case."""
+    return {message: english for english, foreign in _message_tables()["translated"].items() for message in foreign}
 
 
 @cache
-def _variants() -> dict[re.Pattern[str], str]:
-    return {re.compile(pattern): known for known, patterns in _data()["manners"].items() for pattern in patterns}
+def _variant_patterns() -> dict[re.Pattern[str], str]:
+    """Return the usual form of a message for each pattern of its other forms."""
+    return {
+        re.compile(pattern): usual for usual, patterns in _message_tables()["manners"].items() for pattern in patterns
+    }
 
 
 @cache
-def _data() -> dict[str, dict[str, list[str]]]:
+def _message_tables() -> dict[str, dict[str, list[str]]]:
+    """Return localized_messages.toml: "translated" and "manners", each by the message that rules know."""
     return tomllib.loads(files("assistant.diagnose").joinpath("localized_messages.toml").read_text("utf-8"))
 
 
@@ -223,40 +237,43 @@ LETTERS = frozenset(b"abcdefghijklmnopqrstuvwxyz")
 
 
 class Prefilter:
-    """Finds the few lines of a huge log that hold a literal of some rule, in one pass (Aho-Corasick).
+    """Finds the lines of a huge log that hold a literal of some rule, in one pass (Aho-Corasick) over its pieces.
 
-    It takes one piece of the log after another, and remembers how many lines of each literal it has found.
+    It counts across pieces how many lines of each literal it has found, and looks no longer for one that it has often.
     """
 
     def __init__(self, literals: Iterable[str]) -> None:
         self._left = {literal.encode(): ENOUGH for literal in sorted(set(literals))}
         self._shapes: set[bytes] = set()
 
-    def lines(self, low: str) -> set[int]:
-        """Return the indexes of the lines that hold a literal in a shape not seen before.
+    def lines(self, text: str) -> set[int]:
+        """Return the indexes of the lines that hold a literal in a shape not seen before; `text` is in lower case.
 
         A line's shape is the text near the literal without its digits, which lines of a progress bar differ in.
         """
-        data = low.encode("utf-8", "replace")
-        cut = data.find(b"\n", FIRST) + 1
-        looked_at: Counter[bytes] = Counter()
-        lines = set(self._fresh(data[:cut], looked_at)) if cut else set()
-        before = data.count(b"\n", 0, cut)
-        lines.update(before + index for index in self._fresh(data[cut:], looked_at))
-        return lines
+        data = text.encode("utf-8", "replace")
+        second_part = data.find(b"\n", FIRST) + 1
+        counts: Counter[bytes] = Counter()
+        indexes = set(self._fresh(data[:second_part], counts)) if second_part else set()
+        lines_before = data.count(b"\n", 0, second_part)
+        indexes.update(lines_before + index for index in self._fresh(data[second_part:], counts))
+        return indexes
 
-    def _fresh(self, data: bytes, looked_at: Counter[bytes]) -> Iterator[int]:
-        """Yield the index of each line that shows a literal in a new shape, literals met too often left out."""
-        literals = [text for text, left in self._left.items() if left > 0 and looked_at[text] < MOST_LINES]
+    def _fresh(self, data: bytes, counts: Counter[bytes]) -> Iterator[int]:
+        """Yield the index of each line that shows a literal in a new shape, and remember the shape.
+
+        Literals that were found too often are left out; `counts` are the lines of each in this piece.
+        """
+        literals = [text for text, left in self._left.items() if left > 0 and counts[text] < MOST_LINES]
         ends = [0] * len(literals)  # of the line in which each literal was last found
-        index = counted = 0
-        for number, at in _places(literals, data):
+        line_index = counted_to = 0
+        for number, at in _literal_positions(literals, data):
             literal = literals[number]
             if at < ends[number] or (len(literal) <= BRIEF and not _begins_a_word(literal, at, data)):
                 continue
             end = data.find(b"\n", at)
             ends[number] = end = len(data) if end < 0 else end
-            looked_at[literal] += 1
+            counts[literal] += 1
             start = max(at - AROUND_LITERAL, data.rfind(b"\n", max(0, at - AROUND_LITERAL), at) + 1)
             after = data[at + len(literal) : min(end, at + AROUND_LITERAL)]
             # The literal keeps its digits: 0x80070057 and 0x80004005 are two errors.
@@ -264,39 +281,39 @@ class Prefilter:
             if shape not in self._shapes:
                 self._shapes.add(shape)
                 self._left[literal] -= 1
-                index, counted = index + data.count(b"\n", counted, at), max(at, counted)
-                yield index
-            if self._left[literal] <= 0 or looked_at[literal] >= MOST_LINES:
+                line_index, counted_to = line_index + data.count(b"\n", counted_to, at), max(at, counted_to)
+                yield line_index
+            if self._left[literal] <= 0 or counts[literal] >= MOST_LINES:
                 ends[number] = len(data)
 
 
 def _begins_a_word(literal: bytes, at: int, data: bytes) -> bool:
-    """Return whether a literal stands at the beginning of a word, with at most a short ending behind it."""
+    """Return whether a literal begins a word, or follows no letter, and ends it but for a few letters."""
     if literal[0] in LETTERS and at and data[at - 1] in LETTERS:
         return False
     rest = data[at + len(literal) : at + len(literal) + ENDING + 1]
     return literal[-1] not in LETTERS or len(rest) <= ENDING or not LETTERS.issuperset(rest)
 
 
-def _places(literals: list[bytes], data: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the number of a literal and where it stands, line by line."""
+def _literal_positions(literals: list[bytes], data: bytes) -> Iterator[tuple[int, int]]:
+    """Yield the index of a literal and its position in the data, in the order of the lines."""
     if find_spec("ahocorasick_rs"):  # the core goes without, and it has no wheel for Windows on Arm or musl
         from ahocorasick_rs import BytesAhoCorasick  # noqa: PLC0415 - only a long log needs it
 
         # In the order of their ends; as no literal spans lines, the lines come in order too.
-        found = BytesAhoCorasick(literals).find_matches_as_indexes(data, overlapping=True)
-        yield from ((number, at) for number, at, _end in found)
+        occurrences = BytesAhoCorasick(literals).find_matches_as_indexes(data, overlapping=True)
+        yield from ((number, at) for number, at, _end in occurrences)
         return
-    places = []
+    hits = []
     for number, literal in enumerate(literals):
         at = data.find(literal)
         for _line in range(MOST_LINES):
             if at < 0:
                 break
-            places.append((at, number))
+            hits.append((at, number))
             end = data.find(b"\n", at)
             at = data.find(literal, end) if end >= 0 else -1
-    yield from ((number, at) for at, number in sorted(places))
+    yield from ((number, at) for at, number in sorted(hits))
 
 
 FEW = 4  # chosen: lines of a text without any program's line that are somebody's notes
@@ -331,16 +348,21 @@ _PERSON = re.compile(
 _CHINESE = re.compile("[\u4e00-\u9fff]")
 
 
-def prose(lines: Sequence[str]) -> list[bool]:
-    """Return for each line whether a person wrote it."""
-    programs = [bool(_PROGRAM.match(line)) for line in lines]
-    printed = [program or bool(_PRINTED.match(line)) for line, program in zip(lines, programs, strict=True)]
-    notes = sum(1 for line in lines if line.strip()) <= FEW and not any(printed)
+def written_by_person(lines: Sequence[str]) -> list[bool]:
+    """Return for each line whether a person wrote it; False for an empty one."""
+    surely_printed = [bool(_PROGRAM.match(line)) for line in lines]
+    probably_printed = [
+        is_surely_printed or bool(_PRINTED.match(line))
+        for line, is_surely_printed in zip(lines, surely_printed, strict=True)
+    ]
+    is_a_note = sum(1 for line in lines if line.strip()) <= FEW and not any(probably_printed)
     return [
         bool(line.strip())
-        and not program
-        and (notes or bool(_PERSON.search(line)) or (not mark and len(_CHINESE.findall(line)) >= LEAST_CHINESE))
-        for line, program, mark in zip(lines, programs, printed, strict=True)
+        and not is_surely_printed
+        and (
+            is_a_note or bool(_PERSON.search(line)) or (not is_printed and len(_CHINESE.findall(line)) >= LEAST_CHINESE)
+        )
+        for line, is_surely_printed, is_printed in zip(lines, surely_printed, probably_printed, strict=True)
     ]
 
 
@@ -368,21 +390,21 @@ _PROMPT = re.compile(r"^(?:[$>%]|>>>|ps [a-z]:|[a-z]:\\[^\n]{0,80}>|\([\w.-]{1,3
 
 
 def died_at(text: str) -> int:
-    """Return where a text shows the end of a program that nothing was started after; -1 where it shows none.
+    """Return the position after the last uncaught Python error; -1 if there is none or a prompt follows it.
 
     What is printed then is another program's, such as a script's that goes on regardless.
     """
-    ends = [found.end() for found in _UNCAUGHT.finditer(text)]
-    return ends[-1] if ends and not _PROMPT.search(text, ends[-1]) else -1
+    failures = [match.end() for match in _UNCAUGHT.finditer(text)]
+    return failures[-1] if failures and not _PROMPT.search(text, failures[-1]) else -1
 
 
 def ended_well(log: Log) -> bool:
-    """Return whether a log ends like a run that did its work, without a failure after that.
+    """Return whether one of a log's last lines tells success, and no line after it tells a failure.
 
     An installation that ended well is no such run: what it put in place may be the trouble.
     """
     lines = [line.strip() for line in log.text.split("\n")[: len(log.lines)] if line.strip()][-LAST:]
     if "exception during processing" in log.text or died_at(log.text) >= 0:  # "Prompt executed" says ComfyUI even then
         return False
-    good = next((number for number, line in reversed([*enumerate(lines)]) if _ENDED_WELL.search(line)), None)
-    return good is not None and not any(_FAILED.search(line) for line in lines[good:])
+    success = next((number for number, line in reversed([*enumerate(lines)]) if _ENDED_WELL.search(line)), None)
+    return success is not None and not any(_FAILED.search(line) for line in lines[success:])

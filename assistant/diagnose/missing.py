@@ -36,7 +36,7 @@ class Missing(NamedTuple):
 
     `thing` is a file, a module, an undefined symbol or a program in lower case; for a "dependency" it is the file whose
     own dependency is missing, for a "name" the module and the name in it, joined by a colon. `requester` is the file
-    that asks, "" where none is named. `at` is where it stands in the text.
+    that asks, "" if none is named. `at` is where it stands in the text.
     """
 
     kind: Kind
@@ -96,35 +96,38 @@ _REFERENCED = re.compile(r"referenced from: {0,9}(?:<[^>\n]{1,60}> )?([^\n]{1,30
 
 
 def missing_files(text: str) -> Iterator[Missing]:
-    """Yield the libraries that a text says are missing, each with the file that asks for it."""
+    """Yield the libraries that a text says are missing, each with the file that asks for it, if named."""
     lines: dict[int, list[re.Match[str]]] = {}
-    for found in _FILE.finditer(text):
-        lines.setdefault(text.rfind("\n", 0, found.start()) + 1, []).append(found)
-    for start, names in lines.items():
+    for match in _FILE.finditer(text):
+        lines.setdefault(text.rfind("\n", 0, match.start()) + 1, []).append(match)
+    for start, files in lines.items():
         end = text.find("\n", start)
-        yield from _in_line(text, start, len(text) if end < 0 else end, names)
+        yield from _missing_in_line(text, start, len(text) if end < 0 else end, files)
 
 
-def _in_line(text: str, start: int, end: int, names: list[re.Match[str]]) -> Iterator[Missing]:
-    """Yield what one line says is missing; words behind a name tell more than words before it."""
+def _missing_in_line(text: str, start: int, end: int, files: list[re.Match[str]]) -> Iterator[Missing]:
+    """Yield the library that a line says is missing, or the file of which a dependency is; nothing for a symbol's line.
+
+    `files` are the names of libraries in the line, of which words behind a name tell more than words before it.
+    """
     line = text[start:end]
     if "undefined symbol" in line or "not defined in file" in line:
         return  # its library is there
-    gone = [one for one in names if _GONE.match(text, one.end(), min(end, one.end() + FAR))]
-    sought = [one for one in names if _SOUGHT.search(_before(text, start, one.start()))]
-    depends = _DEPENDS.search(line)
-    for one in gone[:1] or ([] if depends and "could not load library" not in line else sought[:1]):
-        others = [other[0] for other in names if other[0] != one[0]]
-        referenced = _REFERENCED.search(text, end, end + FAR)
-        asks = others[0] if others else referenced[1].strip() if referenced else ""
-        yield Missing("file", one[0], asks, one.start())
-        return
-    if depends and names:
-        yield Missing("dependency", names[-1][0], "", names[-1].start())
+    gone_files = [file for file in files if _GONE.match(text, file.end(), min(end, file.end() + FAR))]
+    sought_files = [file for file in files if _SOUGHT.search(_text_before(text, start, file.start()))]
+    dependency_message = _DEPENDS.search(line)
+    if chosen := gone_files or ([] if dependency_message and "could not load library" not in line else sought_files):
+        file = chosen[0]
+        other_files = [other[0] for other in files if other[0] != file[0]]
+        referrer = _REFERENCED.search(text, end, end + FAR)
+        requester = other_files[0] if other_files else referrer[1].strip() if referrer else ""
+        yield Missing("file", file[0], requester, file.start())
+    elif dependency_message and files:
+        yield Missing("dependency", files[-1][0], "", files[-1].start())
 
 
-def _before(text: str, start: int, at: int) -> str:
-    """Return the line before a name, without the folders that belong to it."""
+def _text_before(text: str, start: int, at: int) -> str:
+    """Return the line before a name, without the folders that belong to it, and at most `FAR` characters."""
     return _PATH.sub("", text[max(start, at - FAR) : at])
 
 
@@ -141,24 +144,29 @@ _IMPORTING = re.compile(r"dll load failed while importing ([\w.]{1,80})")
 
 
 def missing_symbols(text: str) -> Iterator[Missing]:
-    """Yield the symbols that a loader does not find, each with the file that asks; "procedure" where none is named."""
-    for found in _SYMBOL.finditer(text):
-        line = text.rfind("\n", 0, found.start()) + 1
-        before = [one[0] for one in _FILE.finditer(text, max(line, found.start() - FAR), found.start())]
-        after = _REFERENCED.search(text, found.end(), found.end() + FAR)
-        end = text.find("\n", found.end())
-        around = (before or [one[0] for one in _FILE.finditer(text, found.end(), end if end > 0 else len(text))])[-1:]
-        asks = after[1].strip() if after else (around or [""])[0]
-        yield Missing("symbol", found[1] or found[2], asks, found.start())
+    """Yield the symbols that a loader does not find, each with the file that asks, if one is named.
+
+    If Windows does not tell the symbol's name, it is "procedure".
+    """
+    for match in _SYMBOL.finditer(text):
+        line = text.rfind("\n", 0, match.start()) + 1
+        files_before = [file[0] for file in _FILE.finditer(text, max(line, match.start() - FAR), match.start())]
+        referrer = _REFERENCED.search(text, match.end(), match.end() + FAR)
+        end = text.find("\n", match.end())
+        files_near = (
+            files_before or [file[0] for file in _FILE.finditer(text, match.end(), end if end > 0 else len(text))]
+        )[-1:]
+        requester = referrer[1].strip() if referrer else (files_near or [""])[0]
+        yield Missing("symbol", match[1] or match[2], requester, match.start())
     at = text.find("specified procedure could not be found")
-    if at < 0 and (entry := re.search(r"error 127\b|winerror 127\b|procedure entry point", text)):
-        at = entry.start()
+    if at < 0 and (entry_message := re.search(r"error 127\b|winerror 127\b|procedure entry point", text)):
+        at = entry_message.start()
     if at >= 0:
         line, end = text.rfind("\n", 0, at) + 1, text.find("\n", at)
-        whole = text[line : end if end > 0 else len(text)]
-        importing = _IMPORTING.search(whole)
-        names = [importing[1]] if importing else [one[0] for one in _FILE.finditer(whole)]
-        yield Missing("symbol", "procedure", (names or [""])[-1], at)
+        line_text = text[line : end if end > 0 else len(text)]
+        import_message = _IMPORTING.search(line_text)
+        modules_or_files = [import_message[1]] if import_message else [file[0] for file in _FILE.finditer(line_text)]
+        yield Missing("symbol", "procedure", (modules_or_files or [""])[-1], at)
 
 
 # ModuleNotFoundError: No module named 'triton'
@@ -179,13 +187,13 @@ _NAME = re.compile(
 
 
 def missing_modules(text: str) -> Iterator[Missing]:
-    """Yield the modules that cannot be imported, and the names that a module does not have."""
-    for found in _MODULE.finditer(text):
-        yield Missing("module", found[1] or found[2], "", found.start())
-    for found in _NAME.finditer(text):
-        yield Missing("name", f"{found[2] or found[3]}:{found[1] or found[4]}", "", found.start())
-    for found in _IMPORTING.finditer(text):
-        yield Missing("dependency", found[1], "", found.start())
+    """Yield the modules that cannot be imported, those whose libraries are missing, and the names that modules lack."""
+    for match in _MODULE.finditer(text):
+        yield Missing("module", match[1] or match[2], "", match.start())
+    for match in _NAME.finditer(text):
+        yield Missing("name", f"{match[2] or match[3]}:{match[1] or match[4]}", "", match.start())
+    for match in _IMPORTING.finditer(text):
+        yield Missing("dependency", match[1], "", match.start())
 
 
 # RuntimeError: flash_attn was requested, but nvcc was not found.
@@ -210,15 +218,15 @@ _CHINESE_GONE = re.compile(r" ?(?:.{0,4}(?:没有|没装|未安装|没有安装|
 
 
 def missing_programs(text: str) -> Iterator[Missing]:
-    """Yield the programs, and what stands for them, that a text says are missing."""
-    for found in _PROGRAM.finditer(text):
-        start = text.rfind("\n", 0, found.start()) + 1
-        end = text.find("\n", found.end())
-        end = min(len(text) if end < 0 else end, found.end() + FAR)
-        before = _before(text, start, found.start())
-        behind = any(one.match(text, found.end(), end) for one in (_GONE, _FAILED, _CHINESE_GONE))
-        if behind or _SOUGHT.search(before) or _WITHOUT.search(before):
-            yield Missing("program", found[1], "", found.start())
+    """Yield the programs that a text says are missing, and what shows that one is, such as CUDA_HOME and Python.h."""
+    for match in _PROGRAM.finditer(text):
+        start = text.rfind("\n", 0, match.start()) + 1
+        end = text.find("\n", match.end())
+        end = min(len(text) if end < 0 else end, match.end() + FAR)
+        before = _text_before(text, start, match.start())
+        is_gone = any(pattern.match(text, match.end(), end) for pattern in (_GONE, _FAILED, _CHINESE_GONE))
+        if is_gone or _SOUGHT.search(before) or _WITHOUT.search(before):
+            yield Missing("program", match[1], "", match.start())
 
 
 _IS = r"[\w.+!-]{0,30}"
@@ -313,49 +321,56 @@ _UNSUPPORTED = re.compile(r"unsupported (gnu|microsoft visual studio|clang) vers
 
 @lru_cache(maxsize=1)  # several ask what one text tells
 def pairs(text: str) -> tuple[Pair, ...]:
-    """Return what is wanted and what is there, wherever a text tells both, or tells the least that will do."""
-    return tuple(_pairs(text))
+    """Return what is wanted and what is there for each message that tells both, or tells the least that will do."""
+    return tuple(_find_pairs(text))
 
 
-def _pairs(text: str) -> Iterator[Pair]:
+def _find_pairs(text: str) -> Iterator[Pair]:
+    """Yield what `pairs` returns."""
     installed = _INSTALLED.finditer(text) if "the package " in text else ()
-    for found in (*_REQUIRES.finditer(text), *installed):
-        yield Pair(found[1], found[3], found[4].rstrip(".,`'\""), found[5].rstrip("."), found.start())
-    for found in _NEEDED.finditer(text) if " is required" in text else ():
-        yield Pair("transformers", found[1], found[2].rstrip(","), found[3].rstrip("."), found.start())
-    for found in _INCOMPATIBLE.finditer(text) if "is used but incompatible" in text else ():
-        yield Pair("", found[1], found[3].rstrip(".,").replace(" ", ""), found[2], found.start())
-    asked = _REQUESTED.search(text)
-    for found in _DEPENDS_ON.finditer(text) if asked else ():
-        if found[3] == "torch":
-            yield Pair(found[1], "torch", found[4].rstrip(".,"), asked[2].lstrip("=") if asked else "", found.start())
-    for found in _BELOW.finditer(text) if _ASKS_FOR_TORCH.search(text) else ():
-        yield Pair(found[1], "torch", f"<{found[2]}", "", found.start())
-    for found in _TOLD.finditer(text) if _ASKS_FOR_TORCH.search(text) else ():
-        if found[1] in _NO_NAMES:
+    for match in (*_REQUIRES.finditer(text), *installed):
+        yield Pair(match[1], match[3], match[4].rstrip(".,`'\""), match[5].rstrip("."), match.start())
+    for match in _NEEDED.finditer(text) if " is required" in text else ():
+        yield Pair("transformers", match[1], match[2].rstrip(","), match[3].rstrip("."), match.start())
+    for match in _INCOMPATIBLE.finditer(text) if "is used but incompatible" in text else ():
+        yield Pair("", match[1], match[3].rstrip(".,").replace(" ", ""), match[2], match.start())
+    torch_requested = _REQUESTED.search(text)
+    for match in _DEPENDS_ON.finditer(text) if torch_requested else ():
+        if match[3] == "torch":
+            yield Pair(
+                match[1],
+                "torch",
+                match[4].rstrip(".,"),
+                torch_requested[2].lstrip("=") if torch_requested else "",
+                match.start(),
+            )
+    for match in _BELOW.finditer(text) if _ASKS_FOR_TORCH.search(text) else ():
+        yield Pair(match[1], "torch", f"<{match[2]}", "", match.start())
+    for match in _TOLD.finditer(text) if _ASKS_FOR_TORCH.search(text) else ():
+        if match[1] in _NO_NAMES:
             continue
-        minor, present = found[2].rstrip("."), found[3].rstrip(".")
+        minor, present = match[2].rstrip("."), match[3].rstrip(".")
         if not present.startswith(minor):
             yield Pair(
-                found[1], "torch", f"=={minor}" if minor.count(".") > 1 else f"=={minor}.*", present, found.start()
+                match[1], "torch", f"=={minor}" if minor.count(".") > 1 else f"=={minor}.*", present, match.start()
             )
-    yield from _of_builds(text)
+    yield from _build_pairs(text)
 
 
-def _of_builds(text: str) -> Iterator[Pair]:
-    """Yield the pairs that compiled packages tell ("built") and those that builds stop at ("build")."""
-    for found in _BUILT.finditer(text):
-        yield Pair("built", found[1], found[2], found[3].rstrip("."), found.start())
-    for found in _CUDA.finditer(text):
-        yield Pair("build", "nvcc", found[2] or found[4], found[1] or found[3], found.start())
-    least_told = _LEAST.finditer(text) if "only supported on cuda" in text else ()
-    for found in (*least_told, *_LEAST_NVCC.finditer(text)):
-        least = found[2] if found.re is _LEAST else found[1]
-        yield Pair("build", "nvcc", f">={least}", "" if found.re is _LEAST else found[2], found.start())
-    for found in _COMPILER.finditer(text):
-        yield Pair("build", "compiler", "", found[2], found.start())
-    for found in _UNSUPPORTED.finditer(text):
-        yield Pair("build", "compiler", "", "", found.start())
+def _build_pairs(text: str) -> Iterator[Pair]:
+    """Yield the pairs of compiled packages, requester "built", and those of failed builds, requester "build"."""
+    for match in _BUILT.finditer(text):
+        yield Pair("built", match[1], match[2], match[3].rstrip("."), match.start())
+    for match in _CUDA.finditer(text):
+        yield Pair("build", "nvcc", match[2] or match[4], match[1] or match[3], match.start())
+    least_cuda_told = _LEAST.finditer(text) if "only supported on cuda" in text else ()
+    for match in (*least_cuda_told, *_LEAST_NVCC.finditer(text)):
+        least = match[2] if match.re is _LEAST else match[1]
+        yield Pair("build", "nvcc", f">={least}", "" if match.re is _LEAST else match[2], match.start())
+    for match in _COMPILER.finditer(text):
+        yield Pair("build", "compiler", "", match[2], match.start())
+    for match in _UNSUPPORTED.finditer(text):
+        yield Pair("build", "compiler", "", "", match.start())
 
 
 # The parts of a library's file name: what it is called, and its version.
@@ -373,7 +388,7 @@ class Library(Record, frozen=True):
     """A row of libraries: `names` is a pattern of what their files are called, `owner` is for people.
 
     `kind` groups those that are judged alike. `wheels` and `folders` are by CUDA's major, `cuda` tells the CUDA majors
-    of the library's own where the numbers differ. `packages` have it in distributions, by the manager: "deb", "rpm"
+    of the library's own if the numbers differ. `packages` have it in distributions, by the manager: "deb", "rpm"
     and "arch".
     """
 
@@ -386,7 +401,7 @@ class Library(Record, frozen=True):
     packages: dict[str, str] = {}
 
     def cuda_majors(self, major: int | None) -> tuple[int, ...]:
-        """Return the CUDA majors that a version of this library belongs to; () where none is told."""
+        """Return the CUDA majors that a version of this library belongs to; () if none is known."""
         return () if major is None else self.cuda.get(str(major), () if self.cuda else (major,))
 
 
@@ -416,7 +431,7 @@ class _File(Record, frozen=True):
     modules: dict[str, str]
 
 
-class Named(NamedTuple):
+class LibraryFile(NamedTuple):
     """A library's file name, taken apart, and the row that owns it; None for a library that the table lacks."""
 
     file: str
@@ -425,55 +440,66 @@ class Named(NamedTuple):
     row: Library | None
 
 
-def _file() -> _File:
+def _tables() -> _File:
+    """Return the shipped tables of libraries.toml, read once."""
     return table("libraries.toml", _File)
 
 
 @cache
-def library(file: str) -> Named:
-    """Look up a library by its file name in lower case, such as "libcublas.so.12"."""
-    found = _UNIX.fullmatch(file) or _WINDOWS.fullmatch(file)
-    stem, version = (found[1], next(filter(None, found.groups()[1:]), "")) if found else (file, "")
-    number = int(version.partition(".")[0]) if version[:1].isdigit() else None
-    major = number // 10 if number and number >= _THREE_DIGITS and stem in {"cudart", "nvrtc"} else number
-    row = next((row for row in _file().library if re.fullmatch(row.names, stem)), None)
-    return Named(file, stem, major, row)
+def parse_library(file: str) -> LibraryFile:
+    """Return the parts of a library's file name, such as "libcublas.so.12", and its row; the row is None if unknown.
+
+    The name is in lower case. The CUDA runtime's three digits are read as CUDA's major.
+    """
+    match = _UNIX.fullmatch(file) or _WINDOWS.fullmatch(file)
+    stem, version = (match[1], next(filter(None, match.groups()[1:]), "")) if match else (file, "")
+    first_number = int(version.partition(".")[0]) if version[:1].isdigit() else None
+    major = (
+        first_number // 10
+        if first_number and first_number >= _THREE_DIGITS and stem in {"cudart", "nvrtc"}
+        else first_number
+    )
+    row = next((row for row in _tables().library if re.fullmatch(row.names, stem)), None)
+    return LibraryFile(file, stem, major, row)
 
 
 @cache
 def symbol_kind(name: str) -> str:
-    """Return whose kind an undefined symbol is, in lower case; "" for nobody's that is known."""
-    return next((row.kind for row in _file().symbol if re.match(row.names, name)), "")
+    """Return the kind of library that an undefined symbol belongs to; "" if that is unknown."""
+    return next((row.kind for row in _tables().symbol if re.match(row.names, name)), "")
 
 
 def requester_in(text: str) -> Requester | None:
-    """Return who is named in a text; the last one where there are several, as the nearest to what follows."""
-    found = [(match.end(), row) for row in _file().requester for match in re.finditer(row.words, text)]
-    return max(found, key=lambda pair: pair[0])[1] if found else None
+    """Return the last of the requesters named in a text, as the nearest to what follows; None if none is named."""
+    mentions = [(match.end(), row) for row in _tables().requester for match in re.finditer(row.words, text)]
+    return max(mentions, key=lambda pair: pair[0])[1] if mentions else None
 
 
 def requester_of(packages: frozenset[str]) -> Requester | None:
-    """Return who asks for CUDA's libraries among installed packages, where just one of them can."""
-    rows = {row.package: row for row in _file().requester if row.kind in {"onnxruntime", "cuda-user"}}
-    there = list(
-        {row.package: row for row in rows.values() for name in packages if re.search(row.words, name)}.values()
+    """Return the installed package that asks for CUDA's libraries, if there is just one such requester; None else."""
+    requesters = {row.package: row for row in _tables().requester if row.kind in {"onnxruntime", "cuda-user"}}
+    installed_requesters = list(
+        {row.package: row for row in requesters.values() for name in packages if re.search(row.words, name)}.values()
     )
-    return there[0] if len(there) == 1 else None
+    return installed_requesters[0] if len(installed_requesters) == 1 else None
 
 
-def distributions() -> frozenset[str]:
-    """Return the distributions that the table names: of libraries, of those who ask, of modules."""
-    wheels = (name for row in _file().library for name in row.wheels.values())
-    asking = (row.package for row in _file().requester)
-    return frozenset((*wheels, *asking, *_file().modules.values(), *_file().generations))
+def table_distributions() -> frozenset[str]:
+    """Return the distributions of libraries, requesters and modules that libraries.toml names."""
+    wheels = (name for row in _tables().library for name in row.wheels.values())
+    requesters = (row.package for row in _tables().requester)
+    return frozenset((*wheels, *requesters, *_tables().modules.values(), *_tables().generations))
 
 
-def moves(package: str) -> bool:
-    """Return whether a distribution is a companion whose names others miss in another release of it."""
-    return package in _file().generations or companion(package) is not None
+def loses_names(package: str) -> bool:
+    """Return whether a distribution is a companion of torch, or one whose releases differ in their names."""
+    return package in _tables().generations or companion(package) is not None
 
 
 def package_of(module: str) -> str:
-    """Return the distribution of a module, by its first part: "flash_attn.bert" is of flash-attn."""
+    """Return the distribution of a module, by its first part: "flash_attn.bert" is of flash-attn.
+
+    A module that the table lacks is taken for a distribution of the same name.
+    """
     first = module.partition(".")[0]
-    return _file().modules.get(first, first.replace("_", "-"))
+    return _tables().modules.get(first, first.replace("_", "-"))

@@ -18,79 +18,91 @@ from assistant.model.machine import Gpu, Machine, Vendor
 Verdict = bool | None
 
 
-def _os(machine: Machine, wanted: list[str]) -> Verdict:
-    """linux, windows, macos; `native-linux` is Linux outside WSL, `wsl` inside."""
+def _os(machine: Machine, systems: list[str]) -> Verdict:
+    """Return whether the system is among `systems`: linux, windows, macos, native-linux (outside WSL), wsl (inside)."""
     if machine.os is None:
         apple = any(gpu.vendor is Vendor.APPLE for gpu in machine.gpus)
-        return "macos" in wanted if apple else True if machine.wsl and {"linux", "wsl"} & set(wanted) else None
-    if machine.os != "linux" or "linux" in wanted:
-        return machine.os in wanted
-    if not {"native-linux", "wsl"} & set(wanted):
+        return "macos" in systems if apple else True if machine.wsl and {"linux", "wsl"} & set(systems) else None
+    if machine.os != "linux" or "linux" in systems:
+        return machine.os in systems
+    if not {"native-linux", "wsl"} & set(systems):
         return False
     if machine.wsl is None:
-        return True if {"native-linux", "wsl"} <= set(wanted) else None
-    return ("wsl" if machine.wsl else "native-linux") in wanted
+        return True if {"native-linux", "wsl"} <= set(systems) else None
+    return ("wsl" if machine.wsl else "native-linux") in systems
 
 
-def _vendor(machine: Machine, wanted: list[str]) -> Verdict:
-    known = {gpu.vendor.value for gpu in machine.gpus} - {Vendor.UNKNOWN.value}
-    if not known and any(gpu.vendor is Vendor.UNKNOWN for gpu in machine.gpus):
+def _vendor(machine: Machine, vendors: list[str]) -> Verdict:
+    """Return whether a GPU's maker is among `vendors`; None if no GPU is known, or none with a known maker."""
+    present = {gpu.vendor.value for gpu in machine.gpus} - {Vendor.UNKNOWN.value}
+    if not present and any(gpu.vendor is Vendor.UNKNOWN for gpu in machine.gpus):
         return None
-    return bool(known & set(wanted)) if known else None
+    return bool(present & set(vendors)) if present else None
 
 
 def _gpu(machine: Machine, pattern: str) -> Verdict:
-    """Look for a pattern in what is known of the GPUs, different ones joined by a plus sign."""
+    """Return whether a pattern is in the GPUs' names, targets and PCI ids, joined by " + "; None if none is known."""
     texts = [f"{gpu.name or ''} {gpu.gfx or ''} {gpu.pci_id or ''}".lower() for gpu in machine.gpus]
     texts = list(dict.fromkeys(text for text in texts if text.strip() and "unstated" not in text))
     return bool(re.search(pattern, " + ".join(texts))) if texts else None
 
 
-def _integrated(machine: Machine, wanted: bool) -> Verdict:  # noqa: FBT001 - the rule's argument
-    known = [gpu.integrated for gpu in machine.gpus if gpu.integrated is not None]
-    return any(value == wanted for value in known) if known else None
+def _integrated(machine: Machine, expected: bool) -> Verdict:  # noqa: FBT001 - the rule's argument
+    """Return whether a GPU is integrated (or, for False, is not); None if that is known of no GPU."""
+    values = [gpu.integrated for gpu in machine.gpus if gpu.integrated is not None]
+    return any(value == expected for value in values) if values else None
 
 
-def _packages(machine: Machine, wanted: dict[str, str]) -> Verdict:
-    """Each package fits: `*` any version, `>=2,<3` a range, `/regex/` of the whole version."""
-    return _all(_package(machine, name, text) for name, text in wanted.items())
+def _packages(machine: Machine, specifiers: dict[str, str]) -> Verdict:
+    """Return whether each package fits: `*` any version, `>=2,<3` a range, `/x/` a pattern; None if one is not listed.
+
+    False if one that is listed does not fit.
+    """
+    return _all_hold(_package_fits(machine, name, specifier) for name, specifier in specifiers.items())
 
 
-def _all(verdicts: Iterable[Verdict]) -> Verdict:
-    """Return whether all hold: one that does not outweighs one that is unknown."""
-    known = list(verdicts)
-    return False if False in known else None if None in known else True
+def _all_hold(verdicts: Iterable[Verdict]) -> Verdict:
+    """Return whether all hold: False if one does not, else None if one is unknown."""
+    answers = list(verdicts)
+    return False if False in answers else None if None in answers else True
 
 
-def _package(machine: Machine, name: str, wanted: str) -> Verdict:
+def _package_fits(machine: Machine, name: str, specifier: str) -> Verdict:
+    """Return whether a package's version fits a specifier (see `_packages`); None if it is not listed."""
     version = machine.packages.get(name)
     if version is None:
         return None
-    if wanted.startswith("/"):
-        return bool(re.search(wanted.strip("/"), version.lower()))
-    return wanted == "*" or _within(version.partition("+")[0], wanted)
+    if specifier.startswith("/"):
+        return bool(re.search(specifier.strip("/"), version.lower()))
+    return specifier == "*" or _is_within(version.partition("+")[0], specifier)
 
 
-def _python(machine: Machine, wanted: str) -> Verdict:
-    return _within((machine.python or "").partition(" ")[0].rstrip("t"), wanted) if machine.python else None
+def _python(machine: Machine, specifier: str) -> Verdict:
+    """Return whether the Python's version is within a specifier; None if it is unknown or no version."""
+    return _is_within((machine.python or "").partition(" ")[0].rstrip("t"), specifier) if machine.python else None
 
 
-def _within(version: str, wanted: str) -> Verdict:
+def _is_within(version: str, specifier: str) -> Verdict:
+    """Return whether a version is within a specifier; None if it is no version."""
     try:
-        return SpecifierSet(wanted, prereleases=True).contains(Version(version))
+        return SpecifierSet(specifier, prereleases=True).contains(Version(version))
     except InvalidVersion:
         return None
 
 
-def _equals(name: str) -> Callable[[Machine, Any], Verdict]:
-    def predicate(machine: Machine, wanted: object) -> Verdict:
+def _equals_attribute(name: str) -> Callable[[Machine, Any], Verdict]:
+    """Return a predicate: whether an attribute of the machine has a value, None if it is None."""
+
+    def predicate(machine: Machine, expected: object) -> Verdict:
         value = getattr(machine, name)
-        return None if value is None else value == wanted
+        return None if value is None else value == expected
 
     return predicate
 
 
-def _text(name: str) -> Callable[[Machine, str], Verdict]:
+def _attribute_matches(name: str) -> Callable[[Machine, str], Verdict]:
+    """Return a predicate: whether a pattern is in an attribute's text in lower case, None if it is None."""
+
     def predicate(machine: Machine, pattern: str) -> Verdict:
         value = getattr(machine, name)
         return None if value is None else bool(re.search(pattern, str(value).lower()))
@@ -99,120 +111,131 @@ def _text(name: str) -> Callable[[Machine, str], Verdict]:
 
 
 def installed_of(machine: Machine, names: list[str] | str) -> tuple[str, ...]:
-    """Return which of some packages are there: those named, or those that a clash of the catalogue names by its key."""
+    """Return the installed packages among `names`, or among those of the catalogue's clash that has the key `names`."""
     if isinstance(names, str):
         return sharing(names, machine.packages)
     return tuple(name for name in names if name in machine.packages)
 
 
-def _installed(machine: Machine, wanted: dict[str, Any]) -> Verdict:
-    """At least so many of these packages are there; a package that is not listed is taken for absent."""
-    return len(installed_of(machine, wanted["of"])) >= int(wanted["least"])
+def _are_installed(machine: Machine, condition: dict[str, Any]) -> Verdict:
+    """Return whether `condition["least"]` or more of the packages `condition["of"]` are listed; never None."""
+    return len(installed_of(machine, condition["of"])) >= int(condition["least"])
 
 
 def _builds_differ(machine: Machine, names: list[str]) -> Verdict:
-    """Return whether packages come from different indexes, by the local parts of their versions (`2.9.1+cu130`)."""
+    """Return whether packages come from different indexes, by their local versions (`2.9.1+cu130`); never None."""
     versions = [machine.packages[name] for name in names if name in machine.packages]
     tags = {re.split(r"\.git|\.lw", version.partition("+")[2])[0] for version in versions if "+" in version}
     return len(tags) > 1
 
 
-def _targets(machine: Machine, least: int) -> Verdict:
-    """AMD GPUs of at least so many different targets are there."""
-    known = {gpu.gfx for gpu in machine.gpus if gpu.vendor is Vendor.AMD and gpu.gfx}
-    return len(known) >= least if known else None
+def _targets_differ(machine: Machine, minimum: int) -> Verdict:
+    """Return whether AMD's GPUs have at least so many different targets (gfx…); None if none is known."""
+    targets = {gpu.gfx for gpu in machine.gpus if gpu.vendor is Vendor.AMD and gpu.gfx}
+    return len(targets) >= minimum if targets else None
 
 
-def _range(name: str) -> Callable[[Machine, str], Verdict]:
-    def predicate(machine: Machine, wanted: str) -> Verdict:
+def _attribute_within(name: str) -> Callable[[Machine, str], Verdict]:
+    """Return a predicate: whether an attribute, read as a version, is within a specifier; None if it is unknown."""
+
+    def predicate(machine: Machine, specifier: str) -> Verdict:
         value = getattr(machine, name)
-        return None if value is None else _within(str(value), wanted)
+        return None if value is None else _is_within(str(value), specifier)
 
     return predicate
 
 
-def _driver_fits(machine: Machine, wanted: bool) -> Verdict:  # noqa: FBT001 - the rule's argument
-    """Return whether NVIDIA's driver runs the CUDA that torch was built with."""
-    build = _build(machine)
+def _driver_fits(machine: Machine, expected: bool) -> Verdict:  # noqa: FBT001 - the rule's argument
+    """Return whether NVIDIA's driver runs (or, for False, does not run) torch's CUDA; None if one is unknown."""
+    build = _installed_build(machine)
     driver = number(machine.nvidia_driver)
-    floor = load_catalog().drivers.get((build.variant, machine.os == "windows" or bool(machine.wsl))) if build else None
-    return (driver >= floor.least) == wanted if floor and floor.least and driver else None
+    minimum = (
+        load_catalog().drivers.get((build.variant, machine.os == "windows" or bool(machine.wsl))) if build else None
+    )
+    return (driver >= minimum.least) == expected if minimum and minimum.least and driver else None
 
 
-def _code_fits(machine: Machine, wanted: bool) -> Verdict:  # noqa: FBT001 - the rule's argument
-    """Return whether torch's build holds code for one of the GPUs of its vendor, at least."""
-    build = _build(machine)
+def _code_fits(machine: Machine, expected: bool) -> Verdict:  # noqa: FBT001 - the rule's argument
+    """Return whether torch's build holds code for a GPU at least (or, for False, for none); None if that is unknown."""
+    build = _installed_build(machine)
     if build is None or not (build.sm or build.gfx):
         return None
-    known = [identified(gpu) for gpu in machine.gpus]
+    identities = [identified(gpu) for gpu in machine.gpus]
     if build.gfx:
-        targets = {gpu.gfx or (one.gfx if one else None) for gpu, one in zip(machine.gpus, known, strict=True)} - {None}
-        return bool(targets & {*build.gfx}) == wanted if targets else None
+        targets = {
+            gpu.gfx or (identity.gfx if identity else None)
+            for gpu, identity in zip(machine.gpus, identities, strict=True)
+        } - {None}
+        return bool(targets & {*build.gfx}) == expected if targets else None
     capabilities = {
-        gpu.compute_capability or (one.compute_capability if one else None)
-        for gpu, one in zip(machine.gpus, known, strict=True)
+        gpu.compute_capability or (identity.compute_capability if identity else None)
+        for gpu, identity in zip(machine.gpus, identities, strict=True)
     }
-    numbers = [number(one) for one in capabilities if one]
-    return any(has_code(build.sm, build.ptx, one, alone=False) for one in numbers) == wanted if numbers else None
+    numbers = [number(identity) for identity in capabilities if identity]
+    return (
+        any(has_code(build.sm, build.ptx, identity, alone=False) for identity in numbers) == expected
+        if numbers
+        else None
+    )
 
 
-def _build(machine: Machine) -> TorchWheel | None:
-    """Return the published build that is installed as torch, None where it is none or not known."""
+def _installed_build(machine: Machine) -> TorchWheel | None:
+    """Return the published build that is installed as torch; None if none is, or the catalogue lacks it."""
     version, _plus, tag = machine.packages.get("torch", "").partition("+")
     platform = {"windows": "windows_amd64", "macos": "macos_arm64"}.get(machine.os or "", "linux_x86_64")
     if platform == "linux_x86_64" and machine.arch in {"aarch64", "arm64"}:
         platform = "linux_aarch64"
     variant = tag or load_catalog().build_of(version, "pypi", platform)
     wheels = load_catalog().wheels(platform, None, variant) if version and variant else ()
-    return next((one for one in wheels if one.version == version and one.variant == variant), None)
+    return next((wheel for wheel in wheels if wheel.version == version and wheel.variant == variant), None)
 
 
-def _env_any(machine: Machine, wanted: dict[str, str]) -> Verdict:
-    """One of these variables, at least, is set to what its pattern describes."""
-    known = [verdict for verdict in _variables(machine, wanted) if verdict is not None]
-    return any(known) if known else None
+def _env_any(machine: Machine, patterns: dict[str, str]) -> Verdict:
+    """Return whether at least one of the variables matches its pattern; None if none of them is listed."""
+    answers = [verdict for verdict in _variables_match(machine, patterns) if verdict is not None]
+    return any(answers) if answers else None
 
 
-def _variables(machine: Machine, wanted: dict[str, str]) -> Iterator[Verdict]:
-    """Compare each variable with its pattern; one that is not listed is unknown."""
-    for name, pattern in wanted.items():
+def _variables_match(machine: Machine, patterns: dict[str, str]) -> Iterator[Verdict]:
+    """Yield for each variable whether its value matches its pattern; None for one that is not listed."""
+    for name, pattern in patterns.items():
         yield bool(re.search(pattern, machine.env[name])) if name in machine.env else None
 
 
 PREDICATES: dict[str, tuple[type, Callable[[Machine, Any], Verdict]]] = {
     "os": (list, _os),
-    "os_version": (str, _text("os_version")),
-    "arch": (str, _text("arch")),
+    "os_version": (str, _attribute_matches("os_version")),
+    "arch": (str, _attribute_matches("arch")),
     "vendor": (list, _vendor),
     "gpu": (str, _gpu),
     "gpus": (int, lambda machine, least: len(machine.gpus) >= least if machine.gpus else None),
     "integrated": (bool, _integrated),
     "packages": (dict, _packages),
     "python": (str, _python),
-    "python_text": (str, _text("python")),
-    "python_bits": (int, _equals("python_bits")),
-    "rosetta": (bool, _equals("rosetta")),
-    "container": (str, _text("container")),
-    "driver": (str, _range("nvidia_driver")),
-    "disk_free_gb": (str, _range("disk_free_gb")),
-    "memory_gb": (str, _range("memory_gb")),
+    "python_text": (str, _attribute_matches("python")),
+    "python_bits": (int, _equals_attribute("python_bits")),
+    "rosetta": (bool, _equals_attribute("rosetta")),
+    "container": (str, _attribute_matches("container")),
+    "driver": (str, _attribute_within("nvidia_driver")),
+    "disk_free_gb": (str, _attribute_within("disk_free_gb")),
+    "memory_gb": (str, _attribute_within("memory_gb")),
     "driver_fits": (bool, _driver_fits),
     "code_fits": (bool, _code_fits),
-    "installed": (dict, _installed),
+    "installed": (dict, _are_installed),
     "builds_differ": (list, _builds_differ),
-    "targets": (int, _targets),
-    "env": (dict, lambda machine, wanted: _all(_variables(machine, wanted))),
+    "targets": (int, _targets_differ),
+    "env": (dict, lambda machine, wanted: _all_hold(_variables_match(machine, wanted))),
     "env_any": (dict, _env_any),
 }
 
 
-def ask(machine: Machine, facts: dict[str, Any]) -> dict[str, Verdict]:
-    """Answer each of a rule's questions about a machine, by the question's name."""
-    return {name: PREDICATES[name][1](machine, wanted) for name, wanted in facts.items()}
+def evaluate(machine: Machine, facts: dict[str, Any]) -> dict[str, Verdict]:
+    """Return the answers to a rule's questions about a machine, by the question's name; None is "unknown"."""
+    return {name: PREDICATES[name][1](machine, argument) for name, argument in facts.items()}
 
 
-def wrong_in(where: str, reason: Text) -> BadInput:
-    """Return the error for a file of rules; `where` names the file and the rule."""
+def rule_file_error(where: str, reason: Text) -> BadInput:
+    """Return the error for what is wrong in a file of rules; `where` names the file and the rule."""
     return BadInput(
         _("{where}: {reason}.", where=where, reason=reason),
         hint=_("Correct it there."),
@@ -221,26 +244,26 @@ def wrong_in(where: str, reason: Text) -> BadInput:
 
 def check_facts(facts: dict[str, Any], where: str) -> None:
     """Raise `BadInput` for a question that does not exist, an argument of another kind, or a pattern that is wrong."""
-    for name, wanted in facts.items():
+    for name, argument in facts.items():
         if name not in PREDICATES:
-            raise wrong_in(
+            raise rule_file_error(
                 where, _("there is no fact {name}; there are {names}", name=name, names=", ".join(PREDICATES))
             )
         kind = PREDICATES[name][0].__name__
-        if not isinstance(wanted, PREDICATES[name][0]):
-            raise wrong_in(
-                where, _("the fact {name} wants a {kind}, not {value}", name=name, kind=kind, value=repr(wanted))
+        if not isinstance(argument, PREDICATES[name][0]):
+            raise rule_file_error(
+                where, _("the fact {name} wants a {kind}, not {value}", name=name, kind=kind, value=repr(argument))
             )
         try:
-            ask(_all_known(wanted), {name: wanted})
+            evaluate(_all_known(argument), {name: argument})
         except (InvalidSpecifier, re.error, LookupError, TypeError, ValueError) as error:
             text = _("the fact {name} cannot be asked so: {reason}", name=name, reason=error)
-            raise wrong_in(where, text) from error
+            raise rule_file_error(where, text) from error
 
 
-def _all_known(wanted: object) -> Machine:
-    """Return a machine of which every fact is known, so that a predicate really reads its argument."""
-    named = dict.fromkeys(wanted, "1") if isinstance(wanted, dict) else {}
+def _all_known(argument: object) -> Machine:
+    """Return a machine with a value for each fact whose predicate reads its argument only if the fact is known."""
+    named = dict.fromkeys(argument, "1") if isinstance(argument, dict) else {}
     return Machine(
         os_version="1",
         arch="1",

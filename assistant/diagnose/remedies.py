@@ -10,15 +10,15 @@ from itertools import pairwise
 from assistant.catalog import has_code, identified, load_catalog, number
 from assistant.catalog.companions import companion, known_names
 from assistant.catalog.launchers import Launcher, corrected, launchers, written
-from assistant.diagnose.attempts import tag_of, torch_install
+from assistant.diagnose.attempts import platforms_of, tag_of, torch_install
+from assistant.diagnose.context import LogContext, torchcodec_install, versions_for_cuda
 from assistant.diagnose.extensions import package_built
-from assistant.diagnose.index_addresses import judge
+from assistant.diagnose.index_addresses import classify_address
 from assistant.diagnose.installers import UNNAMED
-from assistant.diagnose.kits import compiler_names, header_names, kit_names, kits, source_of
+from assistant.diagnose.kits import compiler_names, header_names, kit_names, kit_tables, source_of
 from assistant.diagnose.log import Log
 from assistant.diagnose.missing import package_of
 from assistant.diagnose.rules import PLACEHOLDER, Rule, table
-from assistant.diagnose.surroundings import Surroundings, for_cuda, torchcodec_install
 from assistant.diagnose.wheels import wheel_names
 from assistant.model.finding import Launch
 from assistant.model.machine import Vendor
@@ -38,53 +38,65 @@ _WITH_VALUE = {"-r", "--requirement", "-c", "--constraint", "-e", "--editable"}
 _INDEXES = {"-i", "--index-url", "--extra-index-url", "-f", "--find-links"}
 
 
-def typed_names(case: Surroundings) -> dict[str, str]:
-    """Return what pip was told to install, as words that a shell takes; {} where the log does not tell it."""
-    for _number, line in reversed(case.log.lines):
-        found = _PIP.search(line)
-        listed = _LISTED.search(line)
+def typed_names(context: LogContext) -> dict[str, str]:
+    """Return what pip was told to install, as placeholders `typed` and `typed_packages`; {} if a log does not tell it.
+
+    `typed` holds packages, files and indexes as words for a shell, or the last wheel that was downloaded.
+    `typed_packages` is the same without indexes, and missing if it would hold a file.
+    """
+    for _number, line in reversed(context.log.lines):
+        typed_line = _PIP.search(line)
+        printed_list = _LISTED.search(line)
         words = (
-            _words(found[1]) if found else _words(" ".join(re.findall(r"'([^']{1,200})'", listed[1]))) if listed else []
+            _installable_words(typed_line[1])
+            if typed_line
+            else _installable_words(" ".join(re.findall(r"'([^']{1,200})'", printed_list[1])))
+            if printed_list
+            else []
         )
         if words:
-            packages = [word for before, word in pairwise(("", *words)) if not {before, word} & _INDEXES]
+            packages = [word for previous, word in pairwise(("", *words)) if not {previous, word} & _INDEXES]
             files = any(word in _WITH_VALUE or set(word) & {"/", "\\"} for word in packages)
-            return {"typed": _joined(words), **({} if files or not packages else {"typed_packages": _joined(packages)})}
-    fetched = list(_FETCHED.finditer(case.text))
-    if not fetched:
+            return {
+                "typed": _quoted_words(words),
+                **({} if files or not packages else {"typed_packages": _quoted_words(packages)}),
+            }
+    downloads = list(_FETCHED.finditer(context.text))
+    if not downloads:
         return {}
-    name, version, build = fetched[-1].groups()
+    name, version, build = downloads[-1].groups()
     index = load_catalog().index_url(build) if build and build.startswith(("cu", "rocm", "xpu", "cpu")) else None
     return {"typed": f'"{name.replace("_", "-")}=={version}"' + (f" --index-url {index}" if index else "")}
 
 
-def _joined(words: list[str]) -> str:
+def _quoted_words(words: list[str]) -> str:
+    """Return words joined for a shell, quoted if they hold what a shell reads."""
     return " ".join(f'"{word}"' if set(word) & set("<>~![]#") else word for word in words)
 
 
-def _words(text: str) -> list[str]:
-    """Return the packages, files and indexes of an installation; [] where a word is not understood.
+def _installable_words(text: str) -> list[str]:
+    """Return the packages, files and known indexes of the arguments of `pip install`; [] if a word may not be repeated.
 
-    Only what names packages is kept, in characters that no shell reads; of the indexes those that are known.
+    Other options are left out. A word may be repeated if it is of characters that no shell reads.
     """
     try:
         words = shlex.split(text.split("  ", maxsplit=1)[0], posix="\\" not in text)
     except ValueError:
         return []
-    kept: list[str] = []
+    understood: list[str] = []
     rest = iter(words)
     for word in rest:
         if word in _WITH_VALUE or word in _INDEXES:
             value = next(rest, "")
-            known = word in _WITH_VALUE or judge(value.rstrip("/").lower()).kind in {"pypi", "torch"}
-            kept += [word, value] if known and value else []
+            is_safe = word in _WITH_VALUE or classify_address(value.rstrip("/").lower()).kind in {"pypi", "torch"}
+            understood += [word, value] if is_safe and value else []
         elif not word.startswith("-"):
-            kept.append(word)
-    return kept if all(_PLAIN.fullmatch(word) for word in kept) else []
+            understood.append(word)
+    return understood if all(_PLAIN.fullmatch(word) for word in understood) else []
 
 
 class Program(Record, frozen=True):
-    """A program that is told by its `words`, and what it takes to save memory or to use the CPU; "" for nothing."""
+    """A program, the pattern `words` that shows it, and the options that save memory or use the CPU; "" if unknown."""
 
     name: str
     words: str
@@ -98,18 +110,21 @@ class _OptionsFile(Record, frozen=True):
     program: tuple[Program, ...]
 
 
-def programs() -> tuple[Program, ...]:
-    """Read the shipped table, once."""
+def program_rows() -> tuple[Program, ...]:
+    """Return the rows of the shipped table of programs' options, read once."""
     return table("options.toml", _OptionsFile).program
 
 
-def option_names(text: str) -> dict[str, str]:
-    """Name the program that a text is of, and its options; {} for a program that the table lacks."""
-    found = next((row for row in programs() if re.search(row.words, text)), None)
-    if found is None:
+def program_option_names(text: str) -> dict[str, str]:
+    """Return the placeholders `program`, `saving` and `on_cpu` for the program that a text is of; {} if it is unknown.
+
+    `saving` and `on_cpu` are the options that save memory and use the CPU; one that does not exist is left out.
+    """
+    row = next((row for row in program_rows() if re.search(row.words, text)), None)
+    if row is None:
         return {}
-    names = {"saving": found.memory, "on_cpu": found.cpu}
-    return {"program": found.name, **{name: value for name, value in names.items() if value}}
+    options = {"saving": row.memory, "on_cpu": row.cpu}
+    return {"program": row.name, **{name: value for name, value in options.items() if value}}
 
 
 # /lib64/libc.so.6: version `GLIBC_2.32' not found (required by /…/site-packages/vllm/_C.abi3.so)
@@ -119,52 +134,64 @@ _DRIVER_CUDA = re.compile(r"\(found version (1\d)0(\d)0\)")
 _SUPPORTS = re.compile(r"support\s{1,20}versions? ([4-9](?:, (?:and )?[4-9]| and [4-9]){1,5})")
 
 
-def _glibc(case: Surroundings) -> dict[str, str]:
-    """Name the package that wants a newer C library, and what it is built from."""
-    found = _REQUIRED.search(case.text)
-    package = case.package(found.start(), found[2]) if found else ""
+def _source_build_names(context: LogContext) -> dict[str, str]:
+    """Return the placeholders `package` and `built_here` if a package's compiled file needs a newer C library; {} else.
+
+    `built_here` is what pip builds the package from, so that it suits this system.
+    """
+    message = _REQUIRED.search(context.text)
+    package = context.package_at(message.start(), message[2]) if message else ""
     row = companion(package) if package else None
-    if not found or found[1] != "glibc" or row is None or not row.compiler:
+    if not message or message[1] != "glibc" or row is None or not row.compiler:
         return {}
     return {"built_here": source_of(package), "package": package}
 
 
-def _driver(case: Surroundings) -> dict[str, str]:
-    """Name the newest build of PyTorch for the CUDA of a driver that is too old for the one that is installed.
+def _older_torch_names(context: LogContext) -> dict[str, str]:
+    """Return the placeholders of an older torch for a driver that is too old; {} if no build for it is known.
 
-    It has code for every NVIDIA card that is known here: of the steady variant where that has, else of another one.
+    `driver_cuda` is the driver's CUDA, `older` the command that installs the newest torch for it, `older_torch` its
+    version. That build has code for all NVIDIA cards of the machine, and is of the steady variant if one fits.
     """
-    found = _DRIVER_CUDA.search(case.text)
-    platform = "windows_amd64" if case.machine.os == "windows" else "linux_x86_64"
-    built = load_catalog().wheels(platform, tag_of(case.machine) or None, f"cu{found[1]}") if found else ()
-    cards = [number(gpu.compute_capability) for gpu in case.machine.gpus if gpu.vendor is Vendor.NVIDIA]
-    fitting = [one for one in built if all(has_code(one.sm, one.ptx, card, alone=False) for card in cards if card)]
-    if found is None or not fitting:
+    message = _DRIVER_CUDA.search(context.text)
+    platform = platforms_of(context.machine.os, context.machine.arch)[0]
+    wheels = load_catalog().wheels(platform, tag_of(context.machine) or None, f"cu{message[1]}") if message else ()
+    cards = [number(gpu.compute_capability) for gpu in context.machine.gpus if gpu.vendor is Vendor.NVIDIA]
+    fitting_wheels = [
+        wheel for wheel in wheels if all(has_code(wheel.sm, wheel.ptx, card, alone=False) for card in cards if card)
+    ]
+    if message is None or not fitting_wheels:
         return {}
-    steady = kits().steady.get(found[1], "")
-    wheel = next((one for one in fitting if one.variant == steady), fitting[0])
+    steady_variant = kit_tables().steady.get(message[1], "")
+    wheel = next((wheel for wheel in fitting_wheels if wheel.variant == steady_variant), fitting_wheels[0])
     command = torch_install(wheel).replace("pip install", "pip install --force-reinstall", 1)
-    return {"driver_cuda": f"{found[1]}.{found[2]}", "older": command, "older_torch": wheel.version}
+    return {"driver_cuda": f"{message[1]}.{message[2]}", "older": command, "older_torch": wheel.version}
 
 
-def _onnxruntime(case: Surroundings) -> dict[str, str]:
-    """Name the release of ONNX Runtime for the CUDA that is here, and the one that takes cuDNN 8 with CUDA 12."""
-    major = max(case.cuda, default=0)
-    versions = for_cuda(companion("onnxruntime-gpu"), major) if major else ""
+def _onnxruntime_names(context: LogContext) -> dict[str, str]:
+    """Return the placeholder `ort`, ONNX Runtime for the CUDA in use, and perhaps `ort_eight`; {} if none is known.
+
+    `ort_eight` is the release that takes cuDNN 8 with CUDA 12, if a log names cuDNN 8.
+    """
+    major = max(context.cuda, default=0)
+    versions = versions_for_cuda(companion("onnxruntime-gpu"), major) if major else ""
     names = {"ort": f"onnxruntime-gpu{versions}"}
-    if major == 12 and re.search(r"cudnn(?:64_8|_ops_infer64_8)|libcudnn\.so\.8", case.text):  # noqa: PLR2004 - the feed is CUDA 12's
-        names["ort_eight"] = kits().onnxruntime_for_cudnn_8
+    if major == 12 and re.search(r"cudnn(?:64_8|_ops_infer64_8)|libcudnn\.so\.8", context.text):  # noqa: PLR2004 - the feed is CUDA 12's
+        names["ort_eight"] = kit_tables().onnxruntime_for_cudnn_8
     return names if versions else {}
 
 
-def _ffmpeg(case: Surroundings) -> dict[str, str]:
-    """Name the newest major FFmpeg that TorchCodec says it supports."""
-    found = _SUPPORTS.search(case.text)
-    newest = max(re.findall(r"\d", found[1])) if found else "7"
+def _ffmpeg_names(context: LogContext) -> dict[str, str]:
+    """Return the placeholders `ffmpeg`, `beyond` and `ffmpeg_release` for the newest FFmpeg that TorchCodec takes.
+
+    They are its major version (7 if a log does not tell it), the next major, and its release on conda-forge.
+    """
+    supported = _SUPPORTS.search(context.text)
+    newest = max(re.findall(r"\d", supported[1])) if supported else "7"
     return {
         "ffmpeg": newest,
         "beyond": str(int(newest) + 1),
-        "ffmpeg_release": kits().ffmpeg.get(newest, kits().ffmpeg["7"]),
+        "ffmpeg_release": kit_tables().ffmpeg.get(newest, kit_tables().ffmpeg["7"]),
     }
 
 
@@ -176,77 +203,81 @@ _FLAGS = {"--rm", "-it", "-d", "-i", "-t", "-ti", "--privileged", "--init", "--d
 _TARGET = re.compile(r"gfx(?:9\d{2}|1[0-2]\d{2})")
 
 
-_SIF = re.compile(r"(?<![^\s\"'])([\w./~-]{1,200}\.sif)\b", re.ASCII)
+_SIF_FILE = re.compile(r"(?<![^\s\"'])([\w./~-]{1,200}\.sif)\b", re.ASCII)
 
 
-def _container(case: Surroundings) -> dict[str, str]:
-    """Name the image that was started; IMAGE where the log does not tell it."""
-    file = _SIF.search(case.text)
-    return {**_started(case), "sif": file[1] if file else "IMAGE.sif"}
+def _container_names(context: LogContext) -> dict[str, str]:
+    """Return the placeholders `image` and `sif`: the container image and the .sif file in use; IMAGE if unknown."""
+    sif = _SIF_FILE.search(context.text)
+    return {**_image_names(context), "sif": sif[1] if sif else "IMAGE.sif"}
 
 
-def _started(case: Surroundings) -> dict[str, str]:
-    found = _STARTED.search(case.text)
-    before = "--rm"
-    for word in found[1].split() if found else ():
-        value = before.startswith("-") and before not in _FLAGS and "=" not in before
+def _image_names(context: LogContext) -> dict[str, str]:
+    """Return the placeholder `image`: the one that docker or podman was told to run; IMAGE if none is found."""
+    command = _STARTED.search(context.text)
+    previous = "--rm"
+    for word in command[1].split() if command else ():
+        is_value = previous.startswith("-") and previous not in _FLAGS and "=" not in previous
         image = word.rstrip(",.;")
-        if not word.startswith("-") and not value and {*image} & {"/", ":"} and _IMAGE.fullmatch(image):
+        if not word.startswith("-") and not is_value and {*image} & {"/", ":"} and _IMAGE.fullmatch(image):
             return {"image": image}
-        before = word
+        previous = word
     return {"image": "IMAGE"}
 
 
-def _amd(case: Surroundings) -> dict[str, str]:
-    """Return the placeholders `gfx` and `torch_here`, without those that are unknown.
+def _amd_names(context: LogContext) -> dict[str, str]:
+    """Return values for the placeholders `gfx` and `torch_here`, without those that are unknown.
 
     `gfx` is the target that a log says is in use, else the GPU's own, any that the log names, or that of its identity.
     """
-    used = re.search(r"device \d: [^\n]{0,60}(gfx\w{3,5})", case.text)
-    gpus = " ".join(f"{gpu.gfx or ''} {gpu.name or ''}" for gpu in case.machine.gpus).lower()
-    named = _TARGET.search(gpus) or _TARGET.search(case.text)
-    identities = filter(None, map(identified, case.machine.gpus))
+    used = re.search(r"device \d: [^\n]{0,60}(gfx\w{3,5})", context.text)
+    gpus = " ".join(f"{gpu.gfx or ''} {gpu.name or ''}" for gpu in context.machine.gpus).lower()
+    named_target = _TARGET.search(gpus) or _TARGET.search(context.text)
+    identities = filter(None, map(identified, context.machine.gpus))
     by_identity = next((identity.gfx for identity in identities if identity.gfx), None)
-    target = used[1] if used else named[0] if named else by_identity
-    placeholders = {"gfx": target or "", "torch_here": case.torch}
+    target = used[1] if used else named_target[0] if named_target else by_identity
+    placeholders = {"gfx": target or "", "torch_here": context.torch}
     return {name: value for name, value in placeholders.items() if value}
 
 
-def _vllm(case: Surroundings) -> dict[str, str]:
-    """Name the tag of vLLM's image: the release that is there, else the last one for CUDA 12.4."""
-    version = case.versions.get("vllm", "").partition("+")[0]
-    return {"vllm_tag": f"v{version}" if version else kits().images["vllm"]}
+def _vllm_names(context: LogContext) -> dict[str, str]:
+    """Return the placeholder `vllm_tag`, the tag of vLLM's image: of the version in use, else a listed default."""
+    version = context.versions.get("vllm", "").partition("+")[0]
+    return {"vllm_tag": f"v{version}" if version else kit_tables().images["vllm"]}
 
 
-_FINDERS: tuple[tuple[frozenset[str], Callable[[Surroundings], Mapping[str, str]]], ...] = (
+_FILLERS: tuple[tuple[frozenset[str], Callable[[LogContext], Mapping[str, str]]], ...] = (
     (frozenset({"typed", "typed_packages", "again"}), typed_names),
-    (frozenset({"program", "saving", "on_cpu"}), lambda case: option_names(case.text)),
+    (frozenset({"program", "saving", "on_cpu"}), lambda context: program_option_names(context.text)),
     (frozenset({"cuda", "conda_kit", "deb_kit", "rpm_kit", "windows_kit", "repository", "kit_home"}), kit_names),
     (frozenset({"nvcc", "most_gcc", "least_gcc", "toolset", "component", "older_component"}), compiler_names),
     (frozenset({"headers_url", "headers_file", "portable"}), header_names),
-    (frozenset({"built_here"}), _glibc),
-    (frozenset({"vllm_tag"}), _vllm),
-    (frozenset({"image", "sif"}), _container),
-    (frozenset({"gfx", "torch_here"}), _amd),
-    (frozenset({"driver_cuda", "older", "older_torch"}), _driver),
-    (frozenset({"ort", "ort_eight"}), _onnxruntime),
-    (frozenset({"ffmpeg", "beyond", "ffmpeg_release"}), _ffmpeg),
+    (frozenset({"built_here"}), _source_build_names),
+    (frozenset({"vllm_tag"}), _vllm_names),
+    (frozenset({"image", "sif"}), _container_names),
+    (frozenset({"gfx", "torch_here"}), _amd_names),
+    (frozenset({"driver_cuda", "older", "older_torch"}), _older_torch_names),
+    (frozenset({"ort", "ort_eight"}), _onnxruntime_names),
+    (frozenset({"ffmpeg", "beyond", "ffmpeg_release"}), _ffmpeg_names),
 )
 
 
-def _of_key(case: Surroundings, key: str, wanted: set[str]) -> dict[str, str]:
-    """Return what the remedies of one rule want: the package that is built, that fails to load, or that asks."""
+def _names_for_rule(context: LogContext, key: str, placeholders: set[str]) -> dict[str, str]:
+    """Return values for the placeholders that only some rules have, by the rule's key; {} if a log does not tell them.
+
+    They are `package` (that is built, or does not load), `install` (a command for TorchCodec), and `by` (what asks).
+    """
     if key.startswith("ext-"):
-        return package_built(case)
+        return package_built(context)
     if key == "torch-abi-mismatch":
-        return _failing(case)
-    if key.startswith("torchcodec-") and (install := torchcodec_install(case)):
+        return _unloadable_package(context)
+    if key.startswith("torchcodec-") and (install := torchcodec_install(context)):
         return {"install": install}
-    if "by" in wanted and key == "torch-no-intel-mac-wheel":
-        return {"by": built["package"]} if (built := package_built(case)) else {}
-    if "by" in wanted:
-        found = _DEPENDS.search(case.text)
-        return {"by": found[1]} if found else {}
+    if "by" in placeholders and key == "torch-no-intel-mac-wheel":
+        return {"by": package["package"]} if (package := package_built(context)) else {}
+    if "by" in placeholders:
+        requirer = _DEPENDS.search(context.text)
+        return {"by": requirer[1]} if requirer else {}
     return {}
 
 
@@ -258,21 +289,28 @@ _LOAD = re.compile(
 )
 
 
-def _failing(case: Surroundings) -> dict[str, str]:
-    """Name the package whose compiled part does not load, by the frame above the message or the module's own name."""
-    found = _LOAD.search(case.text)
-    frames = case.frames(found.start()) if found else ()
-    module = (found[1] or found[2] or "") if found else ""
-    own = package_of(module) if module and not module.startswith("_") else ""
-    package = own or (package_of(frames[-1]) if frames else "") or ("" if found and frames else _only_one(case))
+def _unloadable_package(context: LogContext) -> dict[str, str]:
+    """Return the placeholder `package`: the one whose compiled part does not load; {} if unknown or of torch's trio.
+
+    It is named by the module that is imported, by the frame above the message, or is the only one in the text.
+    """
+    message = _LOAD.search(context.text)
+    frames = context.frames_above(message.start()) if message else ()
+    module = (message[1] or message[2] or "") if message else ""
+    by_module = package_of(module) if module and not module.startswith("_") else ""
+    package = (
+        by_module
+        or (package_of(frames[-1]) if frames else "")
+        or ("" if message and frames else _only_compiled_package(context))
+    )
     return {"package": package} if package and package not in {"torch", "torchvision", "torchaudio"} else {}
 
 
-def _only_one(case: Surroundings) -> str:
-    """Return the one package with compiled code that a text names; "" for none or several."""
-    words = {word.replace("_", "-") for word in re.findall(r"[a-z][\w-]{3,40}", case.text)}
-    compiled = [name for name in known_names() & words if (row := companion(name)) and row.compiler]
-    return compiled[0] if len(compiled) == 1 else ""
+def _only_compiled_package(context: LogContext) -> str:
+    """Return the only package with compiled code that a text names; "" if it names none or several."""
+    words = {word.replace("_", "-") for word in re.findall(r"[a-z][\w-]{3,40}", context.text)}
+    packages = [name for name in known_names() & words if (row := companion(name)) and row.compiler]
+    return packages[0] if len(packages) == 1 else ""
 
 
 _OF_PACKAGE = frozenset(
@@ -280,23 +318,28 @@ _OF_PACKAGE = frozenset(
 )
 
 
-def named(case: Surroundings, rule: Rule, names: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the names of a cause, with those that its rule's remedies want and the log or the machine tells."""
+def with_remedy_names(context: LogContext, rule: Rule, names: Mapping[str, str]) -> Mapping[str, str]:
+    """Return a cause's names with values for more placeholders of its rule's remedies, as far as they are known.
+
+    Those of a rule that is not computed are returned as they are.
+    """
     if not rule.computed:
         return names
-    texts = (text for one in rule.remedy for text in (one.text, *one.commands, *one.check))
-    wanted = {name for text in texts for name in PLACEHOLDER.findall(text)} - {*names}
-    found: dict[str, str] = {}
-    for gives, find in _FINDERS:
-        if gives & wanted:
-            found |= find(case)
-    known = {**found, **_of_key(case, rule.key, wanted), **names}
-    if known.get("package") == UNNAMED:  # the installer refuses a Python without saying for which package
-        known = {name: one for name, one in known.items() if name not in {"requirement", "release"}}
-        known |= {"again": known["typed"]} if "typed" in known else {"bare": known.get("best_python", "")}
-    if _OF_PACKAGE & wanted and (package := known.get("package", "")):
-        known = {"from_source": source_of(package), **wheel_names(case, package), **known}
-    return known
+    texts = (text for remedy in rule.remedy for text in (remedy.text, *remedy.commands, *remedy.check))
+    missing = {name for text in texts for name in PLACEHOLDER.findall(text)} - {*names}
+    filled: dict[str, str] = {}
+    for placeholders, find in _FILLERS:
+        if placeholders & missing:
+            filled |= find(context)
+    all_names = {**filled, **_names_for_rule(context, rule.key, missing), **names}
+    if all_names.get("package") == UNNAMED:  # the installer refuses a Python without saying for which package
+        all_names = {name: value for name, value in all_names.items() if name not in {"requirement", "release"}}
+        all_names |= (
+            {"again": all_names["typed"]} if "typed" in all_names else {"bare": all_names.get("best_python", "")}
+        )
+    if _OF_PACKAGE & missing and (package := all_names.get("package", "")):
+        all_names = {"from_source": source_of(package), **wheel_names(context, package), **all_names}
+    return all_names
 
 
 KEEPER = "stabilitymatrix"  # which keeps the arguments of the applications that it starts
@@ -311,13 +354,13 @@ _ARGUMENTS = re.compile(
 _LIST_SIGNS = re.compile(r"[\[\]]|,(?=\s)")  # of a list as Python prints it
 
 
-def launched(log: Log) -> tuple[Launcher | None, tuple[str, ...]]:
-    """Return the application that wrote a log, None for none that is known, and the arguments it was started with."""
-    known = {mark: launcher for launcher in launchers() for mark in launcher.marks if mark in log.text}
+def find_launch(log: Log) -> tuple[Launcher | None, tuple[str, ...]]:
+    """Return the launcher of the application that wrote a log, None if unknown, and the arguments of its start."""
+    launcher_of = {mark: launcher for launcher in launchers() for mark in launcher.marks if mark in log.text}
     # A folder's name says more than a sentence, and a long one more than a short one.
-    launcher = known[max(known, key=lambda mark: (" " not in mark, len(mark)))] if known else None
-    found = (_ARGUMENTS.search(line) for _number, line in log.lines)
-    printed = _LIST_SIGNS.sub("", next((match[1] or match[2] for match in found if match), ""))
+    launcher = launcher_of[max(launcher_of, key=lambda mark: (" " not in mark, len(mark)))] if launcher_of else None
+    arguments = (_ARGUMENTS.search(line) for _number, line in log.lines)
+    printed = _LIST_SIGNS.sub("", next((match[1] or match[2] for match in arguments if match), ""))
     try:
         words = shlex.split(printed, posix=False)  # quoted words stay one, and a backslash is a backslash
     except ValueError:  # a quote that is never closed
@@ -325,28 +368,36 @@ def launched(log: Log) -> tuple[Launcher | None, tuple[str, ...]]:
     return launcher, tuple(word.strip("'\"") for word in words)
 
 
-def relaunched(log: Log, backend: Backend, system: str) -> tuple[Launch, ...]:
-    """Return corrected launch arguments for the application that a log names, or for every known one."""
-    launcher, arguments = launched(log)
+def corrected_launches(log: Log, backend: Backend, system: str) -> tuple[Launch, ...]:
+    """Return corrected launch arguments for the application that a log names, or for each known one if it names none.
+
+    Applications that need no change, or have no command line on `system` ("linux", …), are left out.
+    """
+    launcher, arguments = find_launch(log)
     keeper = next((each for each in launchers() if each.key == KEEPER and each.marks[0] in log.text), None)
     changes = (
-        _change(each, arguments, backend, system, keeper, log) for each in ([launcher] if launcher else launchers())
+        _corrected_launch(each, arguments, backend, system, keeper, log)
+        for each in ([launcher] if launcher else launchers())
     )
     return tuple(change for change in changes if change and (change.drop or change.add or change.line))
 
 
-def _change(
+def _corrected_launch(
     launcher: Launcher, arguments: tuple[str, ...], backend: Backend, system: str, keeper: Launcher | None, log: Log
 ) -> Launch | None:
+    """Return how a launcher's arguments change for a backend; None if it cannot use it or has no line for this system.
+
+    `keeper` is the program that keeps the arguments instead of the launcher, if the log names one.
+    """
     new = corrected(launcher, arguments, backend)
     if new is None or system not in launcher.lines:
         return None
     mentioned = tuple(word for word in launcher.choosing if word.startswith("-") and word in log.text)
-    kept = keeper or launcher
+    keeping = keeper or launcher
     return Launch(
         app=launcher.name,
-        file=kept.files.get(system, ""),
+        file=keeping.files.get(system, ""),
         drop=tuple(word for word in arguments or mentioned if word in launcher.choosing and word not in new),
         add=tuple(word for word in new if word not in arguments),
-        line=(written(kept, new, system) or "") if arguments else "",
+        line=(written(keeping, new, system) or "") if arguments else "",
     )

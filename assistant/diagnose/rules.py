@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from msgspec import Meta
 
-from assistant.diagnose.predicates import ask, check_facts, installed_of, wrong_in
+from assistant.diagnose.predicates import check_facts, evaluate, installed_of, rule_file_error
 from assistant.i18n import Message, _
 from assistant.model.errors import BadInput
 from assistant.model.finding import Finding, Severity
@@ -40,7 +40,7 @@ class Sign(Record, frozen=True):
 
     `any`: patterns of which one matches in the log; `all`: patterns that all do; `none`: patterns of which none may.
     Patterns are lower-case regular expressions; «…» marks texts of which each match holds one (see `literals`).
-    `facts` must be known to hold, `unless` must not be known to hold; `likely` must not be known to fail, and where
+    `facts` must be known to hold, `unless` must not be known to hold; `likely` must not be known to fail, and if
     it is unknown the user is asked.
     """
 
@@ -67,11 +67,11 @@ class PlanRequest(Record, frozen=True):
 
 
 class RuleRemedy(Record, frozen=True):
-    """One remedy of a rule; `facts` and `unless` say where it can work, as in `Sign`.
+    """One remedy of a rule; `facts` and `unless` are the conditions under which it can work, as in `Sign`.
 
     It is for those whose log matches each pattern in `said` and none in `unsaid`: what a person may not change, the
     program that runs, the way a package was installed.
-    `launch` is set where applications are to be started for the backend of the diagnosis' first plan. `names` are the
+    `launch` is set if applications are to be started for the backend of the diagnosis' first plan. `names` are the
     values of the placeholders in `text`, once a cause was computed; a `general` remedy takes the place of those whose
     names are not known.
     """
@@ -93,7 +93,7 @@ class RuleRemedy(Record, frozen=True):
 class Asks(Record, frozen=True):
     """What a program does that brings a cause about, in a sentence each.
 
-    `started` is said where one of the program's arguments holds `argument`, else `asks`; `unnamed` where no program is
+    `started` is said if one of the program's arguments holds `argument`, else `asks`; `unnamed` if no program is
     known.
     """
 
@@ -126,7 +126,7 @@ class Rule(Record, frozen=True):
     asks: Asks | None = None
 
     def lacks(self, names: Mapping[str, str]) -> bool:
-        """Return whether a placeholder of the cause has no name."""
+        """Return whether this is a computed cause with a placeholder in `cause` that `names` does not fill."""
         return self.computed and bool({*PLACEHOLDER.findall(self.cause)} - {*names})
 
     @property
@@ -177,9 +177,9 @@ class Rules:
     `marks` are those of the signs: of a long log the lines that hold one are kept.
     """
 
-    def __init__(self, read: tuple[RuleFile, ...]) -> None:
-        self.rules = tuple(rule for file in read for rule in file.rule)
-        self.checks = tuple(check for file in read for check in file.check)
+    def __init__(self, rule_files: tuple[RuleFile, ...]) -> None:
+        self.rules = tuple(rule for file in rule_files for rule in file.rule)
+        self.checks = tuple(check for file in rule_files for check in file.check)
         self.by_key = {rule.key: rule for rule in self.rules}
         self.literals = {text: literals(text) for rule in self.rules for text in rule.patterns}
         self.marks = frozenset().union(*(literals(text) for rule in self.rules for text in rule.signs))
@@ -189,49 +189,52 @@ class Rules:
 def literals(pattern: str) -> frozenset[str]:
     """Return texts of which every match holds at least one: those marked with «…», else one for each alternative.
 
-    Unmarked, it is the longest run of plain characters that stands outside all brackets; "" where there is none.
+    Unmarked, it is an alternative's longest run of plain characters outside all brackets; "" if it has none.
     """
     if marked := _MARKED.findall(pattern):
         return frozenset(re.sub(r"\\(.)", r"\1", text) for text in marked)
-    alternatives, depth = [[""]], 0
+    runs_of_alternatives, depth = [[""]], 0
     for escaped, bracket, optional, plain in _PARTS.findall(pattern):
         depth += {"(": 1, ")": -1}.get(bracket, 0)
-        runs = alternatives[-1]
+        runs = runs_of_alternatives[-1]
         if bracket == "|" and depth == 0:
-            alternatives.append([""])
+            runs_of_alternatives.append([""])
         elif depth == 0 and (escaped or plain):
             runs[-1] += escaped or plain
         else:
             runs[-1] = runs[-1][:-1] if optional else runs[-1]
             runs.append("")
-    return frozenset(max(runs, key=len) for runs in alternatives)
+    return frozenset(max(runs, key=len) for runs in runs_of_alternatives)
 
 
 @cache
 def compiled(pattern: str) -> re.Pattern[str]:
-    """Return the regular expression; texts are searched with plain quotes, so « and » can only be marks."""
+    """Return a pattern as a regular expression, without its marks « and »; texts are searched with plain quotes."""
     return re.compile(pattern.replace("«", "").replace("»", ""))
 
 
 def read_rules(text: str, name: str) -> RuleFile:
-    """Read one file of rules; raise `BadInput` naming the file, the rule and what is wrong in it."""
+    """Return the rules and checks of a TOML text; raise `BadInput` naming the file, the rule and what is wrong in it.
+
+    `name` is the file's, for that message.
+    """
     try:
-        plain = tomllib.loads(text)
+        data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise wrong_in(name, _("it is not TOML: {reason}", reason=error)) from error
+        raise rule_file_error(name, _("it is not TOML: {reason}", reason=error)) from error
     try:
-        file = from_plain(plain, RuleFile, name)
+        file = from_plain(data, RuleFile, name)
     except BadInput:
-        _name_the_rule(plain, name)
+        _raise_for_broken_rule(data, name)
         raise
     for rule in file.rule:
         where = f"{name}, {rule.key}"
         for pattern in rule.patterns:
-            if reason := _fault(pattern):
-                raise wrong_in(where, reason)
-        of_signs = [facts for sign in rule.sign for facts in (sign.facts, sign.unless, sign.likely)]
-        of_remedies = [facts for remedy in rule.remedy for facts in (remedy.facts, remedy.unless)]
-        for facts in (rule.needs, *of_signs, *of_remedies):
+            if reason := _pattern_fault(pattern):
+                raise rule_file_error(where, reason)
+        sign_facts = [facts for sign in rule.sign for facts in (sign.facts, sign.unless, sign.likely)]
+        remedy_facts = [facts for remedy in rule.remedy for facts in (remedy.facts, remedy.unless)]
+        for facts in (rule.needs, *sign_facts, *remedy_facts):
             check_facts(facts, where)
     for check in file.check:
         for facts in (facts for case in check.case for facts in (case.facts, case.unless)):
@@ -239,17 +242,20 @@ def read_rules(text: str, name: str) -> RuleFile:
     return file
 
 
-def _name_the_rule(plain: Mapping[str, object], name: str) -> None:
-    """Raise `BadInput` for the first rule or check of a file that cannot be read, by its key instead of its number."""
+def _raise_for_broken_rule(data: Mapping[str, object], name: str) -> None:
+    """Raise `BadInput` for the first rule or check that cannot be read, by its key instead of its number.
+
+    Return if there is none with a key: then the fault is elsewhere in the file.
+    """
     for section, kind in (("rule", Rule), ("check", Check)):
-        rows = plain.get(section)
+        rows = data.get(section)
         for row in rows if isinstance(rows, list) else ():
             if isinstance(row, dict) and "key" in row:
                 from_plain(row, kind, f"{name}, {row['key']}")
 
 
-def _fault(pattern: str) -> Message | None:
-    """Return what is wrong with a pattern; None where it can be searched for."""
+def _pattern_fault(pattern: str) -> Message | None:
+    """Return what is wrong with a pattern, as a sentence; None if it can be searched for."""
     if re.search(r"(?<!\\)[A-Z]", pattern):
         return _("the pattern {pattern} has capitals, but logs are searched in lower case", pattern=pattern)
     if min(map(len, literals(pattern))) < (SHORTEST if pattern.isascii() else 2):
@@ -259,7 +265,7 @@ def _fault(pattern: str) -> Message | None:
 
 @cache
 def load_rules() -> Rules:
-    """Read all rules and checks, once."""
+    """Return all shipped rules and checks, read once; raise `BadInput` for what is wrong in them."""
     folder = files("assistant.diagnose")
     shipped = [*folder.joinpath("rules").iterdir(), folder.joinpath("health.toml")]
     shipped = sorted((item for item in shipped if item.name.endswith(".toml")), key=lambda item: item.name)
@@ -270,13 +276,14 @@ T = TypeVar("T", bound=Record)
 
 
 def table(name: str, kind: type[T]) -> T:
-    """Read a shipped file as a record, once; raise `BadInput` naming what is wrong in it."""
-    read: T = _read(name, kind)
-    return read
+    """Return a shipped file of this room as a record, read once; raise `BadInput` for what is wrong in it."""
+    rows: T = _read_table(name, kind)
+    return rows
 
 
 @cache
-def _read(name: str, kind: Any) -> Any:  # noqa: ANN401 - a cache keeps no type variable
+def _read_table(name: str, kind: Any) -> Any:  # noqa: ANN401 - see below
+    """Return what `table` returns; it is a function of its own since a cache keeps no type variable."""
     text = files("assistant.diagnose").joinpath(name).read_text("utf-8")
     return from_plain(tomllib.loads(text), kind, name)
 
@@ -300,7 +307,7 @@ class Cause(NamedTuple):
 
     @property
     def confidence(self) -> float:
-        """How often causes on this basis were right."""
+        """How often causes on this basis were right in labelled cases, from 0 to 1."""
         return confidences()[self.basis]
 
 
@@ -322,7 +329,7 @@ class _EvidenceFile(Record, frozen=True):
 
 @cache
 def confidences() -> dict[str, float]:
-    """Read the shipped kinds of evidence, once."""
+    """Return how often causes were right, from 0 to 1, by the key of the evidence they rest on."""
     return {row.key: row.confidence for row in table("evidence.toml", _EvidenceFile).basis}
 
 
@@ -331,36 +338,42 @@ _ABOUT_PACKAGES = {"packages", "installed", "builds_differ"}
 
 
 def check_up(
-    machine: Machine, known: Collection[str] = (), *, live: bool = False, gpu_plan: bool = True
+    machine: Machine, skipped: Collection[str] = (), *, live: bool = False, gpu_plan: bool = True
 ) -> tuple[Finding, ...]:
-    """Judge a machine's facts: one finding for each check that can be answered, unless its key is `known` already."""
-    found = (
-        _judged(check, machine, live=live, gpu_plan=gpu_plan) for check in load_rules().checks if check.key not in known
+    """Return a finding for each check of which a case holds on a machine, unless its key is in `skipped`.
+
+    `live` admits cases that need the machine at hand, `gpu_plan` those that need a plan that takes a GPU.
+    """
+    findings = (
+        _finding_of(check, machine, live=live, gpu_plan=gpu_plan)
+        for check in load_rules().checks
+        if check.key not in skipped
     )
-    return tuple(finding for finding in found if finding)
+    return tuple(finding for finding in findings if finding)
 
 
 def check_packages(machine: Machine, *, gpu_plan: bool = True) -> tuple[Finding, ...]:
-    """Return which of a machine's packages do not go together with one another or with its GPUs."""
-    asked = [check for check in load_rules().checks if any(_ABOUT_PACKAGES & set(case.facts) for case in check.case)]
-    found = (_judged(check, machine, live=False, gpu_plan=gpu_plan) for check in asked)
-    return tuple(finding for finding in found if finding and finding.wrong)
+    """Return the findings of what is wrong with a machine's packages: among one another, or with its GPUs."""
+    checks = [check for check in load_rules().checks if any(_ABOUT_PACKAGES & set(case.facts) for case in check.case)]
+    findings = (_finding_of(check, machine, live=False, gpu_plan=gpu_plan) for check in checks)
+    return tuple(finding for finding in findings if finding and finding.wrong)
 
 
 def variables() -> tuple[str, ...]:
-    """Name the environment variables that checks ask for, which `Machine.env` should hold where they are set."""
+    """Return the names of the environment variables that checks read, which `Machine.env` should hold if set."""
     return tuple(
-        dict.fromkeys(name for check in load_rules().checks for case in check.case for name in _variables(case))
+        dict.fromkeys(name for check in load_rules().checks for case in check.case for name in _case_variables(case))
     )
 
 
-def _judged(check: Check, machine: Machine, *, live: bool, gpu_plan: bool) -> Finding | None:
+def _finding_of(check: Check, machine: Machine, *, live: bool, gpu_plan: bool) -> Finding | None:
+    """Return the finding of the first case of a check that is known to hold on a machine; None if none is."""
     for case in check.case:
         if (case.live and not live) or (case.gpu_plan and not gpu_plan):
             continue
-        if all(ask(machine, case.facts).values()) and not any(ask(machine, case.unless).values()):
-            installed = _installed(case, machine)
-            values = _values(case, machine, installed)
+        if all(evaluate(machine, case.facts).values()) and not any(evaluate(machine, case.unless).values()):
+            installed = _installed_packages(case, machine)
+            values = _sentence_values(case, machine, installed)
             wrong = case.severity in {Severity.WARNING, Severity.ERROR}
             return Finding(
                 key=check.key,
@@ -371,10 +384,10 @@ def _judged(check: Check, machine: Machine, *, live: bool, gpu_plan: bool) -> Fi
     return None
 
 
-def _values(case: Case, machine: Machine, installed: list[str]) -> dict[str, object]:
-    """Return what a case's sentence may name, by its placeholders."""
+def _sentence_values(case: Case, machine: Machine, installed: list[str]) -> dict[str, object]:
+    """Return the values for a case's sentence, by placeholder: all that any sentence may hold."""
     targets = {gpu.gfx for gpu in machine.gpus if gpu.vendor is Vendor.AMD and gpu.gfx}
-    set_here = [name for name in _variables(case) if machine.env.get(name)]
+    variables_set = [name for name in _case_variables(case) if machine.env.get(name)]
     return {
         "python": machine.python,
         "torch": machine.packages.get("torch"),
@@ -386,21 +399,23 @@ def _values(case: Case, machine: Machine, installed: list[str]) -> dict[str, obj
         "disk": machine.disk_free_gb,
         "names": ", ".join(installed),
         "packages": ", ".join(f"{name} {machine.packages[name]}" for name in installed),
-        "variables": ", ".join(set_here),
-        "value": machine.env.get(set_here[0]) if set_here else None,
+        "variables": ", ".join(variables_set),
+        "value": machine.env.get(variables_set[0]) if variables_set else None,
     }
 
 
-def _installed(case: Case, machine: Machine) -> list[str]:
-    """Name the packages that a case asks for and that are there."""
-    wanted = case.facts.get("installed")
-    asked = wanted.get("of") if isinstance(wanted, dict) else case.facts.get("builds_differ")
-    return list(installed_of(machine, asked if isinstance(asked, str) else _names(asked)))
+def _installed_packages(case: Case, machine: Machine) -> list[str]:
+    """Return the installed packages among those that a case's facts list; [] if it lists none."""
+    condition = case.facts.get("installed")
+    packages = condition.get("of") if isinstance(condition, dict) else case.facts.get("builds_differ")
+    return list(installed_of(machine, packages if isinstance(packages, str) else _as_names(packages)))
 
 
-def _variables(case: Case) -> list[str]:
-    return [name for fact in ("env", "env_any") for name in _names(case.facts.get(fact))]
+def _case_variables(case: Case) -> list[str]:
+    """Return the names of the environment variables that a case's facts read."""
+    return [name for fact in ("env", "env_any") for name in _as_names(case.facts.get(fact))]
 
 
-def _names(value: object) -> list[str]:
+def _as_names(value: object) -> list[str]:
+    """Return the keys of a mapping or the items of a list, as texts; [] for anything else."""
     return list(map(str, value)) if isinstance(value, dict | list) else []

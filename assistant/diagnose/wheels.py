@@ -12,9 +12,9 @@ from packaging.version import InvalidVersion, Version
 from assistant.catalog import load_catalog
 from assistant.catalog.companions import carried_by_torch_index, wheel_sources
 from assistant.diagnose.attempts import platforms_of, torch_install
-from assistant.diagnose.kits import kits
+from assistant.diagnose.context import LogContext, companion_row, pip_install
+from assistant.diagnose.kits import kit_tables
 from assistant.diagnose.rules import table
-from assistant.diagnose.surroundings import Surroundings, known, pip_install
 from assistant.model.record import Record
 
 PYG = ("torch-scatter", "torch-sparse", "torch-cluster", "torch-spline-conv", "pyg-lib")
@@ -67,132 +67,184 @@ class _File(Record, frozen=True):
     gone: tuple[Gone, ...]
 
 
-def _tables() -> _File:
+def _wheel_tables() -> _File:
+    """Return the shipped tables of wheels.toml, read once."""
     return table("wheels.toml", _File)
 
 
-def wheel_names(case: Surroundings, package: str) -> dict[str, str]:
-    """Name the ready wheel of a package for this torch, Python and system, and the torch that its own is for."""
-    row = known(package)
-    names = {"wheel_url": _url(case, package), **_page(case, package), **_for_its_torch(case, package)}
-    names["wheel_page"] = "" if names["wheel_url"] else _pages(case, package)
-    carried = row and not row.only_source and carried_by_torch_index(row.name, case.build)
-    names["ready"] = pip_install(package, case.torch) if carried else ""
+def wheel_names(context: LogContext, package: str) -> dict[str, str]:
+    """Return the placeholders of a package's wheels for this torch, Python and system, without those unknown.
+
+    `wheel_url` is a wheel's address, `wheel_page` a page to choose one from, `ready` the command if torch's index has
+    it, `pyg` and `pyg_page` those of PyTorch Geometric; `its_torch` is the torch of the installed version, and
+    `torch_command` installs that.
+    """
+    row = companion_row(package)
+    names = {
+        "wheel_url": _wheel_url(context, package),
+        **_pyg_names(context, package),
+        **_matching_torch_names(context, package),
+    }
+    names["wheel_page"] = "" if names["wheel_url"] else _wheel_page(context, package)
+    is_on_torch_index = row and not row.only_source and carried_by_torch_index(row.name, context.build)
+    names["ready"] = pip_install(package, context.torch) if is_on_torch_index else ""
     return {name: value for name, value in names.items() if value}
 
 
-def _pages(case: Surroundings, package: str) -> str:
-    """Return the page to choose a ready wheel of a package from, for this torch and system; "" where none is known."""
-    torch, variant = case.torch.partition("+")[0], _variant(case)
-    platform = next(iter(platforms_of(case.machine.os, case.machine.arch)), "") if case.machine.os else ""
-    if not package or not torch or not variant or not platform:
+def _wheel_page(context: LogContext, package: str) -> str:
+    """Return the page to choose a wheel of a package from, for this torch and system; "" if none is known."""
+    torch, variant = context.torch.partition("+")[0], _torch_variant(context)
+    platform = next(iter(platforms_of(context.machine.os, context.machine.arch)), "") if context.machine.os else ""
+    if not torch or not variant or not platform:
         return ""
-    found = wheel_sources(Requirement(package), torch, variant, platform)
-    return next((one.url for one in found if one.find == "page"), "")
+    sources = wheel_sources(Requirement(package), torch, variant, platform)
+    return next((source.url for source in sources if source.find == "page"), "")
 
 
-def _variant(case: Surroundings) -> str:
-    """Return the build of torch: as it is told, as NVIDIA's packages tell it, else that of PyPI's wheel for Linux."""
-    if case.build:
-        return case.build
-    public = case.torch.partition("+")[0]
-    on_pypi = load_catalog().build_of(public, "pypi", "linux_x86_64") if case.machine.os == "linux" else ""
-    told = re.search(r"nvidia-\w{3,20}-cu(1\d)\b", case.text)
-    return on_pypi if on_pypi and (not told or on_pypi.startswith(f"cu{told[1]}")) else f"cu{told[1]}0" if told else ""
+def _torch_variant(context: LogContext) -> str:
+    """Return torch's build, such as "cu130": as its version or NVIDIA's packages tell it, else PyPI's; "" if unknown.
+
+    PyPI's is assumed on Linux alone.
+    """
+    if context.build:
+        return context.build
+    version = context.torch.partition("+")[0]
+    on_pypi = load_catalog().build_of(version, "pypi", "linux_x86_64") if context.machine.os == "linux" else ""
+    nvidia_package = re.search(r"nvidia-\w{3,20}-cu(1\d)\b", context.text)
+    return (
+        on_pypi
+        if on_pypi and (not nvidia_package or on_pypi.startswith(f"cu{nvidia_package[1]}"))
+        else f"cu{nvidia_package[1]}0"
+        if nvidia_package
+        else ""
+    )
 
 
-def _url(case: Surroundings, package: str) -> str:
-    torch, variant = case.torch.partition("+")[0], _variant(case)
-    system = {"windows": "win_amd64", "linux": "linux_x86_64"}.get(case.machine.os or "", "")
-    python = "cp" + "".join((case.machine.python or "").split(".")[:2])
-    if not torch or not variant or python == "cp" or case.machine.arch in {"aarch64", "arm64"}:
+def _wheel_url(context: LogContext, package: str) -> str:
+    """Return the address of a package's wheel for this torch, Python and system; "" if the table has none."""
+    torch, variant = context.torch.partition("+")[0], _torch_variant(context)
+    system = {"windows": "win_amd64", "linux": "linux_x86_64"}.get(context.machine.os or "", "")
+    python = "cp" + "".join((context.machine.python or "").split(".")[:2])
+    if not torch or not variant or python == "cp" or context.machine.arch in {"aarch64", "arm64"}:
         return ""
-    for row in _tables().file:
-        fits = row.package == package and system in row.systems and any(_within(one, torch) for one in row.torch)
-        if fits and any(fnmatchcase(variant, one) for one in row.variants):
+    for row in _wheel_tables().file:
+        fits = (
+            row.package == package
+            and system in row.systems
+            and any(_is_within(specifier, torch) for specifier in row.torch)
+        )
+        if fits and any(fnmatchcase(variant, specifier) for specifier in row.variants):
             return row.url.format(
                 torch=".".join(torch.split(".")[:2]),
                 major=variant[2:4],
-                abi="TRUE" if Version(torch) >= Version(_tables().new_abi_since) else "FALSE",
+                abi="TRUE" if Version(torch) >= Version(_wheel_tables().new_abi_since) else "FALSE",
                 python=python,
                 system=system,
-                version=_told_version(case, row) or row.version,
+                version=_version_of_file(context, row) or row.version,
             )
     return ""
 
 
-def _told_version(case: Surroundings, row: File) -> str:
-    """Return the version of a package that a log names, where the table says that its wheels are named alike."""
+def _version_of_file(context: LogContext, row: File) -> str:
+    """Return the version of a package in the text, if the row's wheels are named alike for it; "" else."""
     name = row.package.replace("-", "[-_]")
-    found = re.search(rf"(?<![\w.]){name}[-= ]{{1,3}}v?(\d[\d.]{{1,12}}\d)", case.text) if row.told else None
-    return found[1] if found and _within(row.told, found[1]) else ""
+    match = re.search(rf"(?<![\w.]){name}[-= ]{{1,3}}v?(\d[\d.]{{1,12}}\d)", context.text) if row.told else None
+    return match[1] if match and _is_within(row.told, match[1]) else ""
 
 
-def _for_its_torch(case: Surroundings, package: str) -> dict[str, str]:
-    """Return the torch that the installed version of a package was compiled for, with the command that installs it."""
+def _matching_torch_names(context: LogContext, package: str) -> dict[str, str]:
+    """Return the placeholders `its_torch` and `torch_command`: the torch that a package's version was compiled for.
+
+    {} if that is unknown, is the torch that is installed, or the installed one is not a CUDA build. `torch_command`
+    installs it.
+    """
     name = package.replace("-", "[-_]")
-    found = re.search(rf"(?<![\w.]){name}[^\n\d]{{1,40}}(?:\bto )?(\d[\d.]{{1,12}}\d)", case.text) if package else None
-    told = case.versions.get(package, "") or _shown(case, package) or (found[1] if found else "")
-    changed = re.search(
-        r"(?:bumped|upgraded|updated|went|升级|升|更新)[^\n\d]{0,30}(?:to |到 ?)(\d[\d.]{1,12}\d)", case.text
+    match = re.search(rf"(?<![\w.]){name}[^\n\d]{{1,40}}(?:\bto )?(\d[\d.]{{1,12}}\d)", context.text)
+    version_here = (
+        context.versions.get(package, "") or _version_shown_by_pip(context, package) or (match[1] if match else "")
+    )
+    upgrade = re.search(
+        r"(?:bumped|upgraded|updated|went|升级|升|更新)[^\n\d]{0,30}(?:to |到 ?)(\d[\d.]{1,12}\d)", context.text
     )
     versions = [
-        changed[1] if changed else "",
-        told,
-        *re.findall(rf"(?<![\w.]){name}[- ](\d[\d.]{{1,12}}\d)", case.text),
+        upgrade[1] if upgrade else "",
+        version_here,
+        *re.findall(rf"(?<![\w.]){name}[- ](\d[\d.]{{1,12}}\d)", context.text),
     ]
     pair = next(
         (
-            one
+            candidate
             for version in versions
-            for one in _tables().pair
-            if one.package == package and _within(one.versions, version)
+            for candidate in _wheel_tables().pair
+            if candidate.package == package and _is_within(candidate.versions, version)
         ),
         None,
     )
-    if pair is None or _within(pair.torch, case.torch.partition("+")[0]):
+    if pair is None or _is_within(pair.torch, context.torch.partition("+")[0]):
         return {}
-    tag = re.search(r"whl/(cu1\d\d)\b|\b(cu1\d\d)\b", case.text)
-    variant = case.build or (tag[1] or tag[2] if tag else "")
-    rows = [one for one in load_catalog().wheels("linux_x86_64", None, "cu") if _within(pair.torch, one.version)]
-    own = [one for one in rows if one.variant == variant] or [
-        one for one in rows if one.variant <= (variant or kits().steady["12"])
+    tag = re.search(r"whl/(cu1\d\d)\b|\b(cu1\d\d)\b", context.text)
+    variant = context.build or (tag[1] or tag[2] if tag else "")
+    if variant and not variant.startswith("cu"):
+        return {}
+    platform = platforms_of(context.machine.os, context.machine.arch)[0]
+    wheels = [
+        candidate
+        for candidate in load_catalog().wheels(platform, None, "cu")
+        if _is_within(pair.torch, candidate.version)
     ]
-    best = max(own, key=lambda one: (Version(one.version), one.variant), default=None)
-    if best is None:
+    fitting = [candidate for candidate in wheels if candidate.variant == variant] or [
+        candidate for candidate in wheels if candidate.variant <= (variant or kit_tables().steady["12"])
+    ]
+    newest = max(fitting, key=lambda candidate: (Version(candidate.version), candidate.variant), default=None)
+    if newest is None:
         return {}
-    return {"its_torch": best.version, "torch_command": torch_install(best)}
+    return {"its_torch": newest.version, "torch_command": torch_install(newest)}
 
 
-def _shown(case: Surroundings, package: str) -> str:
-    """Return the version that `pip show` prints of a package."""
-    found = re.search(rf"name: {re.escape(package)}\nversion: (\d[\w.]{{1,20}})", case.text)
-    return found[1] if found else ""
+def _version_shown_by_pip(context: LogContext, package: str) -> str:
+    """Return the version that `pip show` prints of a package; "" if it prints none."""
+    match = re.search(rf"name: {re.escape(package)}\nversion: (\d[\w.]{{1,20}})", context.text)
+    return match[1] if match else ""
 
 
-def _page(case: Surroundings, package: str) -> dict[str, str]:
-    """Return PyTorch Geometric's packages that a log names, and the page of their wheels for this torch."""
+def _pyg_names(context: LogContext, package: str) -> dict[str, str]:
+    """Return the placeholders `pyg` and `pyg_page` if a package is of PyTorch Geometric; {} for any other one.
+
+    They are its packages that a log names, and the page of their wheels for this torch; {} on Windows, too, if torch's
+    version or build is unknown, as its shell cannot ask for it.
+    """
     if package not in PYG:
         return {}
-    there = [one for one in PYG if one in case.text or one.replace("-", "_") in case.text]
-    torch, variant = case.torch.partition("+")[0], case.build
+    named_packages = [name for name in PYG if name in context.text or name.replace("-", "_") in context.text]
+    torch, variant = context.torch.partition("+")[0], context.build
     minor = ".".join(torch.split(".")[:2])
-    if case.machine.os == "windows" and not (minor and variant):
+    if context.machine.os == "windows" and not (minor and variant):
         return {}
     tail = f"{minor}.0+{variant}" if minor and variant else _OWN_TAG
-    return {"pyg": " ".join(there), "pyg_page": f"https://data.pyg.org/whl/torch-{tail}.html"}
+    return {"pyg": " ".join(named_packages), "pyg_page": f"https://data.pyg.org/whl/torch-{tail}.html"}
 
 
-def gone_names(case: Surroundings, package: str, name: str) -> dict[str, str]:
-    """Return the release in which a name went away from a package, and what no longer asks for it."""
-    row = next((one for one in _tables().gone if one.package == package and re.fullmatch(one.name, name)), None)
+def removal_of_name(context: LogContext, package: str, name: str) -> dict[str, str]:
+    """Return `since`, the release in which a package lost a name, and perhaps `newer`; {} if the table lacks it.
+
+    `newer` is what no longer asks for the name, if the text shows who does.
+    """
+    row = next(
+        (
+            candidate
+            for candidate in _wheel_tables().gone
+            if candidate.package == package and re.fullmatch(candidate.name, name)
+        ),
+        None,
+    )
     if row is None:
         return {}
-    newer = next((one for words, one in row.newer.items() if re.search(words, case.text)), "")
+    newer = next((candidate for words, candidate in row.newer.items() if re.search(words, context.text)), "")
     return {"since": row.since, **({"newer": newer} if newer else {})}
 
 
-def _within(specifier: str, version: str) -> bool:
+def _is_within(specifier: str, version: str) -> bool:
+    """Return whether a version is within a specifier; False if it is none."""
     try:
         return bool(version) and SpecifierSet(specifier).contains(Version(version), prereleases=True)
     except InvalidVersion:

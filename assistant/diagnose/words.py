@@ -12,7 +12,7 @@ from typing import Literal
 from assistant.catalog import load_catalog
 from assistant.catalog.names import patterns
 from assistant.diagnose.log import Log
-from assistant.diagnose.predicates import ask, check_facts
+from assistant.diagnose.predicates import check_facts, evaluate
 from assistant.diagnose.rules import Cause, check_up, table
 from assistant.model.machine import Machine
 from assistant.model.record import Record
@@ -34,7 +34,7 @@ _ERROR = re.compile(r"\w(?:error|exception)\b ?:|^error:", re.MULTILINE)
 
 
 class Sign(Record, frozen=True):
-    """One way to tell something: words of each of these lists stand near one another in a sentence, in any order.
+    """One way to tell something: a sentence has a word of each list in `near`, each near one of the first list's.
 
     A sentence with a word of one of the lists in `none` does not tell it.
     """
@@ -84,47 +84,50 @@ class _SymptomsFile(Record, frozen=True):
 
 
 def symptom_causes(log: Log, machine: Machine) -> Iterator[Cause]:
-    """Yield the causes that explain what a text tells: those that the machine's facts give, then its own."""
-    yield from _replaced(log, machine)
-    said = told(log)
-    if not said or asks_for_nothing(log):
+    """Yield a cause for a replaced build, then those that findings and the table of explanations give for a text.
+
+    If the text tells nothing, or tells of no trouble, only the first may be yielded.
+    """
+    yield from _replaced_build_causes(log, machine)
+    line_of = told_lines(log)
+    if not line_of or asks_for_nothing(log):
         return
-    wrong = {finding.key: finding for finding in check_up(machine) if finding.wrong}
-    for symptom in (one for one in _tables().symptom if one.key in said):
-        explained = [key for key in symptom.explained_by if key in wrong]
-        for key in explained:
-            basis = "symptom-and-fact" if key == explained[0] else "another-fact"
-            yield Cause(key, basis, (said[symptom.key],))
+    problems = {finding.key: finding for finding in check_up(machine) if finding.wrong}
+    for symptom in (row for row in _tables().symptom if row.key in line_of):
+        present_keys = [key for key in symptom.explained_by if key in problems]
+        for key in present_keys:
+            basis = "symptom-and-fact" if key == present_keys[0] else "another-fact"
+            yield Cause(key, basis, (line_of[symptom.key],))
     for row in _tables().explanation:
-        if not all(key in said for key in row.told) or any(key in said for key in row.silent):
+        if not all(key in line_of for key in row.told) or any(key in line_of for key in row.silent):
             continue
-        likely = ask(machine, row.likely)
-        if all(ask(machine, row.facts).values()) and False not in likely.values():
-            if any(ask(machine, row.unless).values()):
+        likely = evaluate(machine, row.likely)
+        if all(evaluate(machine, row.facts).values()) and False not in likely.values():
+            if any(evaluate(machine, row.unless).values()):
                 continue
             unknown = tuple(name for name, verdict in likely.items() if verdict is None)
-            known = (*row.facts, *(name for name in likely if name not in unknown))
-            lines = tuple(dict.fromkeys(said[key] for key in row.told))
-            yield Cause(row.key, row.basis, lines, known=known, unknown=unknown)
+            decisive = (*row.facts, *(name for name in likely if name not in unknown))
+            lines = tuple(dict.fromkeys(line_of[key] for key in row.told))
+            yield Cause(row.key, row.basis, lines, known=decisive, unknown=unknown)
 
 
 def fact_causes(log: Log, machine: Machine) -> Iterator[Cause]:
-    """Yield what is wrong with a machine by its facts alone, where a text about GPUs tells trouble and no more.
+    """Yield what a machine's facts alone show to be wrong, if a text without errors tells of trouble with a GPU.
 
-    A program's own error has a cause of its own.
+    An error that a program printed has a cause of its own.
     """
-    said = told(log)
-    trouble = said.get("trouble", said.get("how-long"))
-    if trouble is None or "about-a-gpu" not in said or asks_for_nothing(log) or _ERROR.search(log.text):
+    line_of = told_lines(log)
+    trouble = line_of.get("trouble", line_of.get("how-long"))
+    if trouble is None or "about-a-gpu" not in line_of or asks_for_nothing(log) or _ERROR.search(log.text):
         return
-    wrong = {finding.key for finding in check_up(machine) if finding.wrong}
-    known = dict.fromkeys(key for symptom in _tables().symptom for key in symptom.explained_by if key in wrong)
-    for key in known:
-        yield Cause(key, "fact-alone" if key == next(iter(known)) else "another-fact", (trouble,))
+    problems = {finding.key for finding in check_up(machine) if finding.wrong}
+    causes = dict.fromkeys(key for symptom in _tables().symptom for key in symptom.explained_by if key in problems)
+    for key in causes:
+        yield Cause(key, "fact-alone" if key == next(iter(causes)) else "another-fact", (trouble,))
 
 
-def _replaced(log: Log, machine: Machine) -> Iterator[Cause]:
-    """Yield that a GPU build was removed for another one, where that one is no GPU build or something went wrong."""
+def _replaced_build_causes(log: Log, machine: Machine) -> Iterator[Cause]:
+    """Yield a cause if a GPU build of torch was removed for a CPU build, or for any other one and something fails."""
     removed, present = replaced_torch(log.text) or ("", "")
     plain_is_cpu = "+" not in present and machine.os in {"windows", "macos"}
     if not removed or not (present.endswith("+cpu") or plain_is_cpu or _NO_LONGER.search(log.text)):
@@ -133,50 +136,59 @@ def _replaced(log: Log, machine: Machine) -> Iterator[Cause]:
     beside = "".join(f" {name}" for name in ("torchvision", "torchaudio") if name in log.text)
     restore = f'python -m pip install "torch=={removed}"{beside}' + (f" --index-url {index}" if index else "")
     names = {"removed": removed, "present": present, "restore": restore}
-    sure = not present.endswith("+cpu") and "+" in present  # a build for another maker's GPU tells the rest
+    for_other_gpu = not present.endswith("+cpu") and "+" in present  # a build for another maker's GPU tells the rest
     yield Cause(
-        "torch-replaced", "library-sure" if sure else "installer", (log.index_at(log.text.find(removed)),), names
+        "torch-replaced",
+        "library-sure" if for_other_gpu else "installer",
+        (log.index_at(log.text.find(removed)),),
+        names,
     )
 
 
 @lru_cache(maxsize=1)  # several ask what one text tells
-def told(log: Log) -> dict[str, int]:
-    """Return what a text tells, by key, each with the index of the first line that tells it."""
-    shown = ((one.key, _printed(one.key).search(log.text)) for one in _tables().told if one.printed)
-    found = {key: log.index_at(match.start()) for key, match in shown if match}
+def told_lines(log: Log) -> dict[str, int]:
+    """Return the index of the first line that tells each thing of symptoms.toml, by its key, such as "trouble"."""
+    printed = ((row.key, _printed_pattern(row.key).search(log.text)) for row in _tables().told if row.printed)
+    lines = {key: log.index_at(match.start()) for key, match in printed if match}
     for start, sentence in _sentences(log.text):
         if not log.written[log.index_at(start)]:
             continue
-        words = {name: list(pattern.finditer(sentence)) for name, pattern in _words().items()}
-        for one in _tables().told:
-            if one.key not in found and any(_is_told(sign, words) for sign in one.sign):
-                found[one.key] = log.index_at(start)
-    return found
+        words = {name: list(pattern.finditer(sentence)) for name, pattern in _word_patterns().items()}
+        for row in _tables().told:
+            if row.key not in lines and any(_matches_sign(sign, words) for sign in row.sign):
+                lines[row.key] = log.index_at(start)
+    return lines
 
 
 def asks_for_nothing(log: Log) -> bool:
-    """Return whether a person tells of no trouble: of a wish, of what is solved, or of what works and of nothing else.
+    """Return whether a text tells of no trouble: of a wish, of what is solved, or only of what works.
 
     Who has trouble often says as well what works: another program, another machine, the processor.
     """
-    said = told(log)
-    return "solved" in said or "wish" in said or ("fine" in said and "trouble" not in said)
+    line_of = told_lines(log)
+    return "solved" in line_of or "wish" in line_of or ("fine" in line_of and "trouble" not in line_of)
 
 
 def is_solved(log: Log) -> bool:
-    """Return whether a person tells how a problem was solved, and nothing that a program printed stands beside it."""
-    return all(log.written) and "solved" in told(log)
+    """Return whether a text tells how a problem was solved, and no line of it was printed by a program."""
+    blank_or_written = (
+        written or not line.strip() for (_number, line), written in zip(log.lines, log.written, strict=True)
+    )
+    return "solved" in told_lines(log) and all(blank_or_written)
 
 
 def symptoms(log: Log) -> tuple[Symptom, ...]:
-    """Return the symptoms that a text tells."""
-    said = told(log)
-    return tuple(symptom for symptom in _tables().symptom if symptom.key in said)
+    """Return the symptoms that a text tells, in the order of their table."""
+    line_of = told_lines(log)
+    return tuple(symptom for symptom in _tables().symptom if symptom.key in line_of)
 
 
 def _sentences(text: str) -> Iterator[tuple[int, str]]:
-    """Yield sentences with their positions, and each with the one after it, which may hold the rest of a thought."""
-    ends = [0, *(found.end() for found in _ENDS.finditer(text)), len(text)]
+    """Yield each short sentence of a text with its position, then each pair of neighbours in a line as one.
+
+    A thought may end in the sentence after the one that begins it.
+    """
+    ends = [0, *(match.end() for match in _ENDS.finditer(text)), len(text)]
     parts = [(start, text[start:end]) for start, end in pairwise(ends) if text[start:end].strip()]
     yield from ((start, part) for start, part in parts if len(part) <= LONGEST_SENTENCE)
     for (start, part), (_start, following) in pairwise(parts):
@@ -184,15 +196,16 @@ def _sentences(text: str) -> Iterator[tuple[int, str]]:
             yield start, part + following
 
 
-def _is_told(sign: Sign, words: dict[str, list[re.Match[str]]]) -> bool:
-    if any(words[name] for name in sign.none):
+def _matches_sign(sign: Sign, matches: dict[str, list[re.Match[str]]]) -> bool:
+    """Return whether a sentence matches a sign; `matches` are those of each list of words in it, by the list's name."""
+    if any(matches[name] for name in sign.none):
         return False
-    places = [[found.span() for found in words[name]] for name in sign.near]
-    return all(places) and any(_all_near(first, places[1:]) for first in places[0])
+    spans = [[match.span() for match in matches[name]] for name in sign.near]
+    return all(spans) and any(_is_near_all(first, spans[1:]) for first in spans[0])
 
 
-def _all_near(first: tuple[int, int], others: Iterable[list[tuple[int, int]]]) -> bool:
-    """Return whether each of the other lists has a word that stands near a first one."""
+def _is_near_all(first: tuple[int, int], others: Iterable[list[tuple[int, int]]]) -> bool:
+    """Return whether each of the other lists has a span that is near a first one."""
     return all(
         any(end + APART_IN_A_SENTENCE >= first[0] and start <= first[1] + APART_IN_A_SENTENCE for start, end in spans)
         for spans in others
@@ -200,13 +213,17 @@ def _all_near(first: tuple[int, int], others: Iterable[list[tuple[int, int]]]) -
 
 
 @cache
-def _printed(key: str) -> re.Pattern[str]:
-    return re.compile("|".join(next(one.printed for one in _tables().told if one.key == key)), re.ASCII)
+def _printed_pattern(key: str) -> re.Pattern[str]:
+    """Return the pattern of what programs print in place of a thing that people tell."""
+    return re.compile("|".join(next(row.printed for row in _tables().told if row.key == key)), re.ASCII)
 
 
 @cache
-def _words() -> dict[str, re.Pattern[str]]:
-    """Compile the lists; names of cards are words for a GPU, and a Chinese character ends an English word."""
+def _word_patterns() -> dict[str, re.Pattern[str]]:
+    """Return the pattern of each list of words, by the list's name; names of cards are words for a GPU.
+
+    A Chinese character ends an English word.
+    """
     lists = dict(_tables().words)
     lists["gpu"] += tuple(pattern.pattern for pattern in patterns("mentions").values())
     return {name: re.compile("|".join(words), re.ASCII) for name, words in lists.items()}
@@ -214,7 +231,7 @@ def _words() -> dict[str, re.Pattern[str]]:
 
 @cache
 def _tables() -> _SymptomsFile:
-    """Read the shipped lexicon, once; raise `BadInput`, `ValueError` or `TypeError` naming what is wrong in it."""
+    """Return the shipped lexicon, read once; raise `BadInput`, `ValueError` or `TypeError` if it is wrong."""
     tables = table("symptoms.toml", _SymptomsFile)
     for row in tables.explanation:
         for facts in (row.facts, row.unless, row.likely):
@@ -246,11 +263,11 @@ class _RetoldFile(Record, frozen=True):
 
 
 def retold_causes(log: Log, machine: Machine) -> Iterator[Cause]:
-    """Yield the causes of messages that a person retells; nothing where the person says that all is well."""
+    """Yield a cause for each message that a person retells; nothing for a long text or one that tells of no trouble."""
     lines = [
         (index, line.lower())
-        for index, ((_number, line), own) in enumerate(zip(log.lines, log.written, strict=True))
-        if own
+        for index, ((_number, line), is_written) in enumerate(zip(log.lines, log.written, strict=True))
+        if is_written
     ]
     text = "\n".join(line for _index, line in lines)
     if not text or len(text) > LONGEST_TEXT or asks_for_nothing(log):
@@ -258,42 +275,47 @@ def retold_causes(log: Log, machine: Machine) -> Iterator[Cause]:
     starts = [0]
     for _index, line in lines:
         starts.append(starts[-1] + len(line) + 1)
-    found: set[str] = set()
-    for row in retold():
-        place = _place(row, text)
-        fits = all(ask(machine, row.facts).values()) and not any(ask(machine, row.unless).values())
-        if place is None or row.key in found or not fits:
+    keys: set[str] = set()
+    for row in retold_rows():
+        match = _find_retold(row, text)
+        fits = all(evaluate(machine, row.facts).values()) and not any(evaluate(machine, row.unless).values())
+        if match is None or row.key in keys or not fits:
             continue
-        basis = "another-message-retold" if found else "message-retold"
-        found.add(row.key)
-        names = {row.names: re.sub(r"[ _]", "-", place[0])} if row.names else {}
-        index, _line = lines[bisect_right(starts, place.start()) - 1]
+        basis = "another-message-retold" if keys else "message-retold"
+        keys.add(row.key)
+        names = {row.names: re.sub(r"[ _]", "-", match[0])} if row.names else {}
+        index, _line = lines[bisect_right(starts, match.start()) - 1]
         yield Cause(row.key, basis, (index,), names, tuple(row.facts))
 
 
-def _place(row: Retold, text: str) -> re.Match[str] | None:
-    """Return where a text retells a message; None where it does not."""
+def _find_retold(row: Retold, text: str) -> re.Match[str] | None:
+    """Return the match of the first pattern of a retold message that has all others near it; None if none has.
+
+    None, too, if one of the patterns that exclude the message is in the text.
+    """
     if any(_compiled(pattern).search(text) for pattern in row.none):
         return None
     first, *others = [list(_compiled(pattern).finditer(text)) for pattern in row.all]
-    for place in first:
-        if all(any(_is_near(place, other) for other in matches) for matches in others):
-            return place
+    for match in first:
+        if all(any(_is_near(match, second) for second in matches) for matches in others):
+            return match
     return None
 
 
 def _is_near(first: re.Match[str], second: re.Match[str]) -> bool:
+    """Return whether two matches are at most `APART_IN_A_TEXT` characters apart."""
     return second.end() + APART_IN_A_TEXT >= first.start() and second.start() <= first.end() + APART_IN_A_TEXT
 
 
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.ASCII)  # a Chinese character ends an English word
+    """Return the pattern compiled; a Chinese character ends an English word."""
+    return re.compile(pattern, re.ASCII)
 
 
 @cache
-def retold() -> tuple[Retold, ...]:
-    """Read the shipped rows, once; raise `BadInput`, `ValueError` or `TypeError` naming what is wrong in them."""
+def retold_rows() -> tuple[Retold, ...]:
+    """Return the shipped rows of retold messages, read once; raise `BadInput` and others if one is wrong."""
     rows = table("retold.toml", _RetoldFile).retold
     for row in rows:
         for facts in (row.facts, row.unless):

@@ -21,18 +21,18 @@ from assistant.diagnose import (
     RuleRemedy,
     as_remedy,
     check_up,
+    corrected_launches,
+    find_launch,
     interpreter_of,
-    launched,
     load_rules,
     matches,
+    matches_near_line,
     merged,
-    near,
-    placed,
     question,
-    relaunched,
     remedies_for,
     supposed_cuda,
     symptoms,
+    with_interpreter,
 )
 from assistant.host.live import known_here
 from assistant.i18n import Message, Text, _, in_language
@@ -119,7 +119,7 @@ def placed_causes(
     facts = merged(machine, _stated(log))
     wheres = ((cause, line, interpreter_of(log, facts, line)) for cause, line in causes)
     return tuple(
-        (replace(cause, remedies=tuple(placed(remedy, where) for remedy in cause.remedies)), line)
+        (replace(cause, remedies=tuple(with_interpreter(remedy, where) for remedy in cause.remedies)), line)
         for cause, line, where in wheres
     )
 
@@ -147,7 +147,7 @@ def without_secrets(log: Log, first: int, last: int) -> list[tuple[int, str]]:
 
 def source_of(log: Log, machine: Machine, here: Machine, line: int | None = None) -> Source:
     """Return what a log of a machine comes from; `line` is the index of the line that shows its first cause."""
-    program, arguments = launched(log)
+    program, arguments = find_launch(log)
     gpus = _computing(machine.gpus)
     seen = machine.os and names_gpus(machine)
     best = plan_for(machine, PlanRequest()) if seen else None
@@ -172,7 +172,7 @@ def _with_module(diagnosis: Diagnosis, log: Log, line: int | None) -> Diagnosis:
     """Name the module that was built for another NumPy, where the log names it, and what helps that module."""
     if diagnosis.key != "numpy2-abi":
         return diagnosis
-    module = next((name for name in near(log, line, _MODULE) if name not in _NOT_AT_FAULT), "")
+    module = next((name for name in matches_near_line(log, line, _MODULE) if name not in _NOT_AT_FAULT), "")
     if not module:
         return diagnosis
     title = _("{module} was built for NumPy 1, and NumPy 2 is installed", module=module)
@@ -190,7 +190,7 @@ def _with_module(diagnosis: Diagnosis, log: Log, line: int | None) -> Diagnosis:
 
 def _better(log: Log, machine: Machine) -> Remedy | None:
     """Return the build that the planner prefers to the one that a log's program uses; None where there is none."""
-    arguments = launched(log)[1]
+    arguments = find_launch(log)[1]
     directml = any("directml" in word for word in arguments) or "torch-directml" in log.facts.packages
     cpu = log.facts.packages.get("torch", "").endswith("+cpu")
     used = Backend.DIRECTML if directml or "privateuseone" in log.text else Backend.CPU if cpu else None
@@ -202,7 +202,7 @@ def _better(log: Log, machine: Machine) -> Remedy | None:
     text = _("Change from {used} to {better}: PyTorch for {better} runs on the {gpu} and suits it better.").format(
         used=used.title, better=plan.backend.title, gpu=gpus[0].label if gpus else "GPU"
     )
-    launch = relaunched(log, plan.backend, machine.os or "") if launched(log)[0] else ()
+    launch = corrected_launches(log, plan.backend, machine.os or "") if find_launch(log)[0] else ()
     return Remedy(
         text=text, plan=plan, check=(CHECKS[plan.backend],), launch=tuple(map(written_out, launch)), mends=False
     )
@@ -337,7 +337,7 @@ def with_plans(
         filled.append((replace(remedy, plan=plan, check=check, text=text, commands=commands), origin))
     first = next((remedy.plan for remedy, _origin in filled if remedy.plan), None)
     possible = tuple(
-        replace(remedy, launch=tuple(map(written_out, relaunched(log, first.backend, machine.os or ""))))
+        replace(remedy, launch=tuple(map(written_out, corrected_launches(log, first.backend, machine.os or ""))))
         if origin and origin.launch and first and log and log.text
         else remedy
         for remedy, origin in filled

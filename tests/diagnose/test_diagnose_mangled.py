@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assistant.diagnose import diagnose
-from assistant.diagnose.log import plain
+from assistant.diagnose.log import normalized_text
 from assistant.model.machine import Machine
 from assistant.model.record import from_plain
 
@@ -81,7 +81,7 @@ PIECES = [
 @given(st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=3)), max_size=40).map("".join))
 def test_what_rules_read_has_the_lines_of_the_log(text: str) -> None:
     """Whatever is taken away or translated, each line stays in its place, or another one would be shown as evidence."""
-    assert plain(text).count("\n") == text.count("\n")
+    assert normalized_text(text).count("\n") == text.count("\n")
 
 
 def test_the_line_of_a_broken_message_is_shown_as_it_stands() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from packaging.utils import canonicalize_name
 
 from assistant.diagnose import diagnose
-from assistant.diagnose.distributions import distributions_in, listed
+from assistant.diagnose.distributions import distributions_in, listed_distributions
 from assistant.diagnose.rules import PLACEHOLDER, load_rules
 from assistant.model.finding import Diagnosis
 from assistant.model.machine import Machine
@@ -50,7 +50,7 @@ def invented(found: tuple[Diagnosis, ...], text: str) -> set[str]:
     }
     words = {canonicalize_name(word.strip(".-_")) for word in re.findall(r"[\w.-]+", text.lower())}
     words |= {canonicalize_name(word) for word in re.findall(r"([a-z][\w.]*)-\d[\w.+]*(?:-|\.tar)", text.lower())}
-    return named - listed() - words - WRITTEN
+    return named - listed_distributions() - words - WRITTEN
 
 
 @given(st.sampled_from(TEXTS), st.integers(30, 160))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from assistant.diagnose import diagnose, read_log
-from assistant.diagnose.kits import nvcc_there
-from assistant.diagnose.remedies import option_names, programs, typed_names
-from assistant.diagnose.surroundings import Surroundings
+from assistant.diagnose.context import LogContext
+from assistant.diagnose.kits import find_nvcc
+from assistant.diagnose.remedies import program_option_names, program_rows, typed_names
 from assistant.i18n import render
 from assistant.model.finding import Remedy
 from assistant.model.machine import Gpu, Machine, Vendor
@@ -275,19 +275,19 @@ def test_words_decide_only_where_they_are_said() -> None:
 )
 def test_an_installation_is_repeated_as_it_was_typed(line: str, typed: str) -> None:
     """Only what names packages is taken, in characters that no shell reads, from indexes that are known."""
-    assert typed_names(Surroundings(read_log(line), LINUX)).get("typed", "") == typed
+    assert typed_names(LogContext(read_log(line), LINUX)).get("typed", "") == typed
 
 
 def test_the_program_at_hand_is_told_by_its_words() -> None:
     """Each row names its source, and the first row that fits counts."""
-    assert option_names("python generate.py --task t2v-1.3b # wan2.1")["saving"].startswith("--offload_model")
-    assert option_names("a program of mine") == {}
-    assert all(row.source.startswith("https://") and (row.memory or row.cpu) for row in programs())
+    assert program_option_names("python generate.py --task t2v-1.3b # wan2.1")["saving"].startswith("--offload_model")
+    assert program_option_names("a program of mine") == {}
+    assert all(row.source.startswith("https://") and (row.memory or row.cpu) for row in program_rows())
 
 
 def test_nvcc_is_read_from_the_log_before_the_machine() -> None:
     """The nvcc that a build calls counts, not the one that PyTorch was made with."""
-    kit = nvcc_there(Surroundings(read_log("/usr/local/cuda-12.1/bin/nvcc -c a.cu"), with_torch(LINUX, "2.8.0+cu128")))
+    kit = find_nvcc(LogContext(read_log("/usr/local/cuda-12.1/bin/nvcc -c a.cu"), with_torch(LINUX, "2.8.0+cu128")))
     assert kit is not None
     assert (kit.cuda, kit.gcc, kit.cl) == ("12.1", 12, "19.40")
 
@@ -299,3 +299,24 @@ def test_the_older_build_for_an_old_driver_knows_the_card(capability, build):
     card = Gpu(vendor=Vendor.NVIDIA, name="a card", compute_capability=capability)
     remedies = diagnose(log, Machine(os="linux", wsl=False, arch="x86_64", gpus=(card,)))[0].remedies
     assert any(f"/whl/{build}" in command for one in remedies for command in one.commands)
+
+
+def test_the_older_build_for_an_old_driver_has_a_wheel_for_the_processor():
+    """On Arm no build is offered for CUDA 11, for which PyTorch's index holds wheels of x86 alone."""
+    log = "RuntimeError: The NVIDIA driver on your system is too old (found version 11040). Please update"
+    for os, arch, offered in (("linux", "x86_64", True), ("linux", "aarch64", False), ("windows", "arm64", False)):
+        remedies = diagnose(log, Machine(os=os, wsl=False, arch=arch, gpus=NVIDIA))[0].remedies
+        assert any("/whl/cu118" in command for one in remedies for command in one.commands) is offered, (os, arch)
+
+
+def test_the_torch_of_an_older_package_is_for_this_machine():
+    """The torch that an installed package was built for is offered where its index holds a wheel that runs here."""
+    log = "/e/site-packages/exllamav2_ext.cpython-311.so: undefined symbol: _ZN5torch3jit\nexllamav2==0.0.20"
+    for torch, arch, offered in (
+        ("2.9.0+cu130", "x86_64", True),
+        ("2.9.0+cu130", "aarch64", False),
+        ("2.9.0+rocm6.4", "x86_64", False),
+    ):
+        machine = Machine(os="linux", wsl=False, arch=arch, packages={"torch": torch})
+        remedies = diagnose(log, machine)[0].remedies
+        assert any("torch==2.3.0" in command for one in remedies for command in one.commands) is offered, (torch, arch)

@@ -14,7 +14,7 @@ from tables import sampled
 from torch_wheels import LINUX, WINDOWS, add_torch
 
 from assistant.diagnose import diagnose, read_log
-from assistant.diagnose.index_addresses import addresses, judge
+from assistant.diagnose.index_addresses import addresses, classify_address
 from assistant.diagnose.installer_output import failures
 from assistant.model.machine import Gpu, Machine, Vendor
 
@@ -89,7 +89,7 @@ def test_indexes_are_found_wherever_they_stand() -> None:
 )
 def test_an_address_is_told_from_one_with_a_slip_of_the_pen(url: str, kind: str, right: str) -> None:
     """Known indexes are known; a misspelt tag, host or path leads to the address that was meant."""
-    found = judge(url)
+    found = classify_address(url)
     assert (found.kind, found.right) == (kind, right)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assistant.diagnose import interpreter_of, placed, read_log
+from assistant.diagnose import interpreter_of, read_log, with_interpreter
 from assistant.i18n import render
 from assistant.model.finding import Interpreter, Remedy
 from assistant.model.machine import Gpu, Machine, Vendor
@@ -40,7 +40,9 @@ CASES = {
 def test_a_command_is_typed_for_the_python_of_the_program(text: str, system: str, begins: str | None) -> None:
     """A path in the log goes before the application's habit, and a Python of the system is nobody's environment."""
     where = interpreter_of(read_log(text), Machine(os=system))
-    remedy = placed(Remedy(text="Install it.", commands=(INSTALL,), check=('python -c "import torch"',)), where)
+    remedy = with_interpreter(
+        Remedy(text="Install it.", commands=(INSTALL,), check=('python -c "import torch"',)), where
+    )
     expected = begins or r".\python_embeded\python.exe -s -m pip install"
     assert remedy.commands[0].startswith(expected)
     assert remedy.commands[0].partition(" install ")[2].startswith("torch==2.9.0")
@@ -53,14 +55,16 @@ def test_what_a_shell_would_read_is_no_path(folder: str) -> None:
         f'File "{folder}/lib/python3.10/site-packages/torch/nn/functional.py", line 1, in x\n$ {folder}/bin/python a.py'
     )
     where = interpreter_of(read_log(text), Machine(os="linux"))
-    assert placed(Remedy(text="Install it.", commands=(INSTALL,)), where).commands == (INSTALL,)
+    assert with_interpreter(Remedy(text="Install it.", commands=(INSTALL,)), where).commands == (INSTALL,)
 
 
 def test_a_project_takes_the_change_itself() -> None:
     """What uv or Poetry keeps is changed by their own commands: pip's change would be undone at the next sync."""
-    uv = placed(Remedy(text="Install it.", commands=(INSTALL,)), Interpreter(python="python", project="uv"))
+    uv = with_interpreter(Remedy(text="Install it.", commands=(INSTALL,)), Interpreter(python="python", project="uv"))
     assert uv.commands == ("uv add --index pytorch-cu128=https://download.pytorch.org/whl/cu128 torch==2.9.0",)
-    poetry = placed(Remedy(text="Install it.", commands=(INSTALL,)), Interpreter(python="python", project="Poetry"))
+    poetry = with_interpreter(
+        Remedy(text="Install it.", commands=(INSTALL,)), Interpreter(python="python", project="Poetry")
+    )
     assert poetry.commands == (
         "poetry source add --priority=explicit pytorch-cu128 https://download.pytorch.org/whl/cu128",
         "poetry add --source pytorch-cu128 torch==2.9.0",
@@ -71,7 +75,7 @@ def test_a_project_takes_the_change_itself() -> None:
 def test_what_a_project_cannot_take_itself_is_told_to_be_undone() -> None:
     """An option that only pip knows is left to pip, with a word about the next sync."""
     where = interpreter_of(read_log("$ uv sync"), Machine(os="linux"))
-    remedy = placed(Remedy(text="Install it.", commands=("python -m pip install --no-deps xformers",)), where)
+    remedy = with_interpreter(Remedy(text="Install it.", commands=("python -m pip install --no-deps xformers",)), where)
     assert remedy.commands == ("uv pip install --no-deps xformers",)
     assert "`uv sync` undoes it" in render(remedy.text)
 
@@ -79,7 +83,7 @@ def test_what_a_project_cannot_take_itself_is_told_to_be_undone() -> None:
 def test_a_change_within_a_container_is_told_to_go_with_it() -> None:
     """The image has to have it."""
     where = interpreter_of(read_log("$ docker compose up"), Machine(os="linux"))
-    remedy = placed(Remedy(text="Install it.", commands=(INSTALL,)), where)
+    remedy = with_interpreter(Remedy(text="Install it.", commands=(INSTALL,)), where)
     assert "Dockerfile" in render(remedy.text)
 
 

@@ -8,11 +8,11 @@ import pytest
 
 from assistant.diagnose import diagnose, load_rules, read_log
 from assistant.diagnose.engine import as_remedy, remedies_for
-from assistant.diagnose.words import retold, retold_causes
+from assistant.diagnose.words import retold_causes, retold_rows
 from assistant.i18n import render
 from assistant.model.machine import Machine
 
-KEYS = sorted({row.key for row in retold()})
+KEYS = sorted({row.key for row in retold_rows()})
 SYSTEMS = [Machine(), Machine(os="linux"), Machine(os="windows"), Machine(os="macos", arch="arm64")]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from assistant.diagnose import placed
+from assistant.diagnose import with_interpreter
 from assistant.host.folders import is_own_environment
 from assistant.i18n import as_typed, ngettext, render, say, sentences
 from assistant.markup import Markup, joined, tag
@@ -216,7 +216,7 @@ def folder_name(path: str) -> str:
 
 def draw_remedy(fix: Remedy, name: str, state: State) -> Markup:
     """Write a fix: its sentence, what to set and to type, and an application's start line."""
-    there = placed(fix, _interpreter_for(name, state))
+    there = with_interpreter(fix, _interpreter_for(name, state))
     typed = [as_typed(command) for command in there.commands]
     title = say("PyTorch {torch} for {backend}, Python {python}")
     plan = html.NOTHING

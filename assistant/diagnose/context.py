@@ -62,28 +62,28 @@ _WORKED_ON = re.compile(r"warnings\.warn\([^\n]*\n(?:[^\n]{0,80}\binfo\b[^\n]*\n
 _FAILS = re.compile(r"\w(?:error|exception): [a-z\['\"(]")
 
 
-class Surroundings:
-    """A log with its machine, as the messages of companions are judged by it."""
+class LogContext:
+    """A log and its machine, with what is around a position of the text; positions are in `Log.text`."""
 
     def __init__(self, log: Log, machine: Machine) -> None:
         self.log, self.machine, self.text = log, machine, log.text
 
     @cached_property
     def versions(self) -> dict[str, str]:
-        """The versions of torch and its companions: those that are installed, then those that the text tells."""
-        known = {*known_names(), "torch"}
-        told: dict[str, str] = {}
-        for found in _VERSION.finditer(self.text):
-            name = str(canonicalize_name(found[1]))
-            if name in known and not _WANTS.search(self.text, max(0, found.start() - 40), found.start()):
-                told.setdefault(name, found[2])
-        for found in _SHOWN.finditer(self.text):
-            told.setdefault(str(canonicalize_name(found[1])), found[2])
-        return {**told, **self.machine.packages}
+        """The versions of packages, by name: those that are installed, else those that the text tells."""
+        companions = {*known_names(), "torch"}
+        told_versions: dict[str, str] = {}
+        for match in _VERSION.finditer(self.text):
+            name = str(canonicalize_name(match[1]))
+            if name in companions and not _WANTS.search(self.text, max(0, match.start() - 40), match.start()):
+                told_versions.setdefault(name, match[2])
+        for match in _SHOWN.finditer(self.text):
+            told_versions.setdefault(str(canonicalize_name(match[1])), match[2])
+        return {**told_versions, **self.machine.packages}
 
     @property
     def torch(self) -> str:
-        """The version of torch with its local part, such as "2.9.0+cpu"; "" for unknown."""
+        """The version of torch with its local part, such as "2.9.0+cpu"; "" if unknown."""
         version = self.versions.get("torch", "")
         conda = _CONDA_CUDA.search(self.text) if version and "+" not in version else None
         build = f"+cu{conda[1]}{conda[2]}" if conda else ""
@@ -91,117 +91,129 @@ class Surroundings:
 
     @property
     def build(self) -> str:
-        """The build of torch as its local version tells it, such as "cu130" or "cpu"; "" for unknown."""
+        """The build of torch as its local version tells it, such as "cu130" or "cpu"; "" if unknown."""
         return self.torch.partition("+")[2].partition(".git")[0]
 
     @property
     def torch_cuda(self) -> str:
-        """The CUDA that torch was built with, such as "13.0"; "" for none and for unknown."""
-        found = _CUDA_BUILD.match(self.build)
-        return f"{found[1]}.{found[2]}" if found else ""
+        """The CUDA that torch was built with, such as "13.0"; "" if none, and if unknown."""
+        match = _CUDA_BUILD.match(self.build)
+        return f"{match[1]}.{match[2]}" if match else ""
 
     @cached_property
     def cuda(self) -> frozenset[int]:
-        """The CUDA majors that are there: of the toolkit that is told, else of torch."""
-        stated = self.machine.packages.get("cuda", "")
-        told = [stated] if stated[:2].isdigit() else [f"{found[1]}." for found in _CUDA.finditer(self.text)]
-        return frozenset(int(version[:2]) for version in told or filter(None, [self.torch_cuda]))
+        """The CUDA majors in use: of the toolkit, else those in the text, else torch's; empty if unknown."""
+        toolkit = self.machine.packages.get("cuda", "")
+        told_versions = [toolkit] if toolkit[:2].isdigit() else [f"{match[1]}." for match in _CUDA.finditer(self.text)]
+        return frozenset(int(version[:2]) for version in told_versions or filter(None, [self.torch_cuda]))
 
     def cause(self, key: str, at: int, names: Mapping[str, str] = NO_NAMES, basis: str = "library") -> Cause:
-        """Return a cause that is shown by the line of a place."""
+        """Return a cause that the line of a position shows."""
         return Cause(key, basis, (self.log.index_at(at),), names)
 
-    def spelt(self, at: int, name: str) -> str:
-        """Return a name as its line spells it, which a loader's files need."""
+    def as_spelt(self, at: int, name: str) -> str:
+        """Return a name as its line in the log spells it, in capitals, too; unchanged if the line does not hold it."""
         line = self.log.lines[self.log.index_at(at)][1]
         start = line.lower().find(name)
         return line[start : start + len(name)] if start >= 0 else name
 
-    def asks(self, at: int, file: str = "") -> Requester | None:
-        """Return who asks for what is missing at a place, by the file, its line, the lines before and after."""
-        line, end = self.line(at)
-        before, after = self.text[max(0, line - FAR) : line], self.text[end : end + NEAR]
-        found = next(filter(None, map(requester_in, (file, self.text[line:end], before))), None)
-        return found or requester_in(after) or requester_of(frozenset(self.machine.packages))
+    def requester_at(self, at: int, file: str = "") -> Requester | None:
+        """Return who asks for what is missing at a position; None if that is unknown.
 
-    def line(self, at: int) -> tuple[int, int]:
-        """Return where the line of a place begins and ends."""
+        That is who is named by the file, its line, those before and those after, in this order, else the only installed
+        package that asks for such libraries.
+        """
+        line, end = self.line_span(at)
+        before, after = self.text[max(0, line - FAR) : line], self.text[end : end + NEAR]
+        nearest = next(filter(None, map(requester_in, (file, self.text[line:end], before))), None)
+        return nearest or requester_in(after) or requester_of(frozenset(self.machine.packages))
+
+    def line_span(self, at: int) -> tuple[int, int]:
+        """Return the positions at which the line of a position begins and ends."""
         end = self.text.find("\n", at)
         return self.text.rfind("\n", 0, at) + 1, len(self.text) if end < 0 else end
 
-    def package(self, at: int, file: str = "") -> str:
-        """Return the distribution whose compiled file or frame stands at a place; "" where none does."""
-        line, end = self.line(at)
-        here = _FRAME.findall(self.text[line:end]) or _FRAME.findall(file)
-        folder = _OF_FOLDER.search(self.text[line:end]) or _OF_FOLDER.search(file)
-        module = here[-1] if here else next(filter(None, folder.groups()), "") if folder else ""
+    def package_at(self, at: int, file: str = "") -> str:
+        """Return the distribution of the frame or compiled file in a position's line, else in `file`; "" if none is."""
+        line, end = self.line_span(at)
+        modules = _FRAME.findall(self.text[line:end]) or _FRAME.findall(file)
+        file_match = _OF_FOLDER.search(self.text[line:end]) or _OF_FOLDER.search(file)
+        module = modules[-1] if modules else next(filter(None, file_match.groups()), "") if file_match else ""
         return package_of(module) if module else ""
 
-    def frames(self, at: int) -> tuple[str, ...]:
-        """Return the modules of the frames above a message, the nearest last."""
+    def frames_above(self, at: int) -> tuple[str, ...]:
+        """Return the modules of the frames above a position, the nearest last; () if there are none."""
         return tuple(_FRAME.findall(self.text[max(0, at - FAR) : at]))
 
     @cached_property
     def _died(self) -> int:
+        """The position after the program's last uncaught error; -1 if there is none."""
         return died_at(self.text)
 
     def went_on(self, at: int) -> bool:
-        """Return whether a program did without what is missing at a place."""
-        line, end = self.line(at)
+        """Return whether the program went on without what is missing at a position."""
+        line, end = self.line_span(at)
         if line < self._died <= end + 1:
             return False
-        around = _ADVISES.sub("", self.text[max(0, line - NEAR) : min(len(self.text), end + 160)])
-        without = _DOES_WITHOUT.search(around) and not _FAILS.search(self.text, end)
-        in_one_line = "\n" not in self.text.strip() and _SUCCESS.search(self.text)
-        return bool(without or _SUCCESS.search(self.text, end) or in_one_line)
+        nearby = _ADVISES.sub("", self.text[max(0, line - NEAR) : min(len(self.text), end + 160)])
+        does_without = _DOES_WITHOUT.search(nearby) and not _FAILS.search(self.text, end)
+        succeeds_in_one_line = "\n" not in self.text.strip() and _SUCCESS.search(self.text)
+        return bool(does_without or _SUCCESS.search(self.text, end) or succeeds_in_one_line)
 
     def only_warned(self, at: int) -> bool:
-        """Return whether a message is in a warning of Python's, after which the program worked on without a failure."""
-        warned = _WORKED_ON.search(self.text, at)
-        begun = "warning:" in self.text[max(0, at - NEAR) : at]
-        return bool(begun and warned and not re.search(r"traceback|\w(?:error|exception): ", self.text[warned.end() :]))
+        """Return whether a message is in a Python warning after which the program worked on without a failure."""
+        work_after = _WORKED_ON.search(self.text, at)
+        is_warning = "warning:" in self.text[max(0, at - NEAR) : at]
+        return bool(
+            is_warning
+            and work_after
+            and not re.search(r"traceback|\w(?:error|exception): ", self.text[work_after.end() :])
+        )
 
 
 def pip_install(name: str, torch: str) -> str:
     """Return the command that installs the version of a companion for a torch, from the index of torch's build.
 
-    "" where torch is not known, or no version of the companion is known to go with it.
+    "" if torch is unknown, or no version of the companion is known to go with it.
     """
     public, _plus, build = torch.partition("+")
-    ranges = [one for one in version_ranges(name) if public and one.goes_with(public)]
+    ranges = [version_range for version_range in version_ranges(name) if public and version_range.goes_with(public)]
     if not public or not ranges:
         return ""
-    best = max(ranges, key=lambda one: one.least)
-    paired = f'"{canonicalize_name(name)}{best.versions}"'
+    newest = max(ranges, key=lambda version_range: version_range.least)
+    requirement = f'"{canonicalize_name(name)}{newest.versions}"'
     has_index = build.startswith(("cpu", "cu", "xpu", "rocm")) and carried_by_torch_index(name, build)
     index = f" --index-url https://download.pytorch.org/whl/{build}" if has_index else ""
-    return f"python -m pip install {paired}{index}"
+    return f"python -m pip install {requirement}{index}"
 
 
-def torchcodec_install(case: Surroundings) -> str:
-    """Return the command for the TorchCodec of a torch; on Windows PyPI's, as PyTorch's index has it for Linux alone.
+def torchcodec_install(context: LogContext) -> str:
+    """Return the command that installs the TorchCodec for a log's torch; "" if that is unknown.
 
+    On Windows it is PyPI's, as PyTorch's index has it for Linux alone.
     Source: https://github.com/meta-pytorch/torchcodec#installing-torchcodec, 2026-11-26.
     """
-    return pip_install("torchcodec", case.torch.partition("+")[0] if case.machine.os == "windows" else case.torch)
+    return pip_install(
+        "torchcodec", context.torch.partition("+")[0] if context.machine.os == "windows" else context.torch
+    )
 
 
-def pip_install_trio(torch: str) -> str:
-    """Return the command that installs the torchvision and torchaudio of a torch from its index; "" for unknown."""
+def pip_install_pair(torch: str) -> str:
+    """Return the command that installs a torch's torchvision and torchaudio from its build's index; "" if unknown."""
     commands = [command for name in ("torchvision", "torchaudio") if (command := pip_install(name, torch))]
     if not commands or not torch.partition("+")[2]:
         return ""
-    wanted = " ".join(command.split()[4] for command in commands)
+    requirements = " ".join(command.split()[4] for command in commands)
     index = next((command.partition(" --index-url ")[2] for command in commands if "--index-url" in command), "")
-    return f"python -m pip install {wanted} --index-url {index}" if index else ""
+    return f"python -m pip install {requirements} --index-url {index}" if index else ""
 
 
-def for_cuda(row: Companion | None, major: int) -> str:
-    """Return the versions of a companion whose wheel on PyPI is built for a CUDA major; "" where none is known."""
-    fitting = [one for one in (row.ranges if row else ()) if major in one.cuda]
-    return max(fitting, key=lambda one: one.least).versions if fitting else ""
+def versions_for_cuda(row: Companion | None, major: int) -> str:
+    """Return the specifier of a companion's newest versions whose PyPI wheel is for a CUDA major; "" if unknown."""
+    ranges = [version_range for version_range in (row.ranges if row else ()) if major in version_range.cuda]
+    return max(ranges, key=lambda version_range: version_range.least).versions if ranges else ""
 
 
-def known(name: str) -> Companion | None:
-    """Return what the catalogue knows of a companion of torch."""
+def companion_row(name: str) -> Companion | None:
+    """Return the catalogue's row of a companion of torch; None for other packages and for ""."""
     return companion(name) if name else None
