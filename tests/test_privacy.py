@@ -218,19 +218,19 @@ EXEMPT = {
     "host/files.py:write_named": "it is the writer",
     "start.py:_lead_home": "Python obeys it: the way to the project",
     "host/files.py:write_whole": "it is the writer",
-    "install/uv.py:resolve": "in the private folder, obeyed by uv, then deleted",
-    "install/uv.py:_bounds": "in the private folder, obeyed by uv, then deleted",
-    "install/uv.py:_compile": "in the private folder, obeyed by uv, then deleted",
-    "install/installation.py:fill": "in the private folder, obeyed by uv, then deleted",
+    "install/uv.py:resolve_command": "in the private folder, obeyed by uv, then deleted",
+    "install/uv.py:_write_bounds": "in the private folder, obeyed by uv, then deleted",
+    "install/uv.py:_compile_command": "in the private folder, obeyed by uv, then deleted",
+    "install/installation.py:fill_environment": "in the private folder, obeyed by uv, then deleted",
     "install/contents.py:write_lock_file": "in the private folder, obeyed by uv, then deleted",
     "install/journal.py:write": "private and obeyed",
-    "install/kernel.py:_write": "Jupyter obeys it: an interpreter and the plan's variables",
+    "install/kernel.py:_write_kernelspec": "Jupyter obeys it: an interpreter and the plan's variables",
     "install/kernel.py:register_kernel": "a picture",
     "install/in_place.py:_save_undo": "private and obeyed: names and versions of packages",
     "export/first_steps.py:write_first_notebook": "the user's own, beside the notebook: the name of a kernel",
     "install/kernel.py:put_kernel_back": "it puts back what had been there",
-    "install/constraints.py:protect": "names and versions of packages",
-    "install/resolution.py:_solved_with_family": "names and versions of packages",
+    "install/constraints.py:write_guards": "names and versions of packages",
+    "install/resolution.py:_resolve_with_family": "names and versions of packages",
     "session/store.py:keep_log": "private: the user's own log, kept whole until it is diagnosed, and never sent",
     "session/store.py:save": "private and obeyed: a setup goes on with the addresses that the user gave",
     "start.py:_make": "a name of a folder",
@@ -325,7 +325,7 @@ def test_every_line_of_a_child_is_cleaned():
         if name_of(call) == "LogLine"
     }
     own = {"install/uv.py:log", "session/remediation.py:_changed", "session/steps.py:_prove"}
-    children = {"install/uv.py:each", "session/remediation.py:tell", "verify/runner.py:hear"}
+    children = {"install/uv.py:log_line", "session/remediation.py:tell", "verify/runner.py:hear"}
     assert loggers == own | children
     for place in children:
         file, function = place.split(":")
