@@ -31,7 +31,7 @@ from assistant.model.machine import Answer, Detection, Evidence, Machine
 from assistant.model.plan import Backend, Plan, Planning
 from assistant.model.record import replace, to_json
 from assistant.model.report import Check, Environment, Report, Status
-from assistant.privacy import Known, Lines, Policy, redact, secret_values
+from assistant.privacy import Lines, Policy, PrivateNames, redact, secret_values
 from assistant.privacy.rules import RULES
 from assistant.session.diagnosis import log_report
 from assistant.session.state import Detected, Diagnosed, Pasted, Phase, Planned, State, StepStatus
@@ -40,7 +40,7 @@ from assistant.verify.runner import Child, Clock, Results
 from assistant.wizard.saved_page import page
 
 ROOT = Path(__file__).parents[1] / "assistant"
-KNOWN = Known(users=(USER,), hosts=(HOST,), secrets=secret_values(VARIABLES))
+KNOWN = PrivateNames(users=(USER,), hosts=(HOST,), secrets=secret_values(VARIABLES))
 ENVIRONMENT = Environment(path="/opt/env", python="/opt/env/bin/python", packages={"torch": "2.6.0"})
 LOCK = 'lock-version = "1.0"\npackages = []\n'
 Producer = Callable[[str, Path], str]

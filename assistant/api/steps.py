@@ -16,12 +16,12 @@ from assistant.install import (
     Resolution,
     Sources,
     Tools,
+    environment_at,
     foreign_target,
     interpreter,
     is_environment,
     look_at,
     resolve_for,
-    spot_at,
 )
 from assistant.machines import load as recorded_machine
 from assistant.machines import shipped as recorded_machines

@@ -15,7 +15,7 @@ from assistant.cli.options import only_one
 from assistant.cli.terminal import echo, echo_json, json_option
 from assistant.detect import detect
 from assistant.diagnose import Log, read_log
-from assistant.host.live import known_here
+from assistant.host.live import private_names_here
 from assistant.i18n import Text, _, as_typed, ngettext, say
 from assistant.install import find_target, full_path, not_an_environment
 from assistant.markup import Markup, joined, tag, web_page
@@ -190,7 +190,7 @@ mark { background: #f5c8c8; color: #5c0000; } li { margin-bottom: 0.5rem; } foot
 def share_page(log: Log, machine: Machine, causes: Iterable[tuple[Diagnosis, int | None]]) -> str:
     """Write what a log shows, its causes with what helps, the machine and the report, without private things."""
     found = tuple(islice(causes, CAUSES))
-    known = known_here()
+    known = private_names_here()
     shown: tuple[Diagnosis, ...] = redact(tuple(cause for cause, _line in found), known=known)
     where: tuple[Place | None, ...] = redact(places(log, (line for _cause, line in found)), known=known)
     here: Machine = redact(machine, known=known)
@@ -254,7 +254,7 @@ def _remedy(remedy: Remedy, machine: Machine) -> Markup:
 
 def _unknown(log: Log, machine: Machine) -> Markup:
     """Write what can be said of a log whose cause is not known."""
-    answer = redact(unexplained(log, machine), known=known_here())
+    answer = redact(unexplained(log, machine), known=private_names_here())
     sentences = [finding.text for finding in (*answer.symptoms, *answer.findings)]
     asked = _remedy(answer.question, machine) if answer.question else ""
     return tag("ul", *(tag("li", text) for text in sentences), asked) if sentences or asked else Markup()

@@ -18,15 +18,15 @@ from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
 from assistant.i18n import _, as_typed, render, say, sentences
 from assistant.install import (
-    Made,
+    MadeEnvironment,
     Outcome,
     Recovered,
     Sources,
     Tools,
+    environment_at,
     forget,
     made_environments,
     remove_environment,
-    spot_at,
 )
 from assistant.install import prune as prune_downloads
 from assistant.install import recover as take_back
@@ -103,7 +103,7 @@ def _tidy(remove: str, *, prune: bool, yes: bool, as_json: bool) -> None:
 
 
 def _let_go(path: str, *, as_json: bool) -> None:
-    freed = forget(spot_at(path).path)
+    freed = forget(environment_at(path).path)
     echo_json({"freed_bytes": freed}) if as_json else echo(say("Freed {size} MB.", size=freed // 10**6))
 
 
@@ -113,7 +113,7 @@ Visit = Callable[[State, Tools], Surveyed]
 def _visit(work: Work, asked: dict[Visit, str], *, yes: bool, as_json: bool) -> None:
     """List the environments, or do what is asked for with one of them."""
     visit, path = next(((visit, path) for visit, path in asked.items() if path), (surveyed, ""))
-    state = State().with_environments(picked=str(spot_at(path).path) if path else "")
+    state = State().with_environments(picked=str(environment_at(path).path) if path else "")
 
     def run(visit: Visit) -> State:
         with work.shown(takes_back=visit in {undone, repaired}):
@@ -144,7 +144,7 @@ def _agree(repair: Repair, *, yes: bool, as_json: bool) -> None:
         raise Cancelled(_("Nothing was changed."), hint=_("Run the command again when you are ready."))
 
 
-def _draw(found: tuple[Made, ...]) -> None:
+def _draw(found: tuple[MadeEnvironment, ...]) -> None:
     headings = (say("Name"), say("Backend"), "PyTorch", "Python", say("Size"), say("State"))
     words = {"good": say("good"), "changed": say("changed since"), "broken": say("broken")}
     rows = []

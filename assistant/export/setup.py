@@ -20,7 +20,7 @@ from assistant.model.plan import Plan
 from assistant.model.record import Record, replace
 from assistant.model.report import Environment, Report
 from assistant.model.visible import spelled
-from assistant.privacy import NOBODY, Known, redact
+from assistant.privacy import NOBODY, PrivateNames, redact
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # The first line of every file that we write holds this; a file without it is somebody else's.
@@ -59,7 +59,7 @@ class Unsuited(BadInput):
     """A format that this setup cannot have: no container reaches Metal, for example."""
 
 
-def clean(setup: Setup, known: Known = NOBODY) -> Setup:
+def clean(setup: Setup, known: PrivateNames = NOBODY) -> Setup:
     """Remove what must not leave this machine; requirements and addresses stay usable.
 
     From the lock goes what differs from one export of the same packages to the next: uv's first lines name folders of

@@ -13,7 +13,7 @@ from assistant.host.files import discard, draft, put_in_place, write_whole
 from assistant.i18n import _
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.visible import printable, visible
-from assistant.privacy import NOBODY, Known
+from assistant.privacy import NOBODY, PrivateNames
 
 _HEAD_BYTES = 400  # the marker stands in the first line, or after an XML declaration
 
@@ -24,7 +24,7 @@ def export(
     formats: Sequence[str] = (),
     *,
     purpose: str = "",
-    known: Known = NOBODY,
+    known: PrivateNames = NOBODY,
     overwrite: Callable[[tuple[Path, ...]], bool] = lambda _foreign: False,
 ) -> tuple[Path, ...]:
     """Write the chosen formats, else those of a purpose that suit, into `folder`, all or none; return their paths.

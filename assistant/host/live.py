@@ -22,7 +22,7 @@ from assistant.host.base import Host
 from assistant.host.files import open_plain
 from assistant.host.telemetry import for_child
 from assistant.model.machine import Answer
-from assistant.privacy import Known, secret_values
+from assistant.privacy import PrivateNames, secret_values
 
 FILE_LIMIT = 1 << 20  # bytes, as `Host.read` promises
 COMMAND_LIMIT_SECONDS = 8.0  # chosen
@@ -344,12 +344,12 @@ _LOOKS: dict[str, Callable[..., Answer]] = {
 }
 
 
-def known_here() -> Known:
+def private_names_here() -> PrivateNames:
     """Return the names of users and hosts of this machine, and the secrets in the environment, for `redact`."""
-    return known_of(LiveHost().facts("identity"))
+    return private_names_of(LiveHost().facts("identity"))
 
 
-def known_of(identity: Mapping[str, object]) -> Known:
+def private_names_of(identity: Mapping[str, object]) -> PrivateNames:
     """Return the `users` and `hosts` of a host's `identity`, and the secrets of this process, for `redact`."""
     users, hosts = (value if isinstance(value := identity.get(key), list) else [] for key in ("users", "hosts"))
-    return Known(users=tuple(users), hosts=tuple(hosts), secrets=secret_values(os.environ))
+    return PrivateNames(users=tuple(users), hosts=tuple(hosts), secrets=secret_values(os.environ))

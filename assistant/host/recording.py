@@ -10,7 +10,7 @@ from functools import cache
 import msgspec
 
 from assistant.host.base import Host
-from assistant.host.live import known_of
+from assistant.host.live import private_names_of
 from assistant.i18n import _
 from assistant.model.errors import BadInput
 from assistant.model.machine import Answer, Exchange, Recording
@@ -189,6 +189,6 @@ def write_recording(host: RecordingHost, label: str) -> str:
     """
     identity = host.aside("identity")
     exchanges = tuple(reduced_exchange for said in host.said() if (reduced_exchange := reduced(said)) is not None)
-    said = redact(exchanges, known=known_of(identity))
+    said = redact(exchanges, known=private_names_of(identity))
     text = to_json(Recording(label=label, date=str(identity.get("date", "")), said=said))
     return text.replace('{"ask"', '\n{"ask"') + "\n"  # one line per question; inside a string the quote is escaped

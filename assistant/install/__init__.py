@@ -5,18 +5,18 @@ Other packages import from here only, never from the modules behind it.
 
 from assistant.install.conflicts import FOREIGN_PIP, conflicts, undone_by_project
 from assistant.install.constraints import guarded, guards, replaced
-from assistant.install.difference import Difference, Wanted, carry_out, version_in_place, work_out
+from assistant.install.difference import ChangeRequest, Difference, make_change, plan_change, version_in_place
 from assistant.install.downloads import prune
 from assistant.install.elsewhere import commands_for, resolve_for
 from assistant.install.in_place import Move, Undoable
 from assistant.install.inspect_env import (
     Distribution,
     Site,
-    dead,
     interpreter,
     is_closed,
     is_environment,
     look_at,
+    missing_python_finding,
     python_of,
     read_site,
     stamp_of,
@@ -36,9 +36,10 @@ from assistant.install.resolution import (
     without_wheel,
 )
 from assistant.install.search import (
+    FoundEnvironment,
     Kind,
-    Made,
-    Spot,
+    MadeEnvironment,
+    environment_at,
     find_environments,
     foreign_target,
     made_environments,
@@ -46,7 +47,6 @@ from assistant.install.search import (
     remove_environment,
     replaced_builds,
     size_of,
-    spot_at,
 )
 from assistant.install.sources import Consent, Sources, Tools
 from assistant.install.target import (

@@ -41,7 +41,7 @@ from assistant.model.record import Record, replace
 from assistant.model.report import Environment
 
 
-class Wanted(Record, frozen=True):
+class ChangeRequest(Record, frozen=True):
     """A requested change of an environment: requirements to meet, packages to remove, packages to install again.
 
     What comes `again` keeps its version, unless a requirement gives it another. `index_url` is where torch and its
@@ -69,7 +69,7 @@ class Difference(Record, frozen=True):
     index_url: str | None = None
 
 
-def work_out(site: Site, request: Wanted, tools: Tools, *, all_else: bool = True) -> Difference:
+def plan_change(site: Site, request: ChangeRequest, tools: Tools, *, all_else: bool = True) -> Difference:
     """Return what a change of an environment would do, with as few moves as uv finds; change nothing.
 
     With `all_else`, other broken packages are mended as well if that is possible. Raises `BadInput` for an environment,
@@ -84,11 +84,11 @@ def work_out(site: Site, request: Wanted, tools: Tools, *, all_else: bool = True
         return _work_out(site, request, tools, whole=False)
 
 
-def _work_out(site: Site, request: Wanted, tools: Tools, *, whole: bool) -> Difference:
+def _work_out(site: Site, request: ChangeRequest, tools: Tools, *, whole: bool) -> Difference:
     """Return what a change would do, resolved with all else that an index can replace (`whole`), or alone.
 
     Packages from folders, repositories and files, conda's, and torch's family unless the change is about it, keep their
-    versions, and bound the others. Raises as `work_out` does.
+    versions, and bound the others. Raises as `plan_change` does.
     """
     versions, again = site.versions, set(request.again)
     removed: set[str] = {canonicalize_name(name) for name in request.removes}
@@ -134,7 +134,7 @@ def _refuse_breaking(site: Site, resolution: Resolution, removed: set[str]) -> N
             )
 
 
-def _index_for(site: Site, request: Wanted, lines: Iterable[str], tools: Tools) -> str | None:
+def _index_for(site: Site, request: ChangeRequest, lines: Iterable[str], tools: Tools) -> str | None:
     """Return the index for torch: of the options, the change or what is installed; None if no line is of its family."""
     if not any(carried_by_torch_index(canonicalize_name(Requirement(line).name)) for line in lines):
         return None
@@ -231,7 +231,7 @@ def _version_or_zero(text: str) -> Version:
         return Version("0")
 
 
-def carry_out(difference: Difference, prove: Callable[[Environment, Lock], None], tools: Tools) -> Environment:
+def make_change(difference: Difference, prove: Callable[[Environment, Lock], None], tools: Tools) -> Environment:
     """Carry a change out and return the environment; `prove` may refuse the result by raising. It can be undone.
 
     One of ours is built anew beside the old one; any other is changed in place. It ends with all of the change, or

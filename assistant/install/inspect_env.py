@@ -267,7 +267,7 @@ def read_site(prefix: Path, host: Host) -> Site:
     )
 
 
-def dead(site: Site, host: Host) -> Finding | None:
+def missing_python_finding(site: Site, host: Host) -> Finding | None:
     """Return an error if an environment's Python is missing, as after an update of the Python that it was made with.
 
     None if it is there, which does not show that it works, and if that cannot be told.

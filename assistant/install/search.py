@@ -47,7 +47,7 @@ _PASSED_OVER = {"node_modules", "site-packages", "__pycache__", "Library", "AppD
 _ENTERED = {".venv", ".pixi", ".env"}  # of the folders whose names begin with a dot
 
 
-class Made(Record, frozen=True, omit_defaults=False):
+class MadeEnvironment(Record, frozen=True, omit_defaults=False):
     """An environment that the assistant made: `size` in bytes, and whether it holds what it was made with.
 
     "changed" lists packages of other versions in `differs`; "broken" has a Python that does not answer.
@@ -64,7 +64,7 @@ class Made(Record, frozen=True, omit_defaults=False):
     kernels: tuple[str, ...] = ()
 
 
-def made_environments(host: Host) -> tuple[Made, ...]:
+def made_environments(host: Host) -> tuple[MadeEnvironment, ...]:
     """Return the environments that the assistant made, found in its own folder and behind Jupyter's kernels."""
     kernels = environments_with_kernels()
     return tuple(
@@ -134,7 +134,7 @@ def foreign_target(text: str, host: Host) -> Path | None:
     return None if is_ours else target
 
 
-def _describe_made(folder: Path, marker: Marker, kernels: Sequence[str], host: Host) -> Made:
+def _describe_made(folder: Path, marker: Marker, kernels: Sequence[str], host: Host) -> MadeEnvironment:
     """Return an environment of ours as it is now; its Python is asked what it holds."""
     differs: tuple[str, ...] = ()
     try:
@@ -148,7 +148,7 @@ def _describe_made(folder: Path, marker: Marker, kernels: Sequence[str], host: H
         health: Health = "changed" if differs else "good"
     except BadInput:
         health = "broken"
-    return Made(
+    return MadeEnvironment(
         name=_environment_name(folder),
         path=str(folder),
         backend=marker.plan.backend.value,
@@ -172,7 +172,7 @@ def size_of(folder: Path) -> int:
     return sum(sizes.values())
 
 
-class Spot(NamedTuple):
+class FoundEnvironment(NamedTuple):
     """An environment that was found: its folder, name and kind; `of` is its tool or application, or ""."""
 
     path: Path
@@ -184,11 +184,11 @@ class Spot(NamedTuple):
 class Search(NamedTuple):
     """The environments that were found; `cut_short` if the search ended before it had looked into all folders."""
 
-    spots: tuple[Spot, ...]
+    environments: tuple[FoundEnvironment, ...]
     cut_short: bool
 
 
-def spot_at(path: str) -> Spot:
+def environment_at(path: str) -> FoundEnvironment:
     """Return the environment of a path: that of an environment's folder, of its Python, or of a project's folder.
 
     Raises `BadInput` for any other path. Nothing in it is started.
@@ -206,11 +206,11 @@ def find_environments(host: Host, here: Path, made: Iterable[Path] = (), named: 
     The search has bounds of time and folders (`Search.cut_short`). An environment is listed once, by its first name.
     """
     reader = _BoundedReader(host)
-    by_path: dict[str, Spot] = {}
+    by_path: dict[str, FoundEnvironment] = {}
     depths = {here: DEPTH_HERE} | ({reader.home: DEPTH_HOME} if reader.home else {})
     for environment in itertools.chain(
-        (Spot(path, _environment_name(path), "venv") for path in made),
-        (Spot(path, _environment_name(path), "kernel") for path in environments_with_kernels()),
+        (FoundEnvironment(path, _environment_name(path), "venv") for path in made),
+        (FoundEnvironment(path, _environment_name(path), "kernel") for path in environments_with_kernels()),
         *(_environments_below(folder, DEPTH_HERE, reader) for folder in named),
         *(_environments_at(place, reader) for place in places()),
         *(_environments_below(folder, depth, reader) for folder, depth in depths.items()),
@@ -264,7 +264,7 @@ class _BoundedReader:
         return Path(start) / rest if start else None
 
 
-def _environments_at(place: Row, reader: _BoundedReader) -> Iterator[Spot]:
+def _environments_at(place: Row, reader: _BoundedReader) -> Iterator[FoundEnvironment]:
     """Yield the paths that a row of the table of places gives, as environments; whether they exist is not checked."""
     paths = [path for text in place.paths if (path := reader.expand(text))]
     for text in place.lists:
@@ -278,7 +278,9 @@ def _environments_at(place: Row, reader: _BoundedReader) -> Iterator[Spot]:
             is_single = place.kind == "application" and not star
             name = place.name if is_single else star if place.kind == "application" else _environment_name(path)
             base = place.kind == "conda" and path.parent.name != "envs"
-            yield Spot(path, "base" if base and "envs" in reader.list_folder(path)[0] else name, place.kind, place.name)
+            yield FoundEnvironment(
+                path, "base" if base and "envs" in reader.list_folder(path)[0] else name, place.kind, place.name
+            )
 
 
 def _read_setting(text: str, key: str) -> str:
@@ -301,7 +303,7 @@ def _expand_star(pattern: Path, reader: _BoundedReader) -> Iterator[tuple[Path, 
         yield parent.joinpath(name, *pattern.parts[index + 1 :]), name
 
 
-def _environments_below(top: Path, depth: int, reader: _BoundedReader) -> Iterator[Spot]:
+def _environments_below(top: Path, depth: int, reader: _BoundedReader) -> Iterator[FoundEnvironment]:
     """Yield the environments in a folder and below it, the nearest first; none inside of links and environments."""
     queue = deque([(top, depth)])
     while queue and not reader.is_over:
@@ -316,11 +318,11 @@ def _environments_below(top: Path, depth: int, reader: _BoundedReader) -> Iterat
             ]
 
 
-def _describe_found(folder: Path) -> Spot:
+def _describe_found(folder: Path) -> FoundEnvironment:
     """Return an environment with its name and kind, by what lies in it and above it."""
     project = project_of(folder)
     kind: Kind = "project" if project else "conda" if (folder / "conda-meta").is_dir() else "venv"
-    return Spot(folder, _environment_name(folder), kind, project.tool if project else "")
+    return FoundEnvironment(folder, _environment_name(folder), kind, project.tool if project else "")
 
 
 def _environment_name(path: Path) -> str:

@@ -1,7 +1,7 @@
 """Removes what must not leave this machine from texts, records and messages, by one table of rules (`rules.py`).
 
 Whatever is written to be sent, pasted or kept passes `redact`. What only the machine knows (names, values of secret
-variables) is passed in as `Known`, which `host/live.py` collects.
+variables) is passed in as `PrivateNames`, which `host/live.py` collects.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from assistant.privacy.rules import RULES, SECRET
 __all__ = [
     "NOBODY",
     "USABLE_FIELDS",
-    "Known",
     "Lines",
     "Policy",
+    "PrivateNames",
     "at_home",
     "redact",
     "secret_values",
@@ -66,7 +66,7 @@ _SHORT = 3  # letters; shorter names occur in too many words
 
 
 @dataclass(frozen=True)
-class Known:
+class PrivateNames:
     """What only the machine knows: its users' names, its own names, and the values of its secret variables."""
 
     users: tuple[str, ...] = ()
@@ -74,11 +74,13 @@ class Known:
     secrets: tuple[str, ...] = ()
 
 
-NOBODY = Known()
+NOBODY = PrivateNames()
 V = TypeVar("V")
 
 
-def redact(value: V, policy: Policy = Policy.FREE, known: Known = NOBODY, usable: frozenset[str] = USABLE_FIELDS) -> V:
+def redact(
+    value: V, policy: Policy = Policy.FREE, known: PrivateNames = NOBODY, usable: frozenset[str] = USABLE_FIELDS
+) -> V:
     """Return a copy without what must not leave this machine: of a text, or of all texts in values, records, messages.
 
     Idempotent. A message keeps its own words; a record's versions and addresses, the fields `usable`, stay usable.
@@ -87,7 +89,7 @@ def redact(value: V, policy: Policy = Policy.FREE, known: Known = NOBODY, usable
     return redacted
 
 
-def _walked(value: Any, policy: Policy, known: Known, usable: frozenset[str]) -> Any:  # noqa: ANN401 - as it was given
+def _walked(value: Any, policy: Policy, known: PrivateNames, usable: frozenset[str]) -> Any:  # noqa: ANN401 - as it was given
     fields = partial(_field, policy=policy, known=known, usable=usable)
     if isinstance(value, str) and not isinstance(value, Enum):
         return _text(value, policy, known)
@@ -103,11 +105,11 @@ def _walked(value: Any, policy: Policy, known: Known, usable: frozenset[str]) ->
     return type(value)(**{name: fields(name, getattr(value, name)) for name in names}) if names else value
 
 
-def _field(name: object, value: Any, policy: Policy, known: Known, usable: frozenset[str]) -> Any:  # noqa: ANN401
+def _field(name: object, value: Any, policy: Policy, known: PrivateNames, usable: frozenset[str]) -> Any:  # noqa: ANN401
     return _walked(value, Policy.USABLE if name in usable else policy, known, usable)
 
 
-def _text(text: str, policy: Policy, known: Known) -> str:
+def _text(text: str, policy: Policy, known: PrivateNames) -> str:
     for secret in _secrets(known):
         text = text.replace(secret, SECRET)
     if policy is Policy.FREE and (known.users or known.hosts):
@@ -121,12 +123,12 @@ def _text(text: str, policy: Policy, known: Known) -> str:
 
 
 @cache
-def _secrets(known: Known) -> tuple[str, ...]:
+def _secrets(known: PrivateNames) -> tuple[str, ...]:
     return tuple(sorted(filter(_DISTINCT.fullmatch, known.secrets), key=len, reverse=True))
 
 
 @cache
-def _names(known: Known) -> tuple[re.Pattern[str], dict[str, str]]:
+def _names(known: PrivateNames) -> tuple[re.Pattern[str], dict[str, str]]:
     """Return a pattern of all spellings of the names, as whole words, and the replacement of each."""
     hosts = [
         spelling for name in known.hosts for spelling in (name, name.lower(), name.upper(), name.partition(".")[0])
@@ -142,7 +144,7 @@ class Lines:
 
     LONGEST = 400  # lines of a key at most; after them a log whose key never ends is shown again
 
-    def __init__(self, policy: Policy = Policy.FREE, known: Known = NOBODY) -> None:
+    def __init__(self, policy: Policy = Policy.FREE, known: PrivateNames = NOBODY) -> None:
         self._policy, self._known = policy, known
         self._left = 0
 

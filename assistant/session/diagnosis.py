@@ -34,7 +34,7 @@ from assistant.diagnose import (
     symptoms,
     with_interpreter,
 )
-from assistant.host.live import known_here
+from assistant.host.live import private_names_here
 from assistant.i18n import Message, Text, _, in_language
 from assistant.model.errors import BadInput
 from assistant.model.finding import Diagnosis, Finding, Interpreter, Launch, Remedy, Severity
@@ -285,7 +285,7 @@ def _stated(log: Log) -> Machine:
 
 def log_report(log: Log, machine: Machine, found: Iterable[Diagnosis]) -> str:
     """Return a log's report without private things, in English, as most places that help ask for it."""
-    private = known_here()
+    private = private_names_here()
     here: Machine = redact(replace(machine, nvidia_smi_output=None, evidence=()), known=private)
     last = without_secrets(log, len(log.lines) - REPORTED, len(log.lines))
     text = "\n".join(line for _number, line in last).strip("\n").replace("```", "'''")

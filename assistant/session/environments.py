@@ -24,15 +24,14 @@ from assistant.host.lock import Lock
 from assistant.i18n import Text, _, first_line
 from assistant.install import (
     FOREIGN_PIP,
+    ChangeRequest,
     Difference,
     Distribution,
+    FoundEnvironment,
     Site,
-    Spot,
     Tools,
-    Wanted,
-    carry_out,
     check_folder,
-    dead,
+    environment_at,
     environments_with_kernels,
     find_environments,
     forget,
@@ -41,19 +40,20 @@ from assistant.install import (
     interpreter,
     is_closed,
     look_at,
+    make_change,
     marked_environments,
+    missing_python_finding,
+    plan_change,
     read_marker,
     read_site,
     remove_environment,
     replaced,
     size_of,
-    spot_at,
     stamp_of,
     torch_build,
     undo,
     undoable,
     version_in_place,
-    work_out,
 )
 from assistant.model.errors import AssistantError, BadInput, WorkFailed
 from assistant.model.event import Event, FindingRaised, Progress, Step
@@ -76,24 +76,30 @@ def survey(host: Host, machine: Machine, folders: Iterable[str] = ()) -> Survey:
     named = tuple(str(full_path(folder)) for folder in folders)
     found = find_environments(host, here(), marked, map(Path, named))
     rows = []
-    for spot in found.spots:
-        row = EnvironmentSummary(path=str(spot.path), name=spot.name, kind=spot.kind, of=spot.of, unread=True)
+    for environment in found.environments:
+        row = EnvironmentSummary(
+            path=str(environment.path), name=environment.name, kind=environment.kind, of=environment.of, unread=True
+        )
         with suppress(OSError, ValueError):  # a stranger's files may hold anything
-            if not is_closed(spot.path, host):
-                row = summary_of(spot, read_site(spot.path, host), host, machine, kernels.get(spot.path, ()))
+            if not is_closed(environment.path, host):
+                row = summary_of(
+                    environment, read_site(environment.path, host), host, machine, kernels.get(environment.path, ())
+                )
         rows.append(row)
     return Survey(environments=tuple(rows), folders=named, cut_short=found.cut_short)
 
 
-def summary_of(spot: Spot, site: Site, host: Host, machine: Machine, kernels: Iterable[str] = ()) -> EnvironmentSummary:
+def summary_of(
+    environment: FoundEnvironment, site: Site, host: Host, machine: Machine, kernels: Iterable[str] = ()
+) -> EnvironmentSummary:
     """Return what is known of an environment by what it holds, with its findings."""
-    marker, versions = read_marker(spot.path), site.versions
-    own = is_own_environment(spot.path)
+    marker, versions = read_marker(environment.path), site.versions
+    own = is_own_environment(environment.path)
     return EnvironmentSummary(
-        path=str(spot.path),
-        name=spot.name,
-        kind=spot.kind,
-        of=spot.of,
+        path=str(environment.path),
+        name=environment.name,
+        kind=environment.kind,
+        of=environment.of,
         python=site.version,
         torch=versions.get("torch", ""),
         backend=_backend(site, host, machine),
@@ -101,8 +107,8 @@ def summary_of(spot: Spot, site: Site, host: Host, machine: Machine, kernels: It
         kernels=tuple(kernels),
         made=marker is not None,
         own=own,
-        others=_is_others(str(spot.path)),
-        undo=undoable(spot.path),
+        others=_is_others(str(environment.path)),
+        undo=undoable(environment.path),
     )
 
 
@@ -132,7 +138,7 @@ def judged_site(site: Site, host: Host, machine: Machine, *, guarded: bool = Tru
     Without `guarded` its constraints are not asked: a change writes them anew.
     """
     marker = read_marker(Path(site.prefix))
-    if gone := dead(site, host):
+    if gone := missing_python_finding(site, host):
         return (gone,)
     chosen = marker is not None and marker.plan.backend is Backend.CPU
     gpu = not chosen and any(plan.backend is not Backend.CPU for plan in make_plans(machine, load_catalog()).plans)
@@ -149,19 +155,19 @@ def looked_into(
 
     Raises `BadInput` for a folder that is no environment.
     """
-    spot = spot_at(path)
-    spot = Spot(spot.path, before.name, before.kind, before.of) if before else spot
-    kernels = environments_with_kernels().get(spot.path, ())
+    environment = environment_at(path)
+    environment = FoundEnvironment(environment.path, before.name, before.kind, before.of) if before else environment
+    kernels = environments_with_kernels().get(environment.path, ())
     now = datetime.now(UTC).isoformat(timespec="seconds")
     site = None
     try:
-        site = look_at(spot.path, host)
-        summary = summary_of(spot, site, host, machine, kernels)
+        site = look_at(environment.path, host)
+        summary = summary_of(environment, site, host, machine, kernels)
     except BadInput as error:
-        summary = summary_of(spot, read_site(spot.path, host), host, machine, kernels)
+        summary = summary_of(environment, read_site(environment.path, host), host, machine, kernels)
         if not summary.findings or summary.findings[0].key != "environment-without-python":
             summary = replace(summary, findings=(unanswered(error), *summary.findings))
-    return replace(summary, checked=now, stamp=site.stamp if site else stamp_of(interpreter(spot.path))), site
+    return replace(summary, checked=now, stamp=site.stamp if site else stamp_of(interpreter(environment.path))), site
 
 
 def unanswered(error: BadInput) -> Finding:
@@ -281,7 +287,7 @@ def compared(state: State, tools: Tools) -> Surveyed:
             _("Nothing that is wrong with {path} can be mended by changing its packages.", path=environment.path),
             hint=_("Check it to see what is wrong, or set up a new environment."),
         )
-    difference = work_out(site, change_mending(site, environment.findings, machine), tools)
+    difference = plan_change(site, change_mending(site, environment.findings, machine), tools)
     if not difference.moves:
         raise BadInput(
             _("No change of packages that would mend {path} was found.", path=environment.path),
@@ -324,7 +330,7 @@ def repaired(state: State, tools: Tools) -> Surveyed:
         for check in _imported(repair.difference, site, lock, tools).wrong:
             raise _refused(first_line(check.detail))
 
-    carry_out(repair.difference, prove, tools)
+    make_change(repair.difference, prove, tools)
     return _with(state, _look_again(state, tools)[0])
 
 
@@ -376,16 +382,16 @@ def mendable(environment: EnvironmentSummary) -> bool:
     return not closed and any(one.key in _WAYS for one in environment.findings)
 
 
-def change_mending(site: Site, findings: Iterable[Finding], machine: Machine) -> Wanted:
+def change_mending(site: Site, findings: Iterable[Finding], machine: Machine) -> ChangeRequest:
     """Return the change that would mend what is wrong with an environment, as far as changing packages can."""
     requires: dict[str, str] = {}
-    change = Wanted()
+    change = ChangeRequest()
     order = list(_WAYS)
     for finding in sorted((one for one in findings if one.key in _WAYS), key=lambda one: order.index(one.key)):
         more = _WAYS[finding.key](site, finding, machine)
         for line in more.requires:  # of two ways that name a package the first counts
             requires.setdefault(canonicalize_name(Requirement(line).name), line)
-        change = Wanted(
+        change = ChangeRequest(
             removes=(*change.removes, *more.removes),
             again=(*change.again, *more.again),
             index_url=change.index_url or more.index_url,
@@ -395,7 +401,7 @@ def change_mending(site: Site, findings: Iterable[Finding], machine: Machine) ->
     return replace(change, requires=tuple(requires.values()), removes=removes, again=again)
 
 
-def _one_runtime(site: Site, finding: Finding, machine: Machine) -> Wanted:
+def _one_runtime(site: Site, finding: Finding, machine: Machine) -> ChangeRequest:
     """Keep the flavour of ONNX Runtime that a plan for this machine takes, else the plain one, and install it again.
 
     What plugs into it in the plan comes along: the provider of the flavour that goes may be a plug-in by now.
@@ -406,51 +412,51 @@ def _one_runtime(site: Site, finding: Finding, machine: Machine) -> Wanted:
     stays = next((name for name in flavours if name in planned), None)
     stays = stays or next((name for name in flavours if name == "onnxruntime"), flavours[0])
     plugins = tuple(sorted(planned & {*runtime_plugins()})) if stays in planned else ()
-    return Wanted(removes=tuple(name for name in flavours if name != stays), again=(stays,), requires=plugins)
+    return ChangeRequest(removes=tuple(name for name in flavours if name != stays), again=(stays,), requires=plugins)
 
 
-def _one_version(site: Site, finding: Finding, _machine: Machine) -> Wanted:
+def _one_version(site: Site, finding: Finding, _machine: Machine) -> ChangeRequest:
     """Install again the version that has most of its files in place; that removes the files of the others."""
     name = str(finding.evidence[0]).partition("==")[0]
-    return Wanted(requires=(f"{name}=={version_in_place(site, name)}",), again=(name,))
+    return ChangeRequest(requires=(f"{name}=={version_in_place(site, name)}",), again=(name,))
 
 
-def _one_index(site: Site, _finding: Finding, _machine: Machine) -> Wanted:
+def _one_index(site: Site, _finding: Finding, _machine: Machine) -> ChangeRequest:
     """Take what belongs to torch from torch's own index."""
     versions = site.versions
     beside = [name for name in FAMILY if name in versions]
-    return Wanted(requires=(f"torch=={versions['torch']}", *beside))
+    return ChangeRequest(requires=(f"torch=={versions['torch']}", *beside))
 
 
-def _for_this_gpu(site: Site, _finding: Finding, machine: Machine) -> Wanted:
+def _for_this_gpu(site: Site, _finding: Finding, machine: Machine) -> ChangeRequest:
     """Take the build that a plan for this machine takes; none where the plan needs variables beside the packages."""
     plan = _best_plan(site, machine)
     if plan is None or plan.env:
-        return Wanted()
+        return ChangeRequest()
     lines = [line for line in plan.requirements if carried_by_torch_index(canonicalize_name(Requirement(line).name))]
     named = {canonicalize_name(Requirement(line).name) for line in lines}
     beside = [name for name in FAMILY if name in site.versions and name not in named]
-    return Wanted(requires=(*lines, *beside), index_url=plan.index_url)
+    return ChangeRequest(requires=(*lines, *beside), index_url=plan.index_url)
 
 
-def _no_directml(site: Site, finding: Finding, _machine: Machine) -> Wanted:
+def _no_directml(site: Site, finding: Finding, _machine: Machine) -> ChangeRequest:
     """Remove what cannot load here; ONNX Runtime comes in its plain flavour where none other is there."""
     names = tuple(canonicalize_name(str(line).partition("==")[0]) for line in finding.evidence)
     alone = sharing("onnxruntime-packages-conflict", site.versions) == ("onnxruntime-directml",)
-    return Wanted(removes=names, requires=("onnxruntime",) if alone else ())
+    return ChangeRequest(removes=names, requires=("onnxruntime",) if alone else ())
 
 
-def _original(site: Site, _finding: Finding, _machine: Machine) -> Wanted:
+def _original(site: Site, _finding: Finding, _machine: Machine) -> ChangeRequest:
     """Bring back the versions that the environment's constraints name."""
     prefix, versions = Path(site.prefix), site.versions
     lines = guards(prefix)[0].read_text(encoding="utf-8", errors="replace").splitlines()  # its comments may be edited
     pins = (line.strip() for line in lines if "==" in line and not line.startswith("#"))
     others = tuple(pin for pin in pins if versions.get(pin.partition("==")[0]) != pin.partition("==")[2])
     marker = read_marker(prefix)
-    return Wanted(requires=others, index_url=marker.plan.index_url if marker else None)
+    return ChangeRequest(requires=others, index_url=marker.plan.index_url if marker else None)
 
 
-Way = Callable[[Site, Finding, Machine], Wanted]
+Way = Callable[[Site, Finding, Machine], ChangeRequest]
 _WAYS: dict[str, Way] = {  # in order: where two name the same package, the first counts
     "wrong-backend-build-for-gpu": _for_this_gpu,
     "torch-cpu-build-installed": _for_this_gpu,
@@ -459,10 +465,10 @@ _WAYS: dict[str, Way] = {  # in order: where two name the same package, the firs
     "directml-on-native-linux": _no_directml,
     "onnxruntime-packages-conflict": _one_runtime,
     "torch-torchvision-mismatch": _one_index,
-    "numpy2-abi": lambda _site, _finding, _machine: Wanted(requires=("numpy<2",)),
-    # What is required and does not fit is mended by every change (see `work_out`).
-    "requirement-broken": lambda _site, _finding, _machine: Wanted(),
-    "torch-pinned": lambda _site, _finding, _machine: Wanted(),
+    "numpy2-abi": lambda _site, _finding, _machine: ChangeRequest(requires=("numpy<2",)),
+    # What is required and does not fit is mended by every change (see `plan_change`).
+    "requirement-broken": lambda _site, _finding, _machine: ChangeRequest(),
+    "torch-pinned": lambda _site, _finding, _machine: ChangeRequest(),
 }
 
 

@@ -17,15 +17,15 @@ from assistant.host.process import CancelToken, stream
 from assistant.host.uv import find_uv
 from assistant.i18n import Message, _, render, sentences
 from assistant.install import (
+    ChangeRequest,
     Site,
     Tools,
     Unsolved,
-    Wanted,
-    carry_out,
     is_environment,
     look_at,
+    make_change,
+    plan_change,
     set_variables,
-    work_out,
 )
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import LogLine, Progress, Sink, Step
@@ -198,9 +198,9 @@ def _changed(commands: tuple[Words, ...], environment: Environment, tools: Tools
         change = change_of(commands, site)
         if change is None:
             return False
-        difference = work_out(site, change, tools, all_else=False)
+        difference = plan_change(site, change, tools, all_else=False)
         if difference.moves:
-            carry_out(difference, lambda _made, _lock: None, tools)
+            make_change(difference, lambda _made, _lock: None, tools)
         lines = list(map(move_words, difference.moves))
     except (BadInput, Unsolved) as error:
         if isinstance(error, Unsolved) and len(commands) > 1:
@@ -211,7 +211,7 @@ def _changed(commands: tuple[Words, ...], environment: Environment, tools: Tools
     return change is not None
 
 
-def change_of(commands: Iterable[Words], site: Site) -> Wanted | None:
+def change_of(commands: Iterable[Words], site: Site) -> ChangeRequest | None:
     """Return the change of packages that commands ask for; None where one also says how it is to be made."""
     removes, requires, versions = dict[str, str](), dict[str, str](), site.versions
     for _uv, _pip, verb, _option, _python, *rest in commands:
@@ -225,7 +225,7 @@ def change_of(commands: Iterable[Words], site: Site) -> Wanted | None:
             named |= {name: f"{named[name]}>{Version(versions[name]).public}" for name in newer}
         (removes if verb == "uninstall" else requires).update(named)
     again = tuple(name for name in removes if name in requires and name in versions)
-    return Wanted(tuple(requires.values()), tuple(name for name in removes if name not in requires), again)
+    return ChangeRequest(tuple(requires.values()), tuple(name for name in removes if name not in requires), again)
 
 
 def _run(words: Words, sink: Sink, cancel: CancelToken, variables: Mapping[str, str], limit: float) -> int:

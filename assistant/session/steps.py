@@ -15,7 +15,7 @@ from assistant.detect import detect
 from assistant.export import Setup, export
 from assistant.host.base import Host
 from assistant.host.folders import is_own_environment
-from assistant.host.live import known_here
+from assistant.host.live import private_names_here
 from assistant.host.lock import Lock
 from assistant.host.recording import ReplayHost
 from assistant.i18n import Message, _, first_line, map_texts, sentences
@@ -326,7 +326,7 @@ def write_files(state: State, tools: Tools) -> Exported:
         folder,
         state.choices.formats,
         purpose=state.choices.purpose,
-        known=known_here(),
+        known=private_names_here(),
         overwrite=lambda paths: (
             state.choices.overwrite
             or tools.ask(question.format(folder=folder, names=", ".join(path.name for path in paths)))

@@ -14,7 +14,7 @@ from typing import Literal
 from assistant import __version__
 from assistant.host.files import append_private, discard, private_folder, read_plain, sweep, write_whole
 from assistant.host.folders import user_state
-from assistant.host.live import known_here
+from assistant.host.live import private_names_here
 from assistant.host.process import alive
 from assistant.i18n import Message, Text, _, render
 from assistant.install import is_environment, not_an_environment, python_of, read_marker
@@ -131,12 +131,12 @@ class Store:
         path = self.folder / "fault.log"
         with suppress(OSError):
             private_folder(self.folder)
-            write_whole(path, redact(text, known=known_here()), private=True)
+            write_whole(path, redact(text, known=private_names_here()), private=True)
         return path
 
     @cached_property
     def _cleaned(self) -> Lines:
-        return Lines(known=known_here())
+        return Lines(known=private_names_here())
 
     def logged(self, event: Event) -> Event:
         """Write a line of output into the log, and return it without the colours that nobody asked for."""

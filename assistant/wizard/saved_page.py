@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assistant.host.live import known_here
+from assistant.host.live import private_names_here
 from assistant.i18n import say
 from assistant.markup import Markup, joined, tag, web_page
 from assistant.model.event import Step
@@ -36,7 +36,7 @@ OUTSIDE = "body { margin: 1.5rem; background: #fff; } .ptsa-wizard { margin: aut
 
 def page(state: State) -> str:
     """Write a setup as HTML, step by step, in the language in force."""
-    shown = redact(state, known=known_here())
+    shown = redact(state, known=private_names_here())
     steps = [_step(shown, step) for step in Step if shown.status(step).phase in SIGNS]
     banner = simulation(state.machine) if state.machine else ""
     sheet = (STATIC / "wizard.css").read_text(encoding="utf-8") + OUTSIDE

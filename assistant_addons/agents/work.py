@@ -18,12 +18,12 @@ from mcp.types import CallToolResult, TextContent
 from assistant.api import AssistantError, Text, render, sentences
 from assistant.api.steps import fault
 from assistant.api.system import CancelToken, stream
-from assistant.api.texts import USABLE_FIELDS, Policy, as_typed, known_here, redact, visible
+from assistant.api.texts import USABLE_FIELDS, Policy, as_typed, private_names_here, redact, visible
 
 # Paths and commands, which the agent and its user must be able to use as they stand: they lose secrets alone.
 WORKING = frozenset({"command", "commands", "folders", "path", "python", "removed", "target", "writes"})
 BEAT_SECONDS = 2.0  # chosen: between two signs of life; clients give up on a call that shows none for a minute or so
-_known = cache(known_here)
+_known = cache(private_names_here)
 
 
 def run(words: Sequence[str], cancel: CancelToken, stdin: str | None = None) -> Any:  # noqa: ANN401 - what it prints

@@ -9,7 +9,7 @@ from export.setups import DETECTION, ENVIRONMENT, GPU, LOCK, PLAN, REPORT, SETUP
 from assistant.export import Setup, export
 from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Evidence
-from assistant.privacy import Known, secret_values
+from assistant.privacy import PrivateNames, secret_values
 
 change = msgspec.structs.replace
 TOKENS = (
@@ -64,7 +64,7 @@ def planted(secret: str, folder: Path) -> str:
         lock=f"# uv pip compile --index-url https://user:{secret}@example.org\n{lock}",
         hashes={"own": "0" * 64},
     )
-    export(setup, folder, known=Known(users=("jane",), hosts=("janes-laptop",), secrets=SECRETS))
+    export(setup, folder, known=PrivateNames(users=("jane",), hosts=("janes-laptop",), secrets=SECRETS))
     return "\n".join(f"{path}\n{path.read_text('utf-8')}" for path in folder.rglob("*") if path.is_file())
 
 
@@ -92,7 +92,7 @@ def test_secrets_are_known_by_their_names_and_in_addresses():
 
 def test_a_word_that_is_named_like_a_secret_leaves_the_packages_alone(tmp_path):
     """A token that is called `torch` or `2.6.0` would take every name and version out."""
-    export(SETUP, tmp_path, ["requirements.txt"], known=Known(secrets=("torch", "2.6.0", "cuda")))
+    export(SETUP, tmp_path, ["requirements.txt"], known=PrivateNames(secrets=("torch", "2.6.0", "cuda")))
     assert "torch==2.6.0+cu126" in (tmp_path / "requirements.txt").read_text("utf-8")
 
 

@@ -20,17 +20,17 @@ from loopback import LoopbackIndex
 from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
 from assistant.install import (
+    ChangeRequest,
     Sources,
     Tools,
-    Wanted,
-    carry_out,
     conflicts,
     interpreter,
     look_at,
+    make_change,
+    plan_change,
     read_marker,
     undo,
     undoable,
-    work_out,
 )
 from assistant.install.difference import Difference
 from assistant.install.in_place import plan_of_lines
@@ -70,13 +70,13 @@ class Patient:
         """Take all packages from the index on loopback."""
         return Tools(HOST, Sources(HOST, index_url=self.index.url), self.events.append, CancelToken())
 
-    def difference(self, wanted: Wanted) -> Difference:
+    def difference(self, wanted: ChangeRequest) -> Difference:
         """Work out what a change would do."""
-        return work_out(look_at(self.target, HOST), wanted, self.tools)
+        return plan_change(look_at(self.target, HOST), wanted, self.tools)
 
-    def change(self, wanted: Wanted, prove: Callable[..., None] = lambda _made, _lock: None) -> Environment:
+    def change(self, wanted: ChangeRequest, prove: Callable[..., None] = lambda _made, _lock: None) -> Environment:
         """Change it."""
-        return carry_out(self.difference(wanted), prove, self.tools)
+        return make_change(self.difference(wanted), prove, self.tools)
 
     @property
     def versions(self) -> dict[str, str]:
@@ -118,11 +118,11 @@ def test_a_package_steps_back_and_comes_again(patient: Patient) -> None:
     add("numpy", "1.26.4")
     patient.install(add("torch", "2.2.2", requires=("numpy",)), add("numpy", "2.1.0"), add("extra", "1.0"))
     before, packages = patient.picture(), patient.versions
-    difference = patient.difference(Wanted(requires=("numpy<2",)))
+    difference = patient.difference(ChangeRequest(requires=("numpy<2",)))
     assert moves(difference) == [("numpy", "2.1.0", "1.26.4")]
     assert difference.download > 0
     assert patient.picture() == before
-    patient.change(Wanted(requires=("numpy<2",)))
+    patient.change(ChangeRequest(requires=("numpy<2",)))
     assert patient.versions == {**packages, "numpy": "1.26.4"}
     assert undoable(patient.target).moves == difference.moves
     undo(patient.target, patient.tools)
@@ -141,10 +141,10 @@ def test_one_of_ours_is_mended_aside_and_undone_file_for_file(patient: Patient) 
     write_marker(patient.target, plan_of_lines(look_at(patient.target, HOST), ("torch",), None), made)
     before, packages = patient.picture(), patient.versions
     with pytest.raises(ZeroDivisionError):
-        patient.change(Wanted(requires=("numpy<2",)), lambda _made, _lock: 1 / 0)
+        patient.change(ChangeRequest(requires=("numpy<2",)), lambda _made, _lock: 1 / 0)
     assert patient.picture() == before
-    difference = patient.difference(Wanted(requires=("numpy<2",)))
-    patient.change(Wanted(requires=("numpy<2",)))
+    difference = patient.difference(ChangeRequest(requires=("numpy<2",)))
+    patient.change(ChangeRequest(requires=("numpy<2",)))
     assert patient.versions == {**packages, "numpy": "1.26.4"} == read_marker(patient.target).environment.packages
     assert undoable(patient.target).moves == difference.moves
     undo(patient.target, patient.tools)
@@ -158,7 +158,7 @@ def test_of_two_that_share_files_one_stays_whole(patient: Patient) -> None:
     for wheel, module in ((first, "capi.py"), (second, "capi.py"), (second, "cuda.py")):
         with_module(wheel, f"onnxruntime/{module}", f"of = {wheel.name!r}\n")
     patient.install(first, second)
-    patient.change(Wanted(removes=("onnxruntime-gpu",), again=("onnxruntime",)))
+    patient.change(ChangeRequest(removes=("onnxruntime-gpu",), again=("onnxruntime",)))
     assert patient.versions == {"onnxruntime": "1.20"}
     assert complete(patient.target) == []
     site = next(patient.target.glob("lib/*/site-packages"))
@@ -179,7 +179,7 @@ def test_a_second_version_of_one_package_goes(patient: Patient) -> None:
     found = look_at(patient.target, HOST)
     assert sorted(one.version for one in found.own) == ["2.13.0", "2.4.1"]
     assert list(patient.problems) == ["package-installed-twice"]
-    patient.change(Wanted(requires=("torch==2.13.0",), again=("torch",)))
+    patient.change(ChangeRequest(requires=("torch==2.13.0",), again=("torch",)))
     assert [one.version for one in look_at(patient.target, HOST).own] == ["2.13.0"]
     assert patient.problems == {}
     assert not info.exists()
@@ -197,7 +197,7 @@ def test_what_is_required_is_mended_along_the_way(patient: Patient) -> None:
     )
     (broken,) = patient.problems.values()
     assert broken == "torch 2.13.0 requires typing-extensions>=4.10, and typing-extensions 4.5.0 is installed."
-    assert moves(patient.difference(Wanted())) == [("typing-extensions", "4.5.0", "4.16.0")]
+    assert moves(patient.difference(ChangeRequest())) == [("typing-extensions", "4.5.0", "4.16.0")]
 
 
 BACKEND = """
@@ -241,12 +241,12 @@ def test_nothing_from_an_index_replaces_what_is_the_users_own(patient: Patient, 
     assert patient.versions["mytools"] == "0.1"
     patient.install(add("needs", "1.0", requires=("mytools>=2",)))
     add("mytools", "99.0")
-    assert moves(patient.difference(Wanted())) == []
+    assert moves(patient.difference(ChangeRequest())) == []
     with pytest.raises(WorkFailed):
-        patient.difference(Wanted(requires=("numpy<2",)))
+        patient.difference(ChangeRequest(requires=("numpy<2",)))
     next(patient.target.glob("lib/*/site-packages/mytools-*/INSTALLER")).write_text("conda")
     with pytest.raises(BadInput, match="conda installed mytools"):  # its packages name the folder that built them
-        patient.difference(Wanted(requires=("numpy<2",)))
+        patient.difference(ChangeRequest(requires=("numpy<2",)))
 
 
 def with_module(wheel: Path, name: str, text: str) -> None:

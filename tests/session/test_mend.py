@@ -16,7 +16,7 @@ from loopback import LoopbackIndex
 from runners import InlineRunner
 
 from assistant.host.live import LiveHost
-from assistant.install import Distribution, Site, Sources, Wanted, look_at
+from assistant.install import ChangeRequest, Distribution, Site, Sources, look_at
 from assistant.model.event import Step
 from assistant.model.finding import Diagnosis, Finding, Interpreter, Remedy, Severity
 from assistant.model.machine import Detection, Machine
@@ -194,17 +194,17 @@ def test_the_environment_that_the_log_names_is_mended_and_no_other(real: Environ
 @pytest.mark.parametrize(
     ("commands", "wanted"),
     [
-        (["install numpy<2"], Wanted(requires=("numpy<2",))),
-        (["install new[cuda]"], Wanted(requires=("new[cuda]",))),
-        (["install --upgrade six[x] new numpy<2"], Wanted(requires=("six[x]>1.0", "new", "numpy<2"))),
-        (["uninstall six gone"], Wanted(removes=("six", "gone"))),
-        (["uninstall six gone", "install six"], Wanted(requires=("six",), removes=("gone",), again=("six",))),
+        (["install numpy<2"], ChangeRequest(requires=("numpy<2",))),
+        (["install new[cuda]"], ChangeRequest(requires=("new[cuda]",))),
+        (["install --upgrade six[x] new numpy<2"], ChangeRequest(requires=("six[x]>1.0", "new", "numpy<2"))),
+        (["uninstall six gone"], ChangeRequest(removes=("six", "gone"))),
+        (["uninstall six gone", "install six"], ChangeRequest(requires=("six",), removes=("gone",), again=("six",))),
         (["install --reinstall six"], None),
         (["install --no-cache six"], None),
         (["install --find-links wheels six"], None),
     ],
 )
-def test_commands_of_pip_are_read_as_a_change_of_packages(commands: list[str], wanted: Wanted | None) -> None:
+def test_commands_of_pip_are_read_as_a_change_of_packages(commands: list[str], wanted: ChangeRequest | None) -> None:
     """What also says how the packages are to come is left to the command itself."""
     six = Distribution(name="six", version="1.0+cpu", place="/env/lib/site-packages")
     site = Site(prefix="/env", base_prefix="/usr", python="/env/bin/python", version="3.12.1", purelib="")
