@@ -15,7 +15,7 @@ from windows.wine import PYTHON, Done, Wine
 pytestmark = pytest.mark.timeout(1200)
 
 LEVEL = "--lang en"
-LOCKED = r"{uv} pip compile --quiet --format pylock.toml --output-file pylock.toml C:\wanted.in"
+LOCKED = r"{uv} pip compile --quiet --python {python} --format pylock.toml --output-file pylock.toml C:\wanted.in"
 
 
 @pytest.fixture(scope="session")
@@ -46,7 +46,9 @@ def test_the_preview_of_an_installation(pasted: Callable[..., Done], windows: Wi
         shown(preview, *part) for part in (["uv.exe", " venv "], ["uv.exe", " pip "], ["move "])
     )
     windows.path(r"C:\wanted.in").write_text("markupsafe==3.0.2\n", encoding="ascii")
-    done = [pasted(line) for line in (venv, LOCKED.format(uv=venv.partition(" venv ")[0]), install, move)]
+    done = [
+        pasted(line) for line in (venv, LOCKED.format(uv=venv.partition(" venv ")[0], python=PYTHON), install, move)
+    ]
     python = rf"{target}\Scripts\python.exe"
     seen = windows.run(python, "-c", "import markupsafe, sys; print(ascii(sys.prefix), markupsafe.__version__)")
     assert seen.out == f"{target!a} 3.0.2\n", (preview, done, seen)
