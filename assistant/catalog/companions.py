@@ -203,7 +203,10 @@ def bounds_beside(name: str, torch: str) -> SpecifierSet:
 
 
 def unpaired(names: Iterable[str], torch: str) -> tuple[Message, ...]:
-    """Say of which distributions no version is known to go with a torch, though no resolver would refuse them."""
+    """Return a warning for each distribution of the table of which no version is known to go with a torch.
+
+    Those are left out that a resolver refuses by their own metadata.
+    """
     text = _("No version of {name} is known to work with torch {torch}: importing it may fail.")
     lost = []
     for name in dict.fromkeys(map(canonicalize_name, names)):
@@ -238,8 +241,8 @@ def overlap(first: str, second: str) -> bool:
     return not (_specifiers(first) & _specifiers(second)).is_unsatisfiable()
 
 
-def between(bad: Iterable[VersionRange], good: Collection[VersionRange]) -> SpecifierSet:
-    """Return the bounds that hold what is good and leave out what is bad on either side of it."""
+def between(bad: Collection[VersionRange], good: Collection[VersionRange]) -> SpecifierSet:
+    """Return the bounds by the nearest bad ranges below and above the newest good one; none if nothing is good."""
     if not good:
         return SpecifierSet()
     middle = max(pair.least for pair in good)

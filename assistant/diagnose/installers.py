@@ -523,7 +523,9 @@ def bound_causes(log: Log, machine: Machine) -> Iterator[Cause]:
 
 
 def ignored_python_bounds(release: str, text: str) -> str:
-    """Return the Pythons of a release that pip ignored for its own Python, as a specifier; "" if it ignored none.
+    """Return the Pythons of a release that pip ignored for its own, as a specifier, from a log in lower case.
+
+    "" if it ignored none.
 
     ERROR: Ignored the following versions that require a different python version: 1.26.0 Requires-Python <3.13,>=3.9
     """

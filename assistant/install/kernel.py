@@ -133,7 +133,7 @@ def register_kernel(plan: Plan, environment: Environment) -> None:
 
 
 def _program_variables(prefix: Path, python: Path) -> dict[str, str]:
-    """Return the variables by which `!pip`, `!uv pip` and `!python` in a notebook use this environment and no other.
+    """Return the variables by which `!pip` and `!python` in a notebook use this environment; of a venv, `!uv pip` too.
 
     When it starts the kernel, Jupyter fills in `${PATH}` (https://github.com/jupyter/jupyter_client/pull/472), and so
     does VS Code (https://github.com/microsoft/vscode-jupyter/pull/15091), on Windows too: there Python's `os.environ`

@@ -61,7 +61,7 @@ def check_folder(text: str) -> str:
 
 
 def full_path(text: str) -> Path:
-    """Return an absolute path, with the home folder for "~" and without "..", so that each place has one path.
+    """Return an absolute path, with the home folder for "~" and without ".."; only to go up are links followed.
 
     Raises `BadInput` for the home folder of a user who is not known.
     """
@@ -71,7 +71,8 @@ def full_path(text: str) -> Path:
         raise _not_full_path_error(text) from error
     if ".." not in path.parts:
         return path
-    return path.resolve() if path.is_dir() else path.parent.resolve() / path.name  # a Python may be a link itself
+    is_whole = path.is_dir() or path.name == ".."
+    return path.resolve() if is_whole else path.parent.resolve() / path.name  # a Python may be a link itself
 
 
 def _not_full_path_error(text: str) -> BadInput:
@@ -125,7 +126,10 @@ def check_target(target: Path, site: Site | None = None) -> None:
     check_path(target)
     check_visible(target)
     refuse_unknown(target)
-    free = target.is_dir() and not any(target.iterdir())
+    try:
+        free = target.is_dir() and not any(target.iterdir())
+    except PermissionError:
+        raise _no_permission_error(target, _("Choose a folder of your own.", option="--target")) from None
     if os.path.lexists(target) and not free:
         if (target / "pyvenv.cfg").is_file():
             refusal = _("{path} already holds an environment, and it is left as it is.", path=target)

@@ -22,7 +22,10 @@ _LISTED = re.compile(r"^[ \t]{0,8}GPU \d{1,3}: ([^\n]{3,80}) \(UUID: GPU-", re.M
 # |   0  NVIDIA B200                    Off |   00000000:63:00.0   On |                  N/A |
 # |  0%   45C    P8             23W /  450W |     551MiB / 183359MiB |      0%      Default |
 def smi_table(text: str) -> Reading | None:
-    """Read the table that `nvidia-smi` prints, of one or more GPUs; a name cut short is completed if one fits."""
+    """Read the table that `nvidia-smi` or nvitop prints, of one or more GPUs; None for any other text.
+
+    A name that is cut short is completed from `nvidia-smi -L` beside it, if the one in its place begins alike.
+    """
     if not any(mark in text for mark in ("NVIDIA-SMI", "NVITOP", "Persistence-M")):  # pastes begin anywhere
         return None
     text = text.replace("│", "|")  # nvitop
@@ -32,8 +35,9 @@ def smi_table(text: str) -> Reading | None:
         memory = re.search(_MEMORY, text[row.end() : row.end() + 400])  # the next line of the row
         name = re.sub(r"\s(?:On|Off|WDDM|TCC|MCDM|N/A|ERR!|Enabled|Disabled)$", "", row[2].strip()).rstrip()
         size = float(memory[1]) * (1024 if memory[2] == "G" else 1) if memory else None
-        if name.endswith("...") and len(devices) < len(whole):  # `nvidia-smi -L` beside the table
-            name = whole[len(devices)]
+        listed = whole[len(devices)] if len(devices) < len(whole) else ""  # `nvidia-smi -L` beside the table
+        if name.endswith("...") and listed.startswith(name.removesuffix("...").rstrip()):
+            name = listed
         devices.append(_device(row[3], name, size))
     facts = _facts(text)
     return Reading(facts=facts, devices=tuple(devices)) if devices or any(facts.values()) else None

@@ -156,6 +156,7 @@ def _step(card: Card) -> int:
 
 
 def _rate(card: Card) -> Rate | None:
+    """Return how fast a card computes by the table of rates; None for one that is not listed."""
     if card.vendor is Vendor.NVIDIA:
         code = ".".join(map(str, card.capability))
     else:

@@ -457,7 +457,10 @@ def _for_this(text: Text, plan: Plan | None) -> Text:
 
 
 def written_out(launch: Launch) -> Launch:
-    """Write out the line of a file of settings, such as `device: auto`, in which a bare argument would be an error."""
+    """Return a launch whose added argument is a line of a file of settings, such as `device: auto`; else unchanged.
+
+    So it is for programs that take the argument only there.
+    """
     settings = next((each for each in launchers() if each.name == launch.app), None)
     if launch.line or settings is None or any(word.startswith("-") for word in settings.choosing):
         return launch

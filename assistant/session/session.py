@@ -80,7 +80,7 @@ class _Batches:
         self._gathering, self._delivering = threading.Lock(), threading.RLock()
 
     def add(self, event: Event) -> None:
-        """Take one event, and see to it that it is handed on."""
+        """Gather an event; it is handed on with others after the pause, on another thread, or at once without one."""
         with self._gathering:
             first = not self._gathered
             self._gathered.append(event)

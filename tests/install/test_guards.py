@@ -29,7 +29,7 @@ from assistant.install.installation import prepare
 from assistant.install.kernel import remove_kernel
 from assistant.install.resolution import check_index_url, check_requirement, resolve
 from assistant.install.search import made_environments, remove_environment, replaced_builds
-from assistant.install.target import check_folder, check_path, find_plan_target, find_target
+from assistant.install.target import check_folder, check_path, find_plan_target, find_target, full_path
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import Progress
 from assistant.model.finding import Severity
@@ -247,6 +247,7 @@ def test_paths_that_no_environment_can_have(bench: Bench, tmp_path: Path) -> Non
             check_path(path)
         with pytest.raises(BadInput, match="cannot hold an environment"):
             find_plan_target(bench.plan, str(path), LiveHost())
+    assert full_path(str(tmp_path / "nowhere" / "..")) == tmp_path
     for name in ("with space", "it's", 'qu"ote', "环境", "$HOME"):
         check_path(tmp_path / name)
 
