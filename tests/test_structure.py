@@ -29,7 +29,7 @@ BUDGETS = {
     "assistant/catalog": (1950, 850),
     "assistant/cli": (2750, 1250),
     "assistant/detect": (1400, 750),
-    "assistant/diagnose": (6400, 2950),
+    "assistant/diagnose": (6450, 2950),
     "assistant/export": (1350, 550),
     "assistant/host": (3200, 1450),
     "assistant/install": (4950, 2200),

@@ -125,7 +125,8 @@ def check_target(target: Path, site: Site | None = None) -> None:
         return
     check_path(target)
     check_visible(target)
-    refuse_unknown(target)
+    if Path(os.path.realpath(target)).name:  # the root of a disk has none, and nothing beside it
+        refuse_unknown(target)
     try:
         free = target.is_dir() and not any(target.iterdir())
     except PermissionError:

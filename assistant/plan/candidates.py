@@ -11,7 +11,7 @@ from assistant.model.machine import Machine, Vendor
 from assistant.model.plan import Backend, Rejection
 from assistant.plan.gpus import Card, Driver
 from assistant.plan.pins import Pins
-from assistant.plan.sentences import sentence
+from assistant.plan.sentences import SENTENCES, sentence
 from assistant.plan.target import Target
 
 MAKERS = {Vendor.NVIDIA: "NVIDIA", Vendor.AMD: "AMD", Vendor.INTEL: "Intel"}
@@ -137,7 +137,10 @@ def of_code(text: Message, wheel: TorchWheel) -> Message:
     """Return what is said of the code in a build; of one that nobody has looked into, that it is assumed."""
     if not wheel.assumed:
         return text
-    return sentences((text, _("That is assumed from the build before it.")), text.key and f"{text.key}-assumed")
+    key = f"{text.key}-assumed"
+    if key in SENTENCES:
+        return sentence(key, **text.params)
+    return sentences((text, _("That is assumed from the build before it.")), text.key and key)
 
 
 class Offers(NamedTuple):

@@ -12,6 +12,10 @@ SENTENCES = {
         "This Python is an Intel build that runs under Rosetta; a native arm64 Python gets newer torch and MPS."
     ),
     "cuda-build-has-code": _("{variant} of torch {version} holds code for {names} (compute capability {code})."),
+    "cuda-build-has-code-assumed": _(
+        "{variant} of torch {version} is assumed to hold code for {names} (compute capability {code}), as the build "
+        "before it does."
+    ),
     "cuda-build-has-ptx": _(
         "{variant} of torch {version} holds PTX, which the driver compiles for {names} (compute capability {code})."
     ),
@@ -24,6 +28,9 @@ SENTENCES = {
     "nvidia-driver-branch-last": _("Driver branches after {branch} no longer list this card; keep {branch}."),
     "build-not-seen": _("This build has not been seen in any index; check before you rely on it."),
     "rocm-build-has-code": _("{variant} of torch {version} holds code for {names} ({targets})."),
+    "rocm-build-has-code-assumed": _(
+        "{variant} of torch {version} is assumed to hold code for {names} ({targets}), as the build before it does."
+    ),
     "rocm-support-ended": _(
         "ROCm has no kernels for {name} ({gfx}) since {rocm}; torch {version} is the last release with them."
     ),

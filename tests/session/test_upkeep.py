@@ -125,7 +125,7 @@ def test_an_index_that_is_down_takes_nothing_away(world, monkeypatch, trouble):
     assert world.own.url in sentence
     assert {row.version for row in before.releases} < {row.version for row in world.catalog.releases}
     old = before.release("2.15.0")
-    assert world.catalog.release("2.15.0") == replace(old, as_of=before.torch.releases.as_of)
+    assert world.catalog.release("2.15.0") == replace(old, as_of=before.as_of)
     assert world.catalog.release("2.16.0").pypi["linux_x86_64"] == "cu132"
     del world.own.trouble["torch"]
     world.renew()
