@@ -15,6 +15,7 @@ from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import KernelManager
 from loopback import make_wheel
 
+from assistant.host.files import link_or_copy
 from assistant.host.live import LiveHost
 from assistant.install.inspect_env import look_at
 from assistant.install.kernel import (
@@ -190,10 +191,25 @@ class Notebook:
 
 
 @pytest.fixture
-def notebook(cpu_environment: Environment, monkeypatch: pytest.MonkeyPatch) -> Iterator[Notebook]:
-    """Give a notebook on the kernel that the assistant registered for a real CPU environment."""
-    data = Path(cpu_environment.path).parent / "JUPYTER_DATA_DIR"
-    monkeypatch.setenv("JUPYTER_DATA_DIR", str(data))
+def prefix(cpu_environment: Environment, tmp_path: Path) -> Path:
+    """Give a copy of a real CPU environment, as other tests use that one at the same time, and a kernel for it."""
+    copy, kernel = tmp_path / "env", Path("kernels", str(cpu_environment.kernel), "kernel.json")
+    shutil.copytree(
+        cpu_environment.path, copy, symlinks=True, copy_function=lambda file, goal: link_or_copy(Path(file), Path(goal))
+    )
+    spec = (Path(cpu_environment.path).parent / "JUPYTER_DATA_DIR" / kernel).read_text("utf-8")
+    (tmp_path / "data" / kernel).parent.mkdir(parents=True)
+    (tmp_path / "data" / kernel).write_text(spec.replace(cpu_environment.path, str(copy)), "utf-8")
+    return copy
+
+
+@pytest.fixture
+def notebook(
+    prefix: Path, cpu_environment: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Notebook]:
+    """Give a notebook on the kernel of that copy, as the assistant registered it."""
+    assert (prefix / "pyvenv.cfg").is_file()
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.setenv("PATH", os.pathsep.join(["/nowhere", os.environ["PATH"]]))
     one = Notebook(str(cpu_environment.kernel))
     yield one
@@ -202,16 +218,15 @@ def notebook(cpu_environment: Environment, monkeypatch: pytest.MonkeyPatch) -> I
 
 @pytest.mark.torch
 def test_pip_in_a_notebook_changes_this_environment_and_no_other(
-    notebook: Notebook, cpu_environment: Environment, tmp_path: Path
+    notebook: Notebook, prefix: Path, tmp_path: Path
 ) -> None:
     """`!pip` and `%pip` are the environment's own, install into it, and may not replace torch."""
-    prefix = cpu_environment.path
     assert f"from {prefix}" in notebook.run("!pip --version")
-    assert notebook.run("!python -c 'import sys; print(sys.prefix)'").strip() == prefix
+    assert notebook.run("!python -c 'import sys; print(sys.prefix)'").strip() == str(prefix)
     assert ":/nowhere:" in notebook.run("import os; print(os.environ['PATH'])")
     wheel = make_wheel(tmp_path, "small-thing", "1.0", "py3-none-any")
     assert "Successfully installed small-thing-1.0" in notebook.run(f"%pip install --no-index {wheel}")
-    assert notebook.run("import small_thing; print(small_thing.__file__)").startswith(prefix)
+    assert notebook.run("import small_thing; print(small_thing.__file__)").startswith(str(prefix))
     assert "Successfully uninstalled" in notebook.run("!pip uninstall -y small-thing")
     make_wheel(tmp_path, "torch", "1.0", "py3-none-any")
     said = notebook.run(f"%pip install --no-index --find-links {tmp_path} torch==1.0")
