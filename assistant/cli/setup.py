@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from assistant import verify as verification
 from assistant.cli.draw import draw_preview, draw_verified
 from assistant.cli.journey import Journey, Work, refuse_failed, with_own_python
 from assistant.cli.options import (
@@ -32,7 +33,6 @@ from assistant.session.actions import with_report
 from assistant.session.answers import of_preview, of_setup
 from assistant.session.state import State, Task, required
 from assistant.session.store import last_setup, setup_of
-from assistant.verify import run
 
 agreement_options = together(
     yes_option(help="Answer yes to every question."),
@@ -99,16 +99,18 @@ def install(target: str, *, dry_run: bool, yes: bool, as_json: bool, **options: 
 def verify(target: str, device: str, *, full: bool, as_json: bool) -> None:
     """Check that an environment really computes on its device."""
     state = setup_of(Path(target).expanduser().absolute()) if target else last_setup()
-    made, plan = required(state.environment), state.plan
+    environment, plan = required(state.environment), state.plan
     if not (device or plan):
         raise BadInput(
-            _("It is not known which device {path} is for.", path=made.path), hint=_("Name it, as in --device cpu.")
+            _("It is not known which device {path} is for.", path=environment.path),
+            hint=_("Name it, as in --device cpu."),
         )
     work = Work(quiet=as_json)
+    level: Level = "full" if full else "quick"
     with work.shown():
-        level: Level = "full" if full else "quick"
-        tools = work.tools
-        report = run(made, plan, device=device, level=level, sink=tools.sink, cancel=tools.cancel)
+        report = verification.run(
+            environment, plan, device=device, level=level, sink=work.tools.sink, cancel=work.tools.cancel
+        )
     state = with_report(state, report)
     if plan:  # what is exported next is what was verified last
         work.store.save(state)
