@@ -8,10 +8,10 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from operator import attrgetter
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
+from packaging.version import VERSION_PATTERN
 
 from assistant.export.packages import lock_text
 from assistant.export.setup import MARKER, Setup, toml_text, without_path
@@ -45,103 +45,84 @@ _PYTHON = re.compile(r"\d{1,2}\.\d{1,3}(\.\d{1,3})?t?")
 _DEVICE = re.compile(r"[a-z_]{1,20}(:\d{1,3})?", re.ASCII)
 _KERNEL = re.compile(r"[A-Za-z0-9._-]{1,120}")
 _PACKAGE = re.compile(r"[a-z0-9]([a-z0-9-]{0,118}[a-z0-9])?")
+_VERSION = re.compile(VERSION_PATTERN, re.VERBOSE | re.IGNORECASE | re.ASCII)
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
-class _Fault(NamedTuple):
-    """A value that is refused: where it is, what it is, why."""
-
-    place: str
-    value: str
-    why: Text
+_Judged = tuple[str, str, bool, Text]  # where a text is, the text, whether it may be there, and why it may not
 
 
 def check_values(file: str, config: Config) -> None:
     """Raise `BadInput` naming `file` and the first value that is not of the plain form that this program writes."""
-    plan = config.plan
-    faults = chain(_of_forms(config), _of_versions(config), _of_plan(plan), _of_lines(plan), _of_paths(config))
-    if fault := next(faults, None):
-        raise BadInput(
-            _(
-                "{file} is refused at {place}: {why} ({text}).",
-                file=file,
-                place=printable(fault.place),
-                why=fault.why,
-                text=ascii(fault.value)[1:-1][:80],
-            ),
-            hint=_("Export it again where it came from, and leave that value as it is."),
-        )
+    for place, value, fits, why in chain(_judged_words(config), _judged_packages(config), _judged_sources(config.plan)):
+        if not fits:
+            raise BadInput(
+                _(
+                    "{file} is refused at {place}: {why} ({text}).",
+                    file=file,
+                    place=printable(place),
+                    why=why,
+                    text=ascii(value)[1:-1][:80],
+                ),
+                hint=_("Export it again where it came from, and leave that value as it is."),
+            )
 
 
-def _of_forms(config: Config) -> Iterator[_Fault]:
-    """Check words: the device, the kernel, what a plan is called by, the names of what was asked for."""
-    plan, why = config.plan, _("it is not of the form that the assistant writes")
-    rows = (
+def _judged_words(config: Config) -> Iterator[_Judged]:
+    """Judge the names in a configuration; of paths one folder's name, and an interpreter inside of it, are fine."""
+    plan, environment, folder = config.plan, config.environment, config.environment.path
+    forms: tuple[tuple[str, re.Pattern[str], Iterable[str]], ...] = (
         ("plan.variant", _VARIANT, (plan.variant,)),
         ("plan.python", _PYTHON, (plan.python,)),
-        ("plan.recipe", _PACKAGE, (plan.recipe or "none",)),
+        ("plan.recipe", _PACKAGE, filter(None, (plan.recipe,))),
         ("plan.asked", _PACKAGE, plan.asked),
         ("plan.apart", _PACKAGE, plan.apart),
         ("verification.device", _DEVICE, (config.verification.device,)),
-        ("environment.kernel", _KERNEL, (config.environment.kernel or "none",)),
+        ("environment.kernel", _KERNEL, filter(None, (environment.kernel,))),
     )
-    for place, form, texts in rows:
-        for text in texts:
-            if not form.fullmatch(text) or ".." in text:
-                yield _Fault(place, text, why)
-    if name := config.environment.display_name:  # which the assistant leaves out: it names a card
-        yield _Fault("environment.display_name", name, why)
+    why = _("it is not of the form that the assistant writes")
+    for place, form, texts in forms:
+        yield from ((place, text, bool(form.fullmatch(text)) and ".." not in text, why) for text in texts)
+    # The assistant leaves this name out, as it names a card.
+    yield "environment.display_name", environment.display_name, not environment.display_name, why
+    plain = _FOLDER.fullmatch(folder) and folder.strip(". ") == folder and not _RESERVED.fullmatch(folder)
+    yield "environment.path", folder, bool(plain), _("it is not the plain name of a folder")
+    parts = environment.python.split("/")
+    inside = len(parts) <= 2 and all(_FOLDER.fullmatch(part) and part.strip(".") for part in parts)  # noqa: PLR2004 - bin/python
+    yield "environment.python", environment.python, inside, _("it leads out of the environment")
 
 
-def _of_versions(config: Config) -> Iterator[_Fault]:
-    packages = config.environment.packages
+def _judged_packages(config: Config) -> Iterator[_Judged]:
+    """Judge what is said of packages: versions, names, hashes, and requirements that name no address of their own."""
+    packages, plan = config.environment.packages, config.plan
     versions = {f"environment.packages.{name}": version for name, version in packages.items()}
-    for place, text in {"plan.torch": config.plan.torch, **versions}.items():
-        try:
-            Version(text)
-        except InvalidVersion:
-            yield _Fault(place, text, _("it is not a version"))
+    for place, text in {"plan.torch": plan.torch, **versions}.items():
+        yield place, text, bool(_VERSION.fullmatch(text)), _("it is not a version")
     for name in packages:
-        if canonicalize_name(name) != name or not _PACKAGE.fullmatch(name):
-            yield _Fault("environment.packages", name, _("it is not the name of a package"))
+        fits = canonicalize_name(name) == name and _PACKAGE.fullmatch(name) is not None
+        yield "environment.packages", name, fits, _("it is not the name of a package")
     for name, digest in config.hashes.items():
-        if not _SHA256.fullmatch(digest) or name not in packages:
-            yield _Fault(f"hashes.{name}", digest, _("it is not the SHA-256 of a package that is listed"))
+        fits = name in packages and _SHA256.fullmatch(digest) is not None
+        yield f"hashes.{name}", digest, fits, _("it is not the SHA-256 of a package that is listed")
+    bounds = (("constraints", plan.constraints), ("overrides", plan.overrides))
+    for place, lines in (("requirements", plan.requirements), *bounds):
+        for line in lines:
+            need = plain_requirement(line) if line.isascii() else None
+            why = _("it names an address of its own") if need else _("it is not a requirement")
+            yield f"plan.{place}", line, need is not None and not need.url, why
 
 
-def _of_plan(plan: Plan) -> Iterator[_Fault]:
-    """Accept plain addresses of indexes and pages of wheels; whether they are trusted is asked before they are used."""
+def _judged_sources(plan: Plan) -> Iterator[_Judged]:
+    """Judge a plan's variables, and its addresses of packages: whether those are trusted is asked before their use."""
     indexes = () if plan.index_url is None else (plan.index_url,)
     for place, urls in (("index_url", indexes), ("indexes", plan.indexes), ("links", plan.links)):
         for url in urls:
-            if why := foreign_index_fault(url):
-                yield _Fault(f"plan.{place}", url, why)
+            why = foreign_index_fault(url)
+            yield f"plan.{place}", url, not why, why
     for name, value in plan.env.items():
-        if name not in VARIABLES and quiet().get(name) != value:
-            yield _Fault(f"plan.env.{name}", value, _("no plan sets this variable"))
-        elif not _VALUE.fullmatch(value):
-            yield _Fault(f"plan.env.{name}", value, _("such values can name files or commands"))
-
-
-def _of_lines(plan: Plan) -> Iterator[_Fault]:
-    bounds = {"constraints": plan.constraints, "overrides": plan.overrides}
-    for place, lines in {"requirements": plan.requirements, **bounds}.items():
-        for line in lines:
-            need = plain_requirement(line)
-            if need is None or not line.isascii():
-                yield _Fault(f"plan.{place}", line, _("it is not a requirement"))
-            elif need.url:
-                yield _Fault(f"plan.{place}", line, _("it names an address of its own"))
-
-
-def _of_paths(config: Config) -> Iterator[_Fault]:
-    """Accept one folder's name, and an interpreter inside of it: nothing that could lead anywhere else."""
-    folder, python = config.environment.path, config.environment.python
-    if not _FOLDER.fullmatch(folder) or folder.strip(". ") != folder or _RESERVED.fullmatch(folder):
-        yield _Fault("environment.path", folder, _("it is not the plain name of a folder"))
-    parts = python.split("/")
-    if len(parts) > 2 or not all(_FOLDER.fullmatch(part) and part.strip(".") for part in parts):  # noqa: PLR2004 - bin/python
-        yield _Fault("environment.python", python, _("it leads out of the environment"))
+        ours = name in VARIABLES or quiet().get(name) == value
+        yield f"plan.env.{name}", value, ours, _("no plan sets this variable")
+        yield f"plan.env.{name}", value, bool(_VALUE.fullmatch(value)), _("such values can name files or commands")
 
 
 SCHEMA = 1
@@ -231,6 +212,7 @@ def read_config(text: str, file: str = NAME) -> Config:
 
 
 def _toml(text: str, file: str) -> dict[str, object]:
+    """Parse TOML; raise `BadInput` naming `file` for anything else."""
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -287,18 +269,20 @@ class Drift(Record, frozen=True, omit_defaults=False):
 
 
 def machine_drift(was: Machine, now: Machine) -> tuple[Drift, ...]:
-    """Compare driver, system and GPUs; what was unknown then is not compared."""
-    facts = (
-        ("driver", "NVIDIA", was.nvidia_driver, now.nvidia_driver),
-        ("driver", "CUDA", was.cuda_driver_api, now.cuda_driver_api),
-        ("driver", "ROCm", was.rocm_version, now.rocm_version),
-        ("system", "os", was.os_version or was.os, now.os_version or now.os),
-        ("system", "arch", was.arch, now.arch),
-        ("system", "WSL", _yes_or_no(was.wsl), _yes_or_no(was.wsl if now.wsl is None else now.wsl)),
-    )
-    changed = [Drift(kind=kind, name=name, was=a, now=b) for kind, name, a, b in facts if a != b and a is not None]
-    new = [Drift(kind=kind, name=name, now=b) for kind, name, a, b in facts if a is None and b and kind == "driver"]
-    return (*changed, *new, *_gpu_drift(was.gpus, now.gpus))
+    """Compare drivers, system and GPUs; what was unknown of the system then is not compared."""
+    drivers = {
+        "NVIDIA": (was.nvidia_driver, now.nvidia_driver),
+        "CUDA": (was.cuda_driver_api, now.cuda_driver_api),
+        "ROCm": (was.rocm_version, now.rocm_version),
+    }
+    words = {True: say("yes"), False: say("no"), None: None}
+    system = {
+        "os": (was.os_version or was.os, now.os_version or now.os),
+        "arch": (was.arch, now.arch),
+        "WSL": (words[was.wsl], words[was.wsl if now.wsl is None else now.wsl]),
+    }
+    known = {name: values for name, values in system.items() if values[0] is not None}
+    return (*_changed("driver", drivers), *_changed("system", known), *_gpu_drift(was.gpus, now.gpus))
 
 
 def plan_drift(was: Plan, now: Plan) -> tuple[Drift, ...]:
@@ -310,8 +294,7 @@ def plan_drift(was: Plan, now: Plan) -> tuple[Drift, ...]:
         "python": (was.python, now.python),
         "index": (was.index_url or say("pip's own"), now.index_url or say("pip's own")),
     }
-    changed = [Drift(kind="plan", name=name, was=a, now=b) for name, (a, b) in facts.items() if a != b]
-    return (*changed, *_by_name("plan", was.env, now.env))
+    return _changed("plan", {**facts, **_by_name(was.env, now.env)})
 
 
 def package_drift(
@@ -321,40 +304,39 @@ def package_drift(
 
     pip is left out: it is a tool that users update as they please, and no part of a setup.
     """
-    files, other = hashes
-    both = {name: digest[:_DIGITS] for name, digest in files.items() if other.get(name)}
-    changed = _by_name("file", both, {name: other[name][:_DIGITS] for name in both})
-    return (*(drift for drift in _by_name("package", was, now) if drift.name != "pip"), *changed)
-
-
-def _by_name(kind: str, was: Mapping[str, str], now: Mapping[str, str]) -> tuple[Drift, ...]:
-    return tuple(
-        Drift(kind=kind, name=name, was=was.get(name), now=now.get(name))
-        for name in sorted({*was, *now})
-        if was.get(name) != now.get(name)
-    )
+    versions = {name: pair for name, pair in _by_name(was, now).items() if name != "pip"}
+    digests = {name: (a[:_DIGITS], b[:_DIGITS]) for name, (a, b) in _by_name(*hashes).items() if a and b}
+    return (*_changed("package", versions), *_changed("file", digests))
 
 
 def report_drift(was: Report, now: Report) -> tuple[Drift, ...]:
-    """Compare device, Python, and the checks that passed and no longer do; one skipped in either is left out."""
-    ran = {check.key: check for check in now.checks}
-    device = [Drift(kind="device", name="", was=was.device, now=now.device)] if was.device != now.device else []
+    """Compare device, Python, and the checks that passed then and do not now; others are not compared."""
+    ran = {check.key: check.status for check in now.checks}
     python = was.facts.get("python"), now.facts.get("python")
-    other = [Drift(kind="python", name="", was=python[0], now=python[1])] if all(python) and len({*python}) > 1 else []
-    worse = [
-        Drift(
-            kind="check",
-            name=check.key,
-            was=render(status_word(check.status)),
-            now=render(status_word(ran[check.key].status)),
-        )
+    worse = {
+        check.key: (render(status_word(check.status)), render(status_word(ran[check.key])))
         for check in was.checks
-        if check.status in RIGHT and check.key in ran and ran[check.key].status not in RIGHT
-    ]
-    return (*device, *other, *worse)
+        if check.status in RIGHT and check.key in ran and ran[check.key] not in RIGHT
+    }
+    pythons = _changed("python", {"": python}) if all(python) else ()
+    return (*_changed("device", {"": (was.device, now.device)}), *pythons, *_changed("check", worse))
+
+
+_Values = tuple[str | None, str | None]  # then and now, None where there is none
+
+
+def _by_name(was: Mapping[str, str], now: Mapping[str, str]) -> dict[str, _Values]:
+    """Return the values then and now of all names, in the order of the alphabet."""
+    return {name: (was.get(name), now.get(name)) for name in sorted({*was, *now})}
+
+
+def _changed(kind: str, values: Mapping[str, _Values]) -> tuple[Drift, ...]:
+    """Return a difference of this kind for each name whose value then is another now."""
+    return tuple(Drift(kind=kind, name=name, was=was, now=now) for name, (was, now) in values.items() if was != now)
 
 
 def _gpu_drift(was: tuple[Gpu, ...], now: tuple[Gpu, ...]) -> Iterable[Drift]:
+    """Compare which GPUs there are; where they are the same, the driver of each."""
     before, after = _labels(was), _labels(now)
     if before != after:
         yield Drift(kind="gpu", name="", was=", ".join(before) or None, now=", ".join(after) or None)
@@ -366,8 +348,5 @@ def _gpu_drift(was: tuple[Gpu, ...], now: tuple[Gpu, ...]) -> Iterable[Drift]:
 
 
 def _labels(gpus: tuple[Gpu, ...]) -> list[str]:
+    """Return what GPUs are called, in the order of the alphabet."""
     return sorted(gpu.label for gpu in gpus)
-
-
-def _yes_or_no(value: bool | None) -> str | None:  # noqa: FBT001 - a fact
-    return None if value is None else say("yes") if value else say("no")
