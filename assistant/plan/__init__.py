@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from assistant.plan.gpus import card_name
 from assistant.plan.planner import (
     DEFAULT_BUILD,
     NIGHTLY,
@@ -14,4 +13,4 @@ from assistant.plan.planner import (
     nothing_fits,
 )
 from assistant.plan.requirements import requested
-from assistant.plan.target import USUAL_PYTHON, Target, target_of
+from assistant.plan.target import USUAL_PYTHON, Target, card_name, target_of

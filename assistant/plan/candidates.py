@@ -1,18 +1,23 @@
-"""Types shared by the backend planners: the planning context, a candidate, and why there is none."""
+"""What the planners of all backends share: pins, the context, a candidate or why there is none, their sentences."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from copy import copy
+from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+
 from assistant.catalog import Catalog, Number, TorchWheel, number
+from assistant.catalog.rows import CORE, TorchRelease
 from assistant.i18n import Message, Text, _, sentences
+from assistant.model.errors import BadInput, NothingFits
 from assistant.model.machine import Machine, Vendor
 from assistant.model.plan import Backend, Rejection
-from assistant.plan.gpus import Card, Driver
-from assistant.plan.pins import Pins
-from assistant.plan.sentences import SENTENCES, sentence
-from assistant.plan.target import Target
+from assistant.plan.target import Card, Driver, Target
 
 MAKERS = {Vendor.NVIDIA: "NVIDIA", Vendor.AMD: "AMD", Vendor.INTEL: "Intel"}
 # A list of devices ends at the first that is none, so only its first entry counts. "void" and "none" are words of
@@ -20,6 +25,145 @@ MAKERS = {Vendor.NVIDIA: "NVIDIA", Vendor.AMD: "AMD", Vendor.INTEL: "Intel"}
 _NO_DEVICE = {"", "-1", "none", "void", "nodevfiles"}
 
 T = TypeVar("T")
+
+
+class Pins(NamedTuple):
+    """Pins by package: `torch` and `local` (a tag such as cu124) restrict the build, `family` and `others` go along.
+
+    `releases` are the versions of torch that they allow, worked out once; None where that has not been done.
+    """
+
+    torch: SpecifierSet
+    local: str | None
+    family: tuple[Requirement, ...]
+    others: tuple[Requirement, ...]
+    releases: frozenset[str] | None = None
+
+    def allow(self, wheel: TorchWheel) -> bool:
+        """Return whether a build satisfies the pins."""
+        if self.local and wheel.variant not in (self.local, "pypi"):
+            return False
+        return self.allow_release(wheel.release)
+
+    def allow_release(self, release: TorchRelease) -> bool:
+        """Return whether a release satisfies the pins on torch and on its companions."""
+        if self.releases is not None:
+            return release.version in self.releases
+        if not (self.torch or self.family):
+            return True
+        return _within(self.torch, release.version) and all(companion(pin, release) for pin in self.family)
+
+    def unpinned(self) -> Pins:
+        """Return the pins without those that restrict torch."""
+        return self._replace(torch=SpecifierSet(), local=None, family=(), releases=None)
+
+    @property
+    def text(self) -> str:
+        """The pins that restrict torch, as the user may read them."""
+        if not (self.torch or self.local or self.family):
+            return ""
+        torch = f"torch{self.torch}" + (f"+{self.local}" if self.local else "") if self.torch or self.local else ""
+        return ", ".join(filter(None, (torch, *map(str, self.family))))
+
+
+@lru_cache(maxsize=1024)  # a fleet's machines share their pins, and each is compared with every release
+def _within(specifiers: SpecifierSet, version: str) -> bool:
+    return specifiers.contains(version, prereleases=True)
+
+
+def companion(pin: Requirement, release: TorchRelease) -> str | None:
+    """Return the newest torchvision or torchaudio that goes with a release and satisfies its pin."""
+    return next(iter(companions(pin, release)), None)
+
+
+def companions(pin: Requirement, release: TorchRelease) -> list[str]:
+    """Return the versions of torchvision or torchaudio that go with a release and satisfy its pin, the newest first."""
+    paired: tuple[str, ...] = getattr(release, canonicalize_name(pin.name))
+    return sorted((one for one in paired if _within(pin.specifier, one)), key=number, reverse=True)
+
+
+def read_pins(pins: Iterable[str], catalog: Catalog, environment: Mapping[str, str]) -> Pins:
+    """Split the pins into those on torch, its build, its family and others, with the releases that they allow.
+
+    One whose marker is false in the target's `environment` counts for nothing; `releases` is None where all are.
+    Raises `BadInput` for one that cannot be read, `NothingFits` for pins on torch and its family that contradict each
+    other or ask for what was never released.
+    """
+    torch, local = SpecifierSet(), None
+    family: list[Requirement] = []
+    others: list[Requirement] = []
+    for pin in needed(pins, environment):
+        name = canonicalize_name(pin.name)
+        if name not in CORE:
+            others.append(pin)
+            continue
+        public = SpecifierSet()
+        for item in pin.specifier:  # the local part of ==2.6.0+cu124 names the variant
+            version, plus, tag = item.version.partition("+")
+            if plus and local not in {None, tag.lower()}:
+                raise NothingFits(
+                    _("{pin} names another build than {build}.", pin=pin, build=local),
+                    hint=_("torch and its family must be of one build."),
+                )
+            local = tag.lower() if plus else local
+            public &= SpecifierSet(f"{item.operator}{version}")
+        if name == "torch":
+            torch &= public
+        else:
+            pin = copy(pin)  # noqa: PLW2901 - what is read is shared
+            pin.specifier = public
+            family.append(pin)
+    found = Pins(torch, local, tuple(family), tuple(others))
+    exact = next((item.version for item in torch if item.operator == "==" and "*" not in item.version), "")
+    own = catalog.release(exact) if exact else None
+    releases = (own,) if own else catalog.releases
+    if allowed := frozenset(release.version for release in releases if found.allow_release(release)):
+        return found._replace(releases=allowed if found.text else None)
+    for pin in family if any(_within(torch, release.version) for release in catalog.releases) else ():
+        alone = found._replace(torch=SpecifierSet(), family=(pin,))
+        if torch and any(alone.allow_release(release) for release in catalog.releases):
+            raise NothingFits(
+                _("{pin} needs a torch version that torch{torch} excludes.", pin=pin, torch=torch),
+                hint=_("Drop one of the two pins; each {name} goes with one torch.", name=pin.name),
+            )
+    hint = _("Loosen or leave out one of these bounds.")
+    if not torch.is_unsatisfiable():
+        hint = _(
+            "The newest release in this catalogue is {version}; for anything newer, choose nightly builds.",
+            version=catalog.newest_torch,
+            option="--nightly",
+        )
+    raise NothingFits(_("No release of torch satisfies {pins}.", pins=found.text), hint=hint)
+
+
+def needed(lines: Iterable[str], environment: Mapping[str, str]) -> list[Requirement]:
+    """Read requirements, without markers, as far as they apply where markers have the values of `environment`.
+
+    They are read once and shared: change a copy. Raises `BadInput` for one that cannot be read, and for a torch that is
+    named by its file.
+    """
+    values = tuple(environment.items())
+    return [pin for line in lines if (pin := _applied(line, values))]
+
+
+@lru_cache(maxsize=4096)  # a search reads the same pins once for each release
+def _applied(line: str, environment: tuple[tuple[str, str], ...]) -> Requirement | None:
+    """Read a requirement, without its marker; None where that is false."""
+    try:
+        pin = Requirement(line)
+    except InvalidRequirement as error:
+        raise BadInput(
+            _('"{pin}" is not a requirement.', pin=line), hint=_("Write it like torch==2.6.0 or torch<2.7.")
+        ) from error
+    if pin.url and canonicalize_name(pin.name) in CORE:
+        raise BadInput(
+            _('"{pin}" names a file; the planner chooses among published releases.', pin=line),
+            hint=_("Leave it out here and install that file afterwards."),
+        )
+    if pin.marker and not pin.marker.evaluate({**dict(environment), "extra": ""}):
+        return None
+    pin.marker = None
+    return pin
 
 
 class Context(NamedTuple):
@@ -84,10 +228,10 @@ def floor(version: str) -> Number:
 
 
 class Candidate(NamedTuple):
-    """A build that works here: torch `version` from `variant`; `rank` is smaller for better support.
+    """A build that works here: torch `version` from `variant`, on the GPUs `cards`, none for the CPU and Apple's.
 
-    `cards` are the GPUs that it serves, `covers` counts them. `also` are further requirements. `targets` are those
-    whose code an index keeps in extras, as AMD's does; `index_url` is set where the variant alone does not tell it.
+    `also` are further requirements. `targets` are those whose code an index keeps in extras, as AMD's does; `index_url`
+    is set where the variant alone does not tell it.
     """
 
     backend: Backend
@@ -98,12 +242,111 @@ class Candidate(NamedTuple):
     env: dict[str, str] = {}
     also: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
-    integrated: bool = False
-    rank: int = 0
-    covers: int = 1
     wheel: TorchWheel | None = None
     cards: tuple[Card, ...] = ()
     index_url: str = ""
+
+    @property
+    def integrated(self) -> bool:
+        """Whether all GPUs that it serves share the processor's memory."""
+        return bool(self.cards) and all(card.integrated for card in self.cards)
+
+    @property
+    def rank(self) -> int:
+        """How well torch is supported, smaller is better: current builds, DirectML's frozen one, the CPU's."""
+        return {Backend.DIRECTML: 1, Backend.CPU: 2}.get(self.backend, 0)
+
+
+SENTENCES = {
+    "cuda-build-has-code": _("{variant} of torch {version} holds code for {names} (compute capability {code})."),
+    "cuda-build-has-code-assumed": _(
+        "{variant} of torch {version} is assumed to hold code for {names} (compute capability {code}), as the build "
+        "before it does."
+    ),
+    "cuda-build-has-ptx": _(
+        "{variant} of torch {version} holds PTX, which the driver compiles for {names} (compute capability {code})."
+    ),
+    "nvidia-driver-suffices": _("Driver {driver} meets the required {floor}."),
+    "pypi-has-build": _("PyPI's own wheel of torch {version} is this very build: every mirror of PyPI has it, too."),
+    "card-unused": _("This build has no code for {name}, which stays unused."),
+    "capability-assumed": _("{name} is in no table; its compute capability is assumed to be {code}, from its name."),
+    "card-assumed-current": _("{name} is in no table; it is assumed to be a current card."),
+    "nvidia-driver-unknown": _("The driver version is not known; this build needs {floor} or newer."),
+    "nvidia-driver-branch-last": _("Driver branches after {branch} no longer list this card; keep {branch}."),
+    "build-not-seen": _("This build has not been seen in any index; check before you rely on it."),
+    "rocm-build-has-code": _("{variant} of torch {version} holds code for {names} ({targets})."),
+    "rocm-build-has-code-assumed": _(
+        "{variant} of torch {version} is assumed to hold code for {names} ({targets}), as the build before it does."
+    ),
+    "rocm-support-ended": _(
+        "ROCm has no kernels for {name} ({gfx}) since {rocm}; torch {version} is the last release with them."
+    ),
+    "rocm-no-newer-build": _("No newer build is known to hold code for {name} ({gfx}) than that of torch {version}."),
+    "rocm-sister-code": _("{variant} lacks {targets}; with {name}={value} these cards run the code of {twin}."),
+    "rocm-in-wsl": _("In WSL, ROCm goes over /dev/dxg: install AMD's WSL runtime (librocdxg) and a current driver."),
+    "hsa-override-misleads": _("{name}={value} is set here and would mislead this build; remove it."),
+    "hide-integrated-gpu": _(
+        "Hide the integrated GPU with HIP_VISIBLE_DEVICES where a program picks it instead of the discrete card."
+    ),
+    "amd-nightly-index-alone": _("AMD's nightly index alone holds newer builds for {name} ({gfx}); nobody tests them."),
+    "amd-nightly-index-has-code": _(
+        "You asked for a nightly build: AMD's nightly index holds torch with code for {names} ({targets})."
+    ),
+    "amd-index-has-code": _("AMD's own index for ROCm {rocm} holds torch {version} with code for {names} ({targets})."),
+    "nightly-untested": _("A nightly build is made each night and barely tested; use it only for what no release has."),
+    "amd-does-not-test-card": _("AMD publishes builds for {name} ({gfx}) but does not test on it."),
+    "adrenalin-advised": _("AMD advises Adrenalin {driver} or newer for these wheels."),
+    "xpu-drives-card": _("{name} is on the list of GPUs that the XPU build of torch {version} drives."),
+    "xpu-card-not-listed": _("Intel does not list {name}; its architecture is listed."),
+    "xpu-windows-not-documented": _("Intel documents {windows} for current XPU builds."),
+    "intel-driver-newest": _("It needs Intel's newest graphics driver; nothing of oneAPI has to be installed."),
+    "directml-drives-card": _("{name} supports DirectX 12, which torch-directml {version} uses."),
+    "directml-frozen": _("torch-directml is the last resort: it is no longer developed and stays at torch {torch}."),
+    "directml-in-wsl": _("In WSL, /usr/lib/wsl/lib must be on the loader's path; native Linux has no DirectML."),
+    "mps-in-wheel": _("The macOS wheel of torch {version} contains MPS, which works from macOS {least} on."),
+    "newer-macos": _("Newer macOS versions can use newer releases with MPS; the newest needs macOS {macos}."),
+    "cpu-build-runs": _("The CPU build of torch {version} runs on any processor of this kind."),
+    "newer-torch-not-for-system": _("torch {version} is newer, but no {backend} build of it is known for this system."),
+    "newer-torch-not-for-python": _("torch {version} is newer, but has no {backend} build for Python {python}."),
+    "newer-torch-needs-newer-system": _("torch {version} is newer, but its {backend} build needs a newer system."),
+    "newer-torch-not-seen": _("torch {version} is newer, but no index has been seen to hold its {backend} build."),
+    "container-without-gpu": _("The NVIDIA driver is available but no GPU is: start the container with --gpus all."),
+    "nvidia-driver-without-gpu": _("The NVIDIA driver is installed, but no GPU was found."),
+    "python-allowed": _("What you ask for needs Python {pythons}, so the plan takes Python {python} instead of {own}."),
+    "python-installs": _("What you ask for cannot all be installed for Python {own}; for Python {python} it can."),
+    "nightly-asked-for": _("You asked for a nightly build: it continues from torch {version}."),
+    "nightly-without-companions": _("Without {packages}: their nightly builds fit only the torch of the same night."),
+    "bundle-incomplete": _(
+        "“{bundle}” comes without {packages}: no build is known for torch {torch} and Python {python} on this system."
+    ),
+    "ort-plugin-registers": _(
+        "A program registers {package} with ONNX Runtime (register_execution_provider_library) before it uses it."
+    ),
+    "ort-catalog-needs-windows": _(
+        "{package} finds providers only on {windows} or newer; until then DirectML and the CPU compute."
+    ),
+    "ort-ended": _("{package} ended with {version}."),
+    "ort-ended-for-python": _("{package} ended with {version}; {successor} takes its place, for Python {pythons}."),
+    "ort-ended-on-windows": _("{package} ended with {version}; {successor} takes its place, on {windows} or newer."),
+    "ort-succeeded": _("{package} ended with {version}; {successor} takes its place."),
+    "current-torch-for-card": _("Instead of torch-directml, {name} can use {backend} with torch {torch}."),
+    "ort-for-card": _("For ONNX models, {package} is current and computes on {name}."),
+    "ort-plugin-for-card": _("For ONNX models, the plug-in {package} computes on {name}, too."),
+    "ort-plugin-for-npu": _("torch computes on the CPU here; {package} can use the Snapdragon's NPU for ONNX models."),
+    "first-has-current-torch": _("{first} goes before {second}, for which only the old torch of DirectML is released."),
+    "first-has-known-speed": _("{first} goes before {second}, whose speed is not in the tables."),
+    "first-is-faster": _("{first} goes before {second}: {ours} TFLOPS in half precision against {theirs}."),
+    "first-is-discrete": _("{first} goes before {second}, which shares memory and power with the processor."),
+    "first-is-better-tested": _("{first} goes before {second}, whose build is less tested."),
+    "first-has-more-memory": _("{first} goes before {second}: {ours} GB of memory against {theirs}."),
+    "first-has-more-software": _("{first} goes before {second}: more software is written for {backend}."),
+}
+
+
+def sentence(key: str, /, **params: object) -> Message:
+    """Return a sentence of a plan by its key, its placeholders filled."""
+    text = SENTENCES[key]
+    return Message(text.id, key=key).format(**params)
 
 
 def passed_over(candidate: Candidate, context: Context) -> Message | None:

@@ -19,10 +19,9 @@ from assistant.plan.candidates import (
     reject_hidden,
     reject_pins,
     reject_system,
+    sentence,
 )
-from assistant.plan.gpus import Card
-from assistant.plan.sentences import sentence
-from assistant.plan.target import USUAL_PYTHON
+from assistant.plan.target import USUAL_PYTHON, Card
 
 
 def offers(context: Context) -> Offers:
@@ -146,28 +145,18 @@ def _runs(wheel: TorchWheel, card: Card, context: Context) -> bool:
 def _best(wheels: list[TorchWheel], cards: list[Card], context: Context) -> TorchWheel | None:
     """Choose the newest build that serves all cards, else the newest for as many of the newest cards as possible.
 
-    Builds that an index has been seen to hold go before all others.
+    Builds that an index has been seen to hold go before all others. None where no build serves any card.
     """
-    for sure in (True, False):
-        newest: Number = ()
-        equal: list[TorchWheel] = []
-        for wheel in wheels:  # newest first: past the first release that serves all, none can be better
-            if newest and wheel.number != newest:
-                break
-            if wheel.confirmed is sure and all(_runs(wheel, card, context) for card in cards):
-                newest = wheel.number
-                equal.append(wheel)
-        if equal:
-            return max(equal, key=lambda wheel: _ease(wheel, context))
-    if len(cards) < 2:  # noqa: PLR2004 - "some of the cards" takes two
-        return None
     ranked = sorted(cards, key=lambda card: card.capability, reverse=True)
-    rated = [
-        (wheel.confirmed, [_runs(wheel, card, context) for card in ranked], wheel.number, _ease(wheel, context), index)
-        for index, wheel in enumerate(wheels)
-    ]
-    best = max((rating for rating in rated if any(rating[1])), default=None)
-    return wheels[best[-1]] if best else None
+    best, highest = None, None
+    for wheel in wheels:  # newest first: past the first release that serves all, none can be better
+        if best and highest and highest[:2] == (True, True) and wheel.number != best.number:
+            break
+        serves = [_runs(wheel, card, context) for card in ranked]
+        rating = (all(serves), wheel.confirmed, serves, wheel.number, _ease(wheel, context))
+        if any(serves) and (highest is None or rating > highest):
+            best, highest = wheel, rating
+    return best
 
 
 def _ease(wheel: TorchWheel, context: Context) -> tuple[bool, Number]:
@@ -196,7 +185,6 @@ def _candidate(wheel: TorchWheel, cards: list[Card], context: Context) -> Candid
         wheel.version,
         reasons=tuple(reasons),
         warnings=tuple(_warnings(wheel, served, cards, needed, context)),
-        integrated=all(card.integrated for card in served),
         wheel=wheel,
         cards=tuple(served),
     )

@@ -12,9 +12,8 @@ from assistant.i18n import Message, Text, _, sentences
 from assistant.model.machine import Vendor
 from assistant.model.plan import Backend, Rejection
 from assistant.plan import cuda, other_backends, rocm
-from assistant.plan.candidates import Candidate, Context, reject
-from assistant.plan.gpus import Card, called
-from assistant.plan.sentences import sentence
+from assistant.plan.candidates import Candidate, Context, reject, sentence
+from assistant.plan.target import Card, called
 
 _BACKENDS = (cuda.offers, rocm.offers, other_backends.xpu, other_backends.mps, other_backends.directml)
 _ORDER = {backend: place for place, backend in enumerate(Backend)}
@@ -164,29 +163,30 @@ def _rate(card: Card) -> Rate | None:
     return rate_of(card.vendor, card.name, code, card.memory)
 
 
+_DECISIVE = {
+    "rank": "first-has-current-torch",
+    "step": "first-is-discrete",
+    "doubtful": "first-is-better-tested",
+    "room": "first-has-more-memory",
+    "integrated": "first-is-discrete",
+    "place": "first-has-more-software",
+}
+
+
 def _why(first: Candidate, other: Candidate, standings: dict[Backend, _Standing]) -> Message:
     """Return the sentence for what decides between two candidates whose cards differ."""
     ours, theirs = standings[first.backend], standings[other.backend]
     card, rival = _best(first), _best(other)
-    names = {"first": called(card) if card else first.backend.title, "second": called(rival) if rival else ""}
     rate, against = card and _rate(card), rival and _rate(rival)
-    figures: dict[str, object] = {}
-    if ours.rank != theirs.rank:
-        key = "first-has-current-torch"
-    elif ours.step != theirs.step and (rate is None or against is None):
+    field = next(name for name, a, b in zip(_Standing._fields, ours, theirs, strict=True) if a != b)
+    key, figures = _DECISIVE[field], dict[str, object]()
+    if field == "step" and not (rate and against):
         key = "first-has-known-speed"
-    elif ours.step != theirs.step and rate and against and rate.half > against.half:
+    elif field == "step" and rate and against and rate.half > against.half:
         key, figures = "first-is-faster", {"ours": _figure(rate), "theirs": _figure(against)}
-    elif ours.step != theirs.step:
-        key = "first-is-discrete"
-    elif ours.doubtful != theirs.doubtful:
-        key = "first-is-better-tested"
-    elif ours.room != theirs.room and card and rival:
-        key, figures = "first-has-more-memory", {"ours": f"{card.memory:g}", "theirs": f"{rival.memory:g}"}
-    elif ours.integrated != theirs.integrated:
-        key = "first-is-discrete"
-    else:
-        key = "first-has-more-software"
+    elif field == "room" and card and rival:
+        figures = {"ours": f"{card.memory:g}", "theirs": f"{rival.memory:g}"}
+    names = {"first": called(card) if card else first.backend.title, "second": called(rival) if rival else ""}
     said = sentence(key, **names, **figures, backend=first.backend.title)
     if not (rate and against) or ours[:2] != theirs[:2]:
         return said
@@ -195,5 +195,6 @@ def _why(first: Candidate, other: Candidate, standings: dict[Backend, _Standing]
 
 
 def _figure(rate: Rate) -> Text:
+    """Write a rate in TFLOPS; of a card that is known by its generation alone, as what it reaches at least."""
     figure = f"{rate.half:g}"
     return figure if rate.exact else _("at least {number}", number=figure)

@@ -15,9 +15,9 @@ from assistant.plan.candidates import (
     reject_hidden,
     reject_pins,
     reject_system,
+    sentence,
 )
-from assistant.plan.gpus import Card
-from assistant.plan.sentences import sentence
+from assistant.plan.target import Card
 
 
 def xpu(context: Context) -> Offers:
@@ -56,17 +56,9 @@ def xpu(context: Context) -> Offers:
     if context.target.windows_build and context.target.windows_build < needs.documented_build:
         warnings.append(sentence("xpu-windows-not-documented", windows=needs.documented_name))
     warnings.append(sentence("intel-driver-newest"))
-    candidate = Candidate(
-        Backend.XPU,
-        "xpu",
-        wheel.version,
-        (reason,),
-        tuple(warnings),
-        integrated=card.integrated,
-        wheel=wheel,
-        cards=(card,),
+    return Offers(
+        (Candidate(Backend.XPU, "xpu", wheel.version, (reason,), tuple(warnings), wheel=wheel, cards=(card,)),)
     )
-    return Offers((candidate,))
 
 
 def _reject_intel(card: Card) -> Rejection:
@@ -116,8 +108,6 @@ def directml(context: Context) -> Offers:
         (reason,),
         tuple(warnings),
         also=(f"torchvision=={release.torchvision}", f"torch-directml=={release.version}"),
-        integrated=card.integrated,
-        rank=1,
         cards=(card,),
     )
     return Offers((candidate,))
@@ -170,7 +160,7 @@ def cpu(context: Context) -> Offers:
     wheel = next(iter(context.wheels(family)), None)
     if wheel:
         reason = sentence("cpu-build-runs", version=wheel.version)
-        return Offers((Candidate(Backend.CPU, wheel.variant, wheel.version, (reason,), rank=2, wheel=wheel),))
+        return Offers((Candidate(Backend.CPU, wheel.variant, wheel.version, (reason,), wheel=wheel),))
     wheels = context._replace(target=context.target._replace(tag=None)).wheels(family)
     pythons = python_range(tag for wheel in wheels for tag in wheel.pythons)
     if pythons:

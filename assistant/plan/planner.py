@@ -16,14 +16,10 @@ from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Plan, Planning, Rejection, Request
 from assistant.model.record import replace
 from assistant.model.requirement import name_of, plain_requirement
-from assistant.plan.candidates import Candidate, Context, passed_over, reject
-from assistant.plan.gpus import cards_of, driver_of
-from assistant.plan.onnxruntimes import about_onnxruntime
+from assistant.plan.candidates import Candidate, Context, passed_over, read_pins, reject, sentence
 from assistant.plan.order import candidates_here, in_order, reject_asked, why_first
-from assistant.plan.pins import read_pins
-from assistant.plan.requirements import bundle_requirements, download_mb, requirements, with_asked
-from assistant.plan.sentences import sentence
-from assistant.plan.target import USUAL_PYTHON, Refusal, Target, python_tag, target_of
+from assistant.plan.requirements import about_onnxruntime, bundle_requirements, download_mb, requirements, with_asked
+from assistant.plan.target import USUAL_PYTHON, Refusal, Target, cards_of, driver_of, python_tag, target_of
 from assistant.views import plan_title, rejected_name
 
 NIGHTLY = "nightly/"

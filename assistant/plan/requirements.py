@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from assistant.catalog import AMD_INDEX, AMD_NIGHTLY, Catalog, number
+from assistant.catalog import AMD_INDEX, AMD_NIGHTLY, Catalog, number, python_range
 from assistant.catalog.bundles import bundle_of, bundle_packages, is_recipe
 from assistant.catalog.companions import bounds_beside
+from assistant.catalog.onnxruntimes import (
+    has_wheel,
+    is_build,
+    maker_of,
+    provider_catalogs,
+    runtime_builds,
+    runtime_plugins,
+)
 from assistant.catalog.rows import FAMILY
+from assistant.catalog.tables import Row
 from assistant.i18n import Message, _
 from assistant.model.errors import NothingFits
-from assistant.model.machine import Machine
+from assistant.model.machine import Machine, Vendor
 from assistant.model.plan import Backend, Plan, Request
 from assistant.model.record import replace
-from assistant.model.requirement import name_of
-from assistant.plan.candidates import Candidate, Context
-from assistant.plan.onnxruntimes import onnxruntimes
-from assistant.plan.pins import Pins, companion, companions, needed
+from assistant.model.requirement import name_of, requirement
+from assistant.plan import cuda, other_backends, rocm
+from assistant.plan.candidates import Candidate, Context, Pins, companion, companions, needed, sentence
 from assistant.plan.rocm import family_line, with_device_code
-from assistant.plan.sentences import sentence
-from assistant.plan.target import Target, target_of
+from assistant.plan.target import Card, Target, target_of
 
 # Built against NumPy 1: torch up to this minor (NumPy 2 is supported from 2.3 on:
 # https://github.com/pytorch/pytorch/issues/132179), and the onnxruntime-gpu releases for CUDA 11.
@@ -81,43 +90,28 @@ def with_asked(plan: Plan, pins: Pins, request: Request) -> Plan:
 
 
 def download_mb(candidate: Candidate, context: Context) -> int | None:
-    """Estimate what an install fetches, in MB; None where no figure is known."""
-    bare, more = _bare_mb(candidate, context), bundle_of(context.bundle).mb
-    return None if bare is None or more is None else bare + more
+    """Estimate what an install fetches, in MB: torch's wheel, its libraries, all else; None where it is unknown."""
+    os, catalog, backend, variant = context.target.os, context.catalog, candidate.backend, candidate.variant
 
+    def listed(build: str) -> int | None:
+        """Return what a build draws in beside or instead of PyPI's wheel; a row may name how builds begin."""
+        rows = catalog.rows("torch.downloads")
+        return next((row.mb for row in rows if build.startswith(row.variant) and row.platform == os), None)
 
-def _bare_mb(candidate: Candidate, context: Context) -> int | None:
-    """Estimate what an install without a bundle fetches, in MB."""
-    os, catalog, cuda = context.target.os, context.catalog, candidate.backend is Backend.CUDA
-    if candidate.backend is Backend.ROCM:
-        whole = _listed_mb(candidate.variant, os, catalog)
-        return whole and whole + _EXTRAS_MB
-    release = catalog.release(candidate.version)
-    if os == "linux" and not cuda:  # the wheel for the CPU is another than PyPI's
-        wheel = _listed_mb("cpu", os, catalog)
-    elif os == "windows" and cuda:
+    parts: list[int | None] = [_EXTRAS_MB, bundle_of(context.bundle).mb]
+    if backend is Backend.ROCM:
+        parts.append(listed(variant))
+    elif backend is Backend.XPU or (backend is Backend.CUDA and os == "windows"):
         return None
     else:
-        wheel = release.mb.get(context.target.platform) if release else None
-    beside = _beside_mb(candidate.backend, candidate.variant, os, catalog)
-    return wheel + beside if wheel and beside else None
-
-
-def _beside_mb(backend: Backend, variant: str, os: str, catalog: Catalog) -> int | None:
-    """Estimate what an install fetches beside torch's own wheel, in MB; None where no figure is known."""
-    if backend in (Backend.ROCM, Backend.XPU):
-        return None
-    if os != "linux" or variant in ("cpu", "directml"):
-        return _EXTRAS_MB
-    build = catalog.releases[0].pypi["linux_x86_64"] if variant == "pypi" else variant
-    libraries = _listed_mb(build, os, catalog)
-    return libraries and libraries + _EXTRAS_MB
-
-
-def _listed_mb(variant: str, os: str, catalog: Catalog) -> int | None:
-    """Return what a variant draws in beside or instead of PyPI's wheel, in MB; a row may name how it begins."""
-    rows = catalog.rows("torch.downloads")
-    return next((row.mb for row in rows if variant.startswith(row.variant) and row.platform == os), None)
+        release = catalog.release(candidate.version)
+        sizes = release.mb if release else {}
+        on_pypi = os != "linux" or backend is Backend.CUDA  # for the CPU, Linux has another wheel than PyPI's
+        parts.append(sizes.get(context.target.platform) if on_pypi else listed("cpu"))
+        if os == "linux" and variant not in ("cpu", "directml"):
+            parts.append(listed(catalog.releases[0].pypi["linux_x86_64"] if variant == "pypi" else variant))
+    figures = [part for part in parts if part is not None]
+    return sum(figures) if len(figures) == len(parts) else None
 
 
 class BundleRequirements(NamedTuple):
@@ -179,3 +173,127 @@ def requested(machine: Machine, catalog: Catalog, request: Request) -> list[Requ
     """Return what the user asks for on this machine, line by line: without markers, and without what they leave out."""
     target = target_of(machine, request, catalog)
     return needed(request.pins, target.markers) if isinstance(target, Target) else []
+
+
+_PLAIN = "onnxruntime"
+_FOR_WINDOWS = ("onnxruntime-windowsml", "onnxruntime-directml")
+_CURRENT = {Vendor.NVIDIA: cuda.offers, Vendor.AMD: rocm.offers, Vendor.INTEL: other_backends.xpu}
+
+
+def onnxruntimes(candidate: Candidate, context: Context) -> tuple[str, ...]:
+    """Return the build of ONNX Runtime that drives a candidate's device, and its plug-in; () where none is published.
+
+    A build that the user asks for stands in for ours, since two would write one folder.
+    """
+    asked = _asked(context)
+    if any(is_build(name, need.specifier) for name, need in asked.items()):
+        return ()
+    for lines in _ways(candidate, context, asked):
+        if all(lines):
+            return tuple(line for line in lines if line)
+    return ()
+
+
+def _asked(context: Context) -> dict[str, Requirement]:
+    """Return what the user asks for, by its name in PyPI's spelling."""
+    return {canonicalize_name(pin.name): pin for pin in context.pins.others}
+
+
+def _ways(candidate: Candidate, context: Context, asked: Collection[str]) -> Iterator[tuple[str | None, ...]]:
+    """Yield the sets of requirements that would do, best first; None in one stands for what is not published here."""
+    if any(runtime_plugins()[name].plain for name in asked if name in runtime_plugins()):
+        yield (context.published(_PLAIN),)
+    for row in _catalogs(context):
+        yield (_build_here(row.runtime, context),)
+    if candidate.backend is Backend.CUDA:
+        yield (context.published("onnxruntime-gpu", int(candidate.variant[2:4])),)
+    elif candidate.backend is Backend.XPU:
+        plugin = "onnxruntime-ep-openvino"
+        here = has_wheel(runtime_plugins()[plugin], context.target.platform, context.target.python)
+        yield context.published(_PLAIN), plugin if here else None
+        yield (context.published("onnxruntime-openvino"),)
+    elif context.target.os == "windows" and candidate.backend in (Backend.ROCM, Backend.DIRECTML):
+        yield from ((_build_here(name, context),) for name in _FOR_WINDOWS)
+    elif candidate.backend is Backend.ROCM and context.machine.rocm_tools:
+        # MIGraphX itself is part of a ROCm installation, not of the wheels.
+        yield (context.published("onnxruntime-migraphx"),)
+    yield (context.published(_PLAIN),)
+
+
+def _build_here(name: str, context: Context) -> str | None:
+    row, build = runtime_builds()[name], context.target.windows_build
+    return context.published(name) if build is None or build >= row.windows_build else None
+
+
+def about_onnxruntime(candidate: Candidate, context: Context, lines: Iterable[str]) -> list[Message]:
+    """Say what the ONNX Runtime of a plan (`lines` are its requirements) has to be known for: each in one sentence."""
+    every, plugins = runtime_builds(), runtime_plugins()
+    held = {name: line for line in lines if (name := name_of(line)) in every or name in plugins}
+    builds = {name: every[name] for name, line in held.items() if is_build(name, requirement(line).specifier)}
+    found: list[Message] = []
+    if candidate.backend is Backend.DIRECTML:
+        found += _instead_of_torch_directml(candidate, context, held)
+    found += (_ended(name, row, context) for name, row in builds.items() if row.ended)
+    build = context.target.windows_build
+    found += (
+        sentence("ort-catalog-needs-windows", package=row.requirement, windows=row.windows_name)
+        for row in _catalogs(context)
+        if build is not None and build < row.windows_build
+    )
+    plugged = [name for name in held if name not in builds]
+    found += (sentence("ort-plugin-registers", package=name) for name in plugged)
+    if not plugged:
+        found += _further(context, plain={*builds} == {_PLAIN})
+    return found
+
+
+def _catalogs(context: Context) -> list[Row]:
+    """Return the bindings that the user asks for and that find providers of the system."""
+    asked = _asked(context)
+    return [row for row in provider_catalogs() if row.requirement in asked] if asked else []
+
+
+def _ended(package: str, row: Row, context: Context) -> Message:
+    """Say that a build goes no further, and what takes its place: here, or under which condition."""
+    if not row.successor:
+        return sentence("ort-ended", package=package, version=row.ended)
+    successor = requirement(row.successor).name
+    next_build = runtime_builds().get(successor)
+    values = {"package": package, "version": row.ended, "successor": successor}
+    wheels = context.catalog.basics.get((successor, None))
+    if wheels and not context.published(successor) and (tags := wheels.pythons.get(context.target.platform)):
+        return sentence("ort-ended-for-python", pythons=python_range(tags), **values)
+    if next_build and not _build_here(successor, context) and next_build.windows_name:
+        return sentence("ort-ended-on-windows", windows=next_build.windows_name, **values)
+    return sentence("ort-succeeded", **values)
+
+
+def _instead_of_torch_directml(candidate: Candidate, context: Context, held: Collection[str]) -> Iterator[Message]:
+    """Say what serves the card of a plan for DirectML better: a current torch, or ONNX Runtime for ONNX models."""
+    card = candidate.cards[0]
+    better = next((one for one in _CURRENT[card.vendor](context).candidates if card in one.cards), None)
+    if better:
+        values = {"backend": better.backend.title, "option": f"--backend {better.backend.value}"}
+        yield sentence("current-torch-for-card", name=card.name, torch=better.version, **values)
+    elif _FOR_WINDOWS[0] in held:
+        yield sentence("ort-for-card", package=_FOR_WINDOWS[0], name=card.name)
+
+
+def _further(context: Context, *, plain: bool) -> Iterator[Message]:
+    """Name the plug-in that drives a machine's hardware where torch does not, or where ONNX Runtime is asked for."""
+    about_runtime = bool(_catalogs(context)) or not runtime_builds().keys().isdisjoint(_asked(context))
+    for card in context.cards:
+        own = maker_of(card.name)
+        if not (own or about_runtime):
+            continue
+        key = "ort-plugin-for-npu" if own else "ort-plugin-for-card"
+        for package, row in runtime_plugins().items():
+            here = has_wheel(row, context.target.platform, context.target.python) and plain >= row.plain
+            if here and _drives(row, card, own or card.vendor.value):
+                yield sentence(key, package=package, name=card.name, option=f"--pin {package}")
+                return
+
+
+def _drives(row: Row, card: Card, maker: str) -> bool:
+    named = re.search(row.names, card.name.lower()) is not None
+    return maker in row.makers and named and card.capability >= number(row.capability)

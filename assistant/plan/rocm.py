@@ -25,9 +25,9 @@ from assistant.plan.candidates import (
     reject_hidden,
     reject_pins,
     reject_system,
+    sentence,
 )
-from assistant.plan.gpus import Card
-from assistant.plan.sentences import sentence
+from assistant.plan.target import Card
 
 OVERRIDE = "HSA_OVERRIDE_GFX_VERSION"
 # AMD's own indexes hold wheels for these platforms alone: AMD's release notes (ROCm/TheRock, RELEASES.md).
@@ -61,11 +61,11 @@ def _candidates(context: Context, cards: list[Card]) -> list[Candidate]:
         return []
     native, bridge = _native(context, cards), _bridge(context, cards)
     own = _from_amd_index(AMD_INDEX, context._replace(nightly=False), cards)
-    found = [native, own] if native and native.covers == len(cards) else [bridge, own, native]
+    found = [native, own] if native and len(native.cards) == len(cards) else [bridge, own, native]
     if context.nightly and not (native and native.version == context.catalog.newest_torch):
         # What else is built each night continues the newest torch.
         found.insert(0, _from_amd_index(AMD_NIGHTLY, context, cards))
-    return sorted(filter(None, found), key=lambda candidate: -candidate.covers)
+    return sorted(filter(None, found), key=lambda candidate: -len(candidate.cards))
 
 
 def _native(context: Context, cards: list[Card]) -> Candidate | None:
@@ -87,7 +87,9 @@ def _native(context: Context, cards: list[Card]) -> Candidate | None:
     unsure = [] if wheel.confirmed else [sentence("build-not-seen")]
     newer = wheels[0]
     ended = [_why_last(card, wheel, context) for card in served if card.gfx not in newer.gfx]
-    return _candidate(wheel, served, reason, warnings=(*unsure, *ended))
+    return Candidate(
+        Backend.ROCM, wheel.variant, wheel.version, (reason,), (*unsure, *ended), wheel=wheel, cards=tuple(served)
+    )
 
 
 def _why_last(card: Card, wheel: TorchWheel, context: Context) -> Message:
@@ -124,28 +126,9 @@ def _bridge(context: Context, cards: list[Card]) -> Candidate | None:
         value=value,
         twin=twin,
     )
-    return _candidate(wheel, cards, of_code(reason, wheel), env={OVERRIDE: value})
-
-
-def _candidate(
-    wheel: TorchWheel,
-    cards: list[Card],
-    reason: Message,
-    *,
-    warnings: tuple[Message, ...] = (),
-    env: dict[str, str] | None = None,
-) -> Candidate:
+    reasons = (of_code(reason, wheel),)
     return Candidate(
-        Backend.ROCM,
-        wheel.variant,
-        wheel.version,
-        (reason,),
-        warnings,
-        env=env or {},
-        integrated=all(card.integrated for card in cards),
-        covers=len(cards),
-        wheel=wheel,
-        cards=tuple(cards),
+        Backend.ROCM, wheel.variant, wheel.version, reasons, env={OVERRIDE: value}, wheel=wheel, cards=tuple(cards)
     )
 
 
@@ -247,8 +230,6 @@ def _from_amd_index(variant: str, context: Context, cards: list[Card]) -> Candid
         (sentence(key, rocm=release.rocm, version=release.torch, names=_names(served), targets=_codes(served)),),
         (*_warnings_of_amd(variant, release, served, context),),
         targets=tuple(sorted({card.gfx or "" for card in served})),
-        integrated=all(card.integrated for card in served),
-        covers=len(served),
         cards=tuple(served),
         index_url=catalog.index_url(variant, f"{release.torch}+rocm{release.rocm}") or "",
     )

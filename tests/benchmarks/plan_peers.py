@@ -29,7 +29,7 @@ from assistant.model.machine import Machine
 from assistant.model.plan import Request
 from assistant.model.record import from_plain
 from assistant.plan import make_plans
-from assistant.plan.pins import read_pins
+from assistant.plan.candidates import read_pins
 from assistant.plan.target import Refusal, Target, target_of
 
 CATALOG = load_catalog()
