@@ -16,7 +16,7 @@ from assistant.catalog.rows import CORE, TorchRelease
 from assistant.i18n import Message, Text, _, sentences
 from assistant.model.errors import BadInput, NothingFits
 from assistant.model.machine import Machine, Vendor
-from assistant.model.plan import Backend, Rejection
+from assistant.model.plan import Backend, Rejection, Request
 from assistant.plan.target import Card, Driver, Target
 
 MAKERS = {Vendor.NVIDIA: "NVIDIA", Vendor.AMD: "AMD", Vendor.INTEL: "Intel"}
@@ -167,7 +167,7 @@ def _applied(line: str, environment: tuple[tuple[str, str], ...]) -> Requirement
 
 
 class Context(NamedTuple):
-    """Everything that a plan may rest on. `asked`, `bundle` and `nightly` are what the user asked for."""
+    """Everything that a plan may rest on: the machine and what was read off it, the tables, and the user's request."""
 
     machine: Machine
     catalog: Catalog
@@ -175,9 +175,7 @@ class Context(NamedTuple):
     pins: Pins
     cards: tuple[Card, ...]
     driver: Driver
-    asked: Backend | None
-    bundle: str = ""
-    nightly: bool = False
+    request: Request
 
     def wheels(self, family: str) -> list[TorchWheel]:
         """List the builds of a variant family ("cu", "rocm", "xpu", "cpu", "pypi") that install here, newest first."""
@@ -386,11 +384,7 @@ def of_code(text: Message, wheel: TorchWheel) -> Message:
     return sentences((text, _("That is assumed from the build before it.")), text.key and key)
 
 
-class Offers(NamedTuple):
-    """One backend's answer: candidates best first, and rivals with the reason against them."""
-
-    candidates: tuple[Candidate, ...] = ()
-    rejected: tuple[Rejection, ...] = ()
+Offer = Candidate | Rejection  # a backend answers with candidates, best first, and with what it rejects and why
 
 
 def reject(backend: Backend, key: str, why: Text, would_help: Text = "", variant: str = "") -> Rejection:

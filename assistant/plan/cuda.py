@@ -13,7 +13,7 @@ from assistant.model.plan import Backend, Rejection
 from assistant.plan.candidates import (
     Candidate,
     Context,
-    Offers,
+    Offer,
     of_code,
     reject,
     reject_hidden,
@@ -24,27 +24,25 @@ from assistant.plan.candidates import (
 from assistant.plan.target import USUAL_PYTHON, Card
 
 
-def offers(context: Context) -> Offers:
+def offers(context: Context) -> list[Offer]:
     """Return the CUDA builds that serve the machine's NVIDIA cards."""
     cards = [card for card in context.cards if card.vendor is Vendor.NVIDIA]
     if not cards:
-        return Offers()
+        return []
     stop = reject_hidden(Backend.CUDA, Vendor.NVIDIA, context) or _reject_driver_state(context)
     if stop:
-        return Offers(rejected=(stop,))
+        return [stop]
     deciding = _deciding(cards, context.catalog)
     fitting = _fitting(context)
     chosen = _best(fitting, deciding, context)
     if chosen is None:
-        return Offers(rejected=_why_none(context, deciding))
-    choices = [chosen]
+        return _why_none(context, deciding)
+    found: list[Offer] = [_candidate(chosen, cards, context)]
     newest = max(deciding, key=lambda card: card.capability)
     alone = _best(fitting, [newest], context)
     if alone is not None and alone.number > chosen.number:  # covering every card holds torch back
-        choices.append(alone)
-    return Offers(
-        tuple(_candidate(wheel, cards, context) for wheel in choices), tuple(_rivals(context, chosen, deciding))
-    )
+        found.append(_candidate(alone, cards, context))
+    return [*found, *_rivals(context, chosen, deciding)]
 
 
 def _reject_driver_state(context: Context) -> Rejection | None:
@@ -271,17 +269,17 @@ def _reject_driver(wheel: TorchWheel, context: Context) -> Rejection:
     return reject(Backend.CUDA, "nvidia-driver-too-old", why, help_, variant)
 
 
-def _why_none(context: Context, deciding: list[Card]) -> tuple[Rejection, ...]:
+def _why_none(context: Context, deciding: list[Card]) -> list[Offer]:
     """Name each condition that, lifted alone, opens a build: driver, pins, system and Python; else the cards' age."""
     board = _reject_jetson(context, deciding)
     if board:
-        return (board,)
+        return [board]
 
     def best(freed: Context) -> TorchWheel | None:
         return _best(_fitting(freed), deciding, freed)
 
     opened = context.lift(("driver", "pins", "system"), best)
-    found = []
+    found: list[Offer] = []
     if wheel := opened.get("driver"):
         found.append(_reject_driver(wheel, context))
     if wheel := opened.get("pins"):
@@ -296,10 +294,10 @@ def _why_none(context: Context, deciding: list[Card]) -> tuple[Rejection, ...]:
         )
         found.append(reject_system(Backend.CUDA, context, help_, wheel.variant))
     if found:
-        return tuple(found)
+        return found
     everything = context.with_any_driver()._replace(pins=context.pins.unpinned(), target=context.target.anywhere())
     last = best(everything)
-    return (_reject_code(context, deciding) if last is None else _reject_driver(last, context),)
+    return [_reject_code(context, deciding) if last is None else _reject_driver(last, context)]
 
 
 def _reject_jetson(context: Context, deciding: list[Card]) -> Rejection | None:

@@ -21,21 +21,21 @@ _UNKNOWN = -99  # below the step of every card: what nobody knows goes before no
 
 
 def candidates_here(context: Context) -> tuple[list[Candidate], list[Rejection]]:
-    """Ask every backend, or the one asked for; the CPU comes along except where only another one will do."""
-    asked = context.asked
-    offers = [offer(context) for offer in _BACKENDS] if asked is not Backend.CPU else []
-    found = [one for offer in offers for one in offer.candidates if asked in (None, one.backend)]
-    rejected = [rejection for offer in offers for rejection in offer.rejected if asked in (None, rejection.backend)]
-    if found or asked in (None, Backend.CPU):
-        last = other_backends.cpu(context)
-        found.extend(last.candidates)
-        rejected.extend(last.rejected)
-    found, slow = _without_slow(found, context)
-    rejected.extend(slow)
+    """Ask every backend, or the one asked for, what works here, best first, and what does not and why.
+
+    The CPU comes along except where only another one will do.
+    """
+    asked = context.request.backend
+    backends = _BACKENDS if asked is not Backend.CPU else ()
+    offers = [offer for ask in backends for offer in ask(context) if asked in (None, offer.backend)]
+    if asked in (None, Backend.CPU) or any(isinstance(offer, Candidate) for offer in offers):
+        offers += other_backends.cpu(context)
+    rejected = [offer for offer in offers if isinstance(offer, Rejection)]
+    found, slow = _without_slow([offer for offer in offers if isinstance(offer, Candidate)], context)
     found = in_order(found, context)
     if found and found[0].rank == 0 and not found[0].integrated:
         found = [one for one in found if not (one.backend is Backend.DIRECTML and one.integrated)]
-    return found, rejected
+    return found, [*rejected, *slow]
 
 
 def _without_slow(found: list[Candidate], context: Context) -> tuple[list[Candidate], list[Rejection]]:
@@ -45,7 +45,7 @@ def _without_slow(found: list[Candidate], context: Context) -> tuple[list[Candid
     """
     slow = {row.gfx: row.text for row in context.catalog.rows("rocm.caveats") if row.slow}
     aside = [one for one in found if one.cards and all(card.gfx in slow for card in one.cards)]
-    if aside in ([], found) or any(one.backend is context.asked for one in aside):
+    if aside in ([], found) or any(one.backend is context.request.backend for one in aside):
         return found, []
     rejected = []
     for one in {one.backend: one for one in aside}.values():
@@ -59,7 +59,7 @@ def _without_slow(found: list[Candidate], context: Context) -> tuple[list[Candid
 
 def reject_asked(rejected: list[Rejection], context: Context) -> Iterator[Rejection]:
     """Never leave a request unanswered: name the backend that cannot be had here."""
-    asked = context.asked
+    asked = context.request.backend
     if rejected or asked is None:
         return
     if asked is Backend.MPS:

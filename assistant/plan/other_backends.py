@@ -9,7 +9,7 @@ from assistant.model.plan import Backend, Rejection
 from assistant.plan.candidates import (
     Candidate,
     Context,
-    Offers,
+    Offer,
     floor,
     reject,
     reject_hidden,
@@ -20,11 +20,11 @@ from assistant.plan.candidates import (
 from assistant.plan.target import Card
 
 
-def xpu(context: Context) -> Offers:
+def xpu(context: Context) -> list[Offer]:
     """Return the XPU build that drives a card of this machine: only cards that Intel or PyTorch's code names."""
     cards = [card for card in context.cards if card.vendor is Vendor.INTEL]
     if not cards or context.target.os == "macos":
-        return Offers()
+        return []
     listed = {card: card.identity.xpu if card.identity else None for card in cards}
     ready = [  # what is listed, and discrete cards of a listed architecture
         card
@@ -32,9 +32,9 @@ def xpu(context: Context) -> Offers:
         if support == "supported" or (support == "undocumented" and not card.integrated)
     ]
     if hidden := reject_hidden(Backend.XPU, Vendor.INTEL, context):
-        return Offers(rejected=(hidden,))
+        return [hidden]
     if not ready:
-        return Offers(rejected=(_reject_intel(cards[0]),))
+        return [_reject_intel(cards[0])]
     card = min(ready, key=lambda card: card.integrated)
     system = "wsl" if context.target.wsl else context.target.os
     needs = next(row for row in context.catalog.rows("systems.xpu") if row.system == system)
@@ -45,10 +45,10 @@ def xpu(context: Context) -> Offers:
     if wheel is None:
         free = context._replace(pins=context.pins.unpinned()).wheels("xpu") if context.pins.text else []
         if other := next((wheel for wheel in free if wheel.minor >= least), None):
-            return Offers(rejected=(reject_pins(Backend.XPU, context, other.version, other.variant),))
+            return [reject_pins(Backend.XPU, context, other.version, other.variant)]
         pythons = python_range(context.catalog.pythons_of("xpu"))
         help_ = _("It needs x86_64 and Python {pythons}.", pythons=pythons)
-        return Offers(rejected=(reject_system(Backend.XPU, context, help_),))
+        return [reject_system(Backend.XPU, context, help_)]
     reason = sentence("xpu-drives-card", name=card.name, version=wheel.version)
     warnings = []
     if identity and identity.xpu == "undocumented":
@@ -56,9 +56,7 @@ def xpu(context: Context) -> Offers:
     if context.target.windows_build and context.target.windows_build < needs.documented_build:
         warnings.append(sentence("xpu-windows-not-documented", windows=needs.documented_name))
     warnings.append(sentence("intel-driver-newest"))
-    return Offers(
-        (Candidate(Backend.XPU, "xpu", wheel.version, (reason,), tuple(warnings), wheel=wheel, cards=(card,)),)
-    )
+    return [Candidate(Backend.XPU, "xpu", wheel.version, (reason,), tuple(warnings), wheel=wheel, cards=(card,))]
 
 
 def _reject_intel(card: Card) -> Rejection:
@@ -74,16 +72,16 @@ def _reject_intel(card: Card) -> Rejection:
     return reject(Backend.XPU, "xpu-unsupported-igpu", why, help_)
 
 
-def directml(context: Context) -> Offers:
+def directml(context: Context) -> list[Offer]:
     """Return torch-directml where it can stand in: Windows or WSL, a DirectX 12 card, one frozen torch."""
     cards = [card for card in context.cards if _can_use_directml(card, context)]
     target, releases = context.target, context.catalog.rows("directml.releases")
     if not cards or not (target.platform == "windows_amd64" or (target.wsl and target.platform == "linux_x86_64")):
-        return Offers()
+        return []
     first = min(context.catalog.rows("directml.windows"), key=lambda row: row.build)
     if target.windows_build is not None and target.windows_build < first.build:
         why = _("DirectML needs {windows} (build {build}) or newer.", windows=first.name, build=first.build)
-        return Offers(rejected=(reject(Backend.DIRECTML, "windows-too-old", why, _("Update Windows.")),))
+        return [reject(Backend.DIRECTML, "windows-too-old", why, _("Update Windows."))]
     fitting = (
         row
         for row in reversed(releases)
@@ -95,7 +93,7 @@ def directml(context: Context) -> Offers:
         newest = releases[-1]
         pythons = python_range(newest.pythons)
         help_ = _("It exists for Python {pythons}, with torch {torch}.", pythons=pythons, torch=newest.torch)
-        return Offers(rejected=(reject_system(Backend.DIRECTML, context, help_),))
+        return [reject_system(Backend.DIRECTML, context, help_)]
     card = min(cards, key=lambda card: card.integrated)
     reason = sentence("directml-drives-card", name=card.name, version=release.version)
     warnings = [sentence("directml-frozen", torch=release.torch)]
@@ -110,32 +108,32 @@ def directml(context: Context) -> Offers:
         also=(f"torchvision=={release.torchvision}", f"torch-directml=={release.version}"),
         cards=(card,),
     )
-    return Offers((candidate,))
+    return [candidate]
 
 
 def _can_use_directml(card: Card, context: Context) -> bool:
     """Return whether a card has DirectX 12 and no better use: NVIDIA and old Intel GPUs only where it was asked for."""
     if card.identity and card.identity.directx12 is False:
         return False
-    if context.asked is Backend.DIRECTML:
+    if context.request.backend is Backend.DIRECTML:
         return card.vendor in (Vendor.AMD, Vendor.INTEL, Vendor.NVIDIA)
     if card.vendor is Vendor.INTEL:
         return bool(card.identity and not (card.identity.generation or "").startswith("Gen"))
     return card.vendor is Vendor.AMD
 
 
-def mps(context: Context) -> Offers:
+def mps(context: Context) -> list[Offer]:
     """Return the newest release whose MPS works on this macOS, where Apple's GPU is within reach."""
     target, newest = context.target, context.catalog.releases[0]
     if target.os != "macos":
-        return Offers()
+        return []
     rosetta = context.machine.rosetta
     radeon = any(card.vendor is Vendor.AMD for card in context.cards)
     if target.platform == "macos_x86_64" and (rosetta or not radeon):
         why = _("An Intel build of Python reaches no Apple GPU.")
         help_ = _("Install a native arm64 Python.") if rosetta else ""
         key = "mps-x86-python-rosetta" if rosetta else "gpu-without-code"
-        return Offers(rejected=(reject(Backend.MPS, key, why, help_),))
+        return [reject(Backend.MPS, key, why, help_)]
     wheels = (
         wheel for wheel in context.wheels("pypi") if not target.macos or target.macos >= floor(wheel.release.macos.mps)
     )
@@ -147,24 +145,24 @@ def mps(context: Context) -> Offers:
             "No release with a wheel for Python {python} has MPS on macOS {macos}.", python=target.python, macos=version
         )
         help_ = _("Update macOS to {macos} or newer.", macos=needed)
-        return Offers(rejected=(reject(Backend.MPS, "macos-too-old", why, help_),))
+        return [reject(Backend.MPS, "macos-too-old", why, help_)]
     reason = sentence("mps-in-wheel", version=wheel.version, least=wheel.release.macos.mps)
     held_back = wheel.release is not newest and target.macos and target.macos < floor(newest.macos.mps)
     warnings = (sentence("newer-macos", macos=needed),) if held_back else ()
-    return Offers((Candidate(Backend.MPS, "pypi", wheel.version, (reason,), warnings, wheel=wheel),))
+    return [Candidate(Backend.MPS, "pypi", wheel.version, (reason,), warnings, wheel=wheel)]
 
 
-def cpu(context: Context) -> Offers:
+def cpu(context: Context) -> list[Offer]:
     """Return the newest CPU build: from the cpu index on Linux and Windows, from PyPI on macOS."""
     family = "pypi" if context.target.os == "macos" else "cpu"
     wheel = next(iter(context.wheels(family)), None)
     if wheel:
         reason = sentence("cpu-build-runs", version=wheel.version)
-        return Offers((Candidate(Backend.CPU, wheel.variant, wheel.version, (reason,), wheel=wheel),))
+        return [Candidate(Backend.CPU, wheel.variant, wheel.version, (reason,), wheel=wheel)]
     wheels = context._replace(target=context.target._replace(tag=None)).wheels(family)
     pythons = python_range(tag for wheel in wheels for tag in wheel.pythons)
     if pythons:
         help_ = _("Relax the pins, or use Python {pythons}.") if context.pins.text else _("Use Python {pythons}.")
     else:
         help_ = _("Relax the pin.") if context.pins.text else _("A newer system is needed.")
-    return Offers(rejected=(reject_system(Backend.CPU, context, help_.format(pythons=pythons)),))
+    return [reject_system(Backend.CPU, context, help_.format(pythons=pythons))]

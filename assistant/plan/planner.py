@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import canonicalize_name
 
 from assistant.catalog import AMD_INDEX, Catalog, carried_by_torch_index, number
 from assistant.catalog.bundles import bundle_of, is_recipe, recipe_reader
@@ -18,7 +19,7 @@ from assistant.model.record import replace
 from assistant.model.requirement import name_of, plain_requirement
 from assistant.plan.candidates import Candidate, Context, passed_over, read_pins, reject, sentence
 from assistant.plan.order import candidates_here, in_order, reject_asked, why_first
-from assistant.plan.requirements import about_onnxruntime, bundle_requirements, download_mb, requirements, with_asked
+from assistant.plan.requirements import about_onnxruntime, download_mb, requirements
 from assistant.plan.target import USUAL_PYTHON, Refusal, Target, cards_of, driver_of, python_tag, target_of
 from assistant.views import plan_title, rejected_name
 
@@ -83,8 +84,7 @@ def _planned(machine: Machine, catalog: Catalog, request: Request) -> Planning:
     try:
         pins = read_pins((*request.pins, *_on_torch(request)), catalog, target.markers)
         cards, driver = cards_of(machine), driver_of(machine, catalog)
-        bundle = bundle_of(request.bundle).key
-        context = Context(machine, catalog, target, pins, cards, driver, asked, bundle, request.nightly)
+        context = Context(machine, catalog, target, pins, cards, driver, request)
         candidates, rejected = candidates_here(context)
         if not candidates:
             return Planning(rejected=(*rejected, *reject_asked(rejected, context)))
@@ -97,8 +97,7 @@ def _planned(machine: Machine, catalog: Catalog, request: Request) -> Planning:
         return Planning(rejected=(reject(asked or Backend.CPU, "pins-exclude-release", error.message, error.hint),))
     if len(own) > 1 and own[-1].backend is Backend.CPU:  # a CPU plan goes last, and one is enough
         elsewhere = (*(plan for plan in elsewhere if plan.backend is not Backend.CPU), own.pop())
-    plans = tuple(with_asked(plan, pins, request) for plan in (*own, *elsewhere))
-    return Planning(choice=plans[0], plans=plans, rejected=tuple(rejected))
+    return Planning(choice=own[0], plans=(*own, *elsewhere), rejected=tuple(rejected))
 
 
 def _on_torch(request: Request) -> list[str]:
@@ -153,16 +152,18 @@ def _better(other: Candidate, own: Candidate, context: Context) -> bool:
 
 def _plan_of(candidate: Candidate, context: Context, rejected: Collection[Rejection]) -> Plan:
     """Return the plan of a candidate; `rejected` is said beside a plan for the CPU and in place of a newer torch."""
-    bundle = bundle_requirements(candidate, context)
+    request, pins = context.request, context.pins
     said = any(rejection.backend is candidate.backend for rejection in rejected)
     newer = None if said else passed_over(candidate, context)
-    warnings = [*candidate.warnings, *context.target.warnings, *bundle.warnings]
+    lines, lacking = requirements(candidate, context)
+    warnings = [*candidate.warnings, *context.target.warnings, *lacking]
     if candidate.backend is Backend.CPU:
         warnings += _why_no_gpu(context, rejected)
-    lines = requirements(candidate, context, bundle)
     warnings += about_onnxruntime(candidate, context, lines)
     # In WSL, PyPI's torch would draw in CUDA, which DirectML has no use for.
     bare = candidate.backend is Backend.DIRECTML and context.target.os == "linux"
+    named = {canonicalize_name(pin.name) for pin in (*pins.family, *pins.others)}
+    named |= {name_of(line) for line in bundle_of(request.bundle).requirements}
     return Plan(
         backend=candidate.backend,
         variant=candidate.variant,
@@ -174,6 +175,11 @@ def _plan_of(candidate: Candidate, context: Context, rejected: Collection[Reject
         download_mb=download_mb(candidate, context),
         reasons=(*candidate.reasons, newer) if newer else candidate.reasons,
         warnings=tuple(warnings),
+        asked=tuple(name for name in dict.fromkeys(map(name_of, lines)) if name in named),
+        constraints=request.constraints,
+        overrides=request.overrides,
+        indexes=request.indexes,
+        links=request.links,
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator
-from typing import NamedTuple
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -25,11 +24,10 @@ from assistant.catalog.tables import Row
 from assistant.i18n import Message, _
 from assistant.model.errors import NothingFits
 from assistant.model.machine import Machine, Vendor
-from assistant.model.plan import Backend, Plan, Request
-from assistant.model.record import replace
+from assistant.model.plan import Backend, Request
 from assistant.model.requirement import name_of, requirement
 from assistant.plan import cuda, other_backends, rocm
-from assistant.plan.candidates import Candidate, Context, Pins, companion, companions, needed, sentence
+from assistant.plan.candidates import Candidate, Context, companion, companions, needed, sentence
 from assistant.plan.rocm import family_line, with_device_code
 from assistant.plan.target import Card, Target, target_of
 
@@ -41,52 +39,38 @@ _EXTRAS_MB = 80  # numpy, onnx, onnxruntime, sympy and networkx together; an est
 _ELSEWHERE = {AMD_INDEX, AMD_NIGHTLY, "directml", "pypi"}
 
 
-def requirements(candidate: Candidate, context: Context, bundle: BundleRequirements) -> tuple[str, ...]:
-    """List PEP 508 lines, those of a bundle included; the user's own pins stand in for ours of the same package.
+def requirements(candidate: Candidate, context: Context) -> tuple[tuple[str, ...], tuple[Message, ...]]:
+    """List PEP 508 lines, those of a bundle included, and warn of what no index holds of the bundle for this machine.
 
-    Raises `NothingFits` where a pinned companion has no release for the candidate's torch.
+    The user's own pins stand in for ours of the same package. A recipe, whose requirements are among the pins, brings
+    its own ONNX and ONNX Runtime, or has no use for any. Raises `NothingFits` where a pinned companion has no release
+    for the candidate's torch.
     """
-    lines = [f"torch=={candidate.version}"]
-    release = context.catalog.release(candidate.version)
-    for pin in context.pins.family:
-        version = built_companion(pin, candidate, context) or (release and companion(pin, release))
-        if version is None:
-            raise NothingFits(_("{pin} has no release for torch {torch}.", pin=pin, torch=candidate.version))
-        lines.append(f"{canonicalize_name(pin.name)}=={version}")
-    old = number(candidate.version)[:2] <= _NUMPY_1 or candidate.variant.startswith("cu11")
-    libraries = [
-        context.published("numpy") and ("numpy<2" if old else "numpy"),
-        context.published("onnx"),
-        *onnxruntimes(candidate, context),
-    ]
-    if bundle.alone:
-        del libraries[1:]
-    lines = list(dict.fromkeys((*lines, *candidate.also, *bundle.family, *filter(None, libraries), *bundle.others)))
-    lines = [with_device_code(family_line(line, candidate.variant), candidate.targets) for line in lines]
-    if not context.pins.others:
-        return tuple(lines)
-    own = {canonicalize_name(pin.name) for pin in context.pins.others}
-    others = [line for line in lines if name_of(line) not in own]
-    return tuple(dict.fromkeys((*others, *map(str, context.pins.others))))
-
-
-def with_asked(plan: Plan, pins: Pins, request: Request) -> Plan:
-    """Write down what the user asked for by name, and what a project says beside its requirements."""
-    if not (
-        request.pins or request.bundle or request.constraints or request.overrides or request.indexes or request.links
-    ):
-        return plan
-    named: set[str] = {canonicalize_name(pin.name) for pin in (*pins.family, *pins.others)}
-    named |= {name_of(line) for line in bundle_of(request.bundle).requirements}
-    held = map(name_of, plan.requirements)
-    return replace(
-        plan,
-        asked=tuple(name for name in dict.fromkeys(held) if name in named),
-        constraints=request.constraints,
-        overrides=request.overrides,
-        indexes=request.indexes,
-        links=request.links,
-    )
+    pins, bundle, version = context.pins, bundle_of(context.request.bundle), candidate.version
+    lines = [f"torch=={version}"]
+    release = context.catalog.release(version)
+    for pin in pins.family:
+        fitting = built_companion(pin, candidate, context) or (release and companion(pin, release))
+        if fitting is None:
+            raise NothingFits(_("{pin} has no release for torch {torch}.", pin=pin, torch=version))
+        lines.append(f"{canonicalize_name(pin.name)}=={fitting}")
+    pinned = {pin.name.lower() for pin in (*pins.family, *pins.others)}
+    old = number(version)[:2] <= _NUMPY_1 or candidate.variant.startswith("cu11")
+    libraries = [context.published("numpy") and ("numpy<2" if old else "numpy")]
+    if is_recipe(bundle.key):
+        beside = {line: line for line in bundle.also.get(candidate.backend, ())}
+    else:
+        beside = {name: _line(name, candidate, context) for name in bundle.requirements if name not in pinned}
+        libraries += [context.published("onnx"), *onnxruntimes(candidate, context)]
+    family = [line for name, line in beside.items() if name in FAMILY]
+    others = [line for name, line in beside.items() if name not in FAMILY]
+    ours = filter(None, (*lines, *candidate.also, *family, *libraries, *others))
+    named = [with_device_code(family_line(line, candidate.variant), candidate.targets) for line in dict.fromkeys(ours)]
+    own = {canonicalize_name(pin.name) for pin in pins.others}
+    whole = dict.fromkeys((*(line for line in named if name_of(line) not in own), *map(str, pins.others)))
+    lacking = ", ".join(name for name, line in beside.items() if not line)
+    values = {"bundle": bundle.name, "torch": version, "python": context.target.python}
+    return tuple(whole), (sentence("bundle-incomplete", packages=lacking, **values),) if lacking else ()
 
 
 def download_mb(candidate: Candidate, context: Context) -> int | None:
@@ -98,7 +82,7 @@ def download_mb(candidate: Candidate, context: Context) -> int | None:
         rows = catalog.rows("torch.downloads")
         return next((row.mb for row in rows if build.startswith(row.variant) and row.platform == os), None)
 
-    parts: list[int | None] = [_EXTRAS_MB, bundle_of(context.bundle).mb]
+    parts: list[int | None] = [_EXTRAS_MB, bundle_of(context.request.bundle).mb]
     if backend is Backend.ROCM:
         parts.append(listed(variant))
     elif backend is Backend.XPU or (backend is Backend.CUDA and os == "windows"):
@@ -112,35 +96,6 @@ def download_mb(candidate: Candidate, context: Context) -> int | None:
             parts.append(listed(catalog.releases[0].pypi["linux_x86_64"] if variant == "pypi" else variant))
     figures = [part for part in parts if part is not None]
     return sum(figures) if len(figures) == len(parts) else None
-
-
-class BundleRequirements(NamedTuple):
-    """Requirements of a bundle: torch's `family`, from torch's own index, and `others`; `warnings` name what lacks.
-
-    A bundle that stands `alone` brings its own ONNX and ONNX Runtime, or has no use for any: ours could only be in
-    the way of what it pins.
-    """
-
-    family: tuple[str, ...] = ()
-    others: tuple[str, ...] = ()
-    warnings: tuple[Message, ...] = ()
-    alone: bool = False
-
-
-def bundle_requirements(candidate: Candidate, context: Context) -> BundleRequirements:
-    """Choose the packages of the bundle that was asked for; what no index holds for this machine is left out."""
-    bundle = bundle_of(context.bundle)
-    if is_recipe(bundle.key):  # its requirements are among the pins
-        return BundleRequirements(others=bundle.also.get(candidate.backend, ()), alone=True)
-    pinned = {pin.name.lower() for pin in (*context.pins.family, *context.pins.others)}
-    found = {name: _line(name, candidate, context) for name in bundle.requirements if name not in pinned}
-    lacking = ", ".join(name for name, line in found.items() if not line)
-    values = {"bundle": bundle.name, "torch": candidate.version, "python": context.target.python}
-    return BundleRequirements(
-        family=tuple(line for name, line in found.items() if line and name in FAMILY),
-        others=tuple(line for name, line in found.items() if line and name not in FAMILY),
-        warnings=(sentence("bundle-incomplete", packages=lacking, **values),) if lacking else (),
-    )
 
 
 def _line(name: str, candidate: Candidate, context: Context) -> str:
@@ -271,7 +226,9 @@ def _ended(package: str, row: Row, context: Context) -> Message:
 def _instead_of_torch_directml(candidate: Candidate, context: Context, held: Collection[str]) -> Iterator[Message]:
     """Say what serves the card of a plan for DirectML better: a current torch, or ONNX Runtime for ONNX models."""
     card = candidate.cards[0]
-    better = next((one for one in _CURRENT[card.vendor](context).candidates if card in one.cards), None)
+    better = next(
+        (one for one in _CURRENT[card.vendor](context) if isinstance(one, Candidate) and card in one.cards), None
+    )
     if better:
         values = {"backend": better.backend.title, "option": f"--backend {better.backend.value}"}
         yield sentence("current-torch-for-card", name=card.name, torch=better.version, **values)

@@ -15,11 +15,12 @@ from assistant.catalog.rows import FAMILY, AmdRelease
 from assistant.i18n import Message, Text, _, sentences
 from assistant.model.machine import Vendor
 from assistant.model.plan import Backend, Rejection
+from assistant.model.record import replace
 from assistant.model.requirement import name_of
 from assistant.plan.candidates import (
     Candidate,
     Context,
-    Offers,
+    Offer,
     of_code,
     reject,
     reject_hidden,
@@ -34,19 +35,17 @@ OVERRIDE = "HSA_OVERRIDE_GFX_VERSION"
 _AMD_PLATFORMS = {"linux_x86_64", "windows_amd64"}
 
 
-def offers(context: Context) -> Offers:
+def offers(context: Context) -> list[Offer]:
     """Return the ROCm builds that serve the machine's AMD cards; discrete cards decide over integrated ones."""
     cards = [card for card in context.cards if card.vendor is Vendor.AMD]
     if not cards or context.target.os == "macos":
-        return Offers()
+        return []
     if hidden := reject_hidden(Backend.ROCM, Vendor.AMD, context):
-        return Offers(rejected=(hidden,))
+        return [hidden]
     served = [card for card in cards if _served_somewhere(card, context)]
     deciding = [card for card in served if not card.integrated] or served
-    candidates = _candidates(context, deciding)
-    if candidates:
-        return Offers(tuple(_with_environment(candidate, cards, context) for candidate in candidates))
-    return Offers(rejected=(_why_none(context, cards, deciding),))
+    candidates = [_with_environment(candidate, cards, context) for candidate in _candidates(context, deciding)]
+    return [*candidates] or [_why_none(context, cards, deciding)]
 
 
 def _served_somewhere(card: Card, context: Context) -> bool:
@@ -60,9 +59,9 @@ def _candidates(context: Context, cards: list[Card]) -> list[Candidate]:
     if not cards:
         return []
     native, bridge = _native(context, cards), _bridge(context, cards)
-    own = _from_amd_index(AMD_INDEX, context._replace(nightly=False), cards)
+    own = _from_amd_index(AMD_INDEX, context._replace(request=replace(context.request, nightly=False)), cards)
     found = [native, own] if native and len(native.cards) == len(cards) else [bridge, own, native]
-    if context.nightly and not (native and native.version == context.catalog.newest_torch):
+    if context.request.nightly and not (native and native.version == context.catalog.newest_torch):
         # What else is built each night continues the newest torch.
         found.insert(0, _from_amd_index(AMD_NIGHTLY, context, cards))
     return sorted(filter(None, found), key=lambda candidate: -len(candidate.cards))
@@ -199,7 +198,7 @@ def _why_not_here(card: Card, context: Context, deciding: list[Card]) -> Rejecti
 def _in_amd_index(card: Card, context: Context) -> bool:
     """Return whether AMD's own indexes hold code for a card on this operating system, nightly builds as asked for."""
     row = context.catalog.amd_targets.get(card.gfx or "")
-    return row is not None and context.target.os in row.systems and (context.nightly or not row.nightly_only)
+    return row is not None and context.target.os in row.systems and (context.request.nightly or not row.nightly_only)
 
 
 def _only_nightly(card: Card, context: Context) -> Text:
