@@ -179,11 +179,8 @@ class Context(NamedTuple):
 
     def wheels(self, family: str) -> list[TorchWheel]:
         """List the builds of a variant family ("cu", "rocm", "xpu", "cpu", "pypi") that install here, newest first."""
-        target, pins = self.target, self.pins
-        wheels = self.catalog.wheels(target.platform, target.tag, family)
-        if pins.text:
-            return [wheel for wheel in wheels if self.installs(wheel) and pins.allow(wheel)]
-        return [wheel for wheel in wheels if self.installs(wheel)] if target.glibc or target.macos else list(wheels)
+        wheels = self.catalog.wheels(self.target.platform, self.target.tag, family)
+        return [wheel for wheel in wheels if self.installs(wheel) and self.pins.allow(wheel)]
 
     def installs(self, wheel: TorchWheel) -> bool:
         """Return whether the system's glibc or macOS is new enough for a build; unknown floors refuse nothing."""
@@ -357,21 +354,18 @@ def passed_over(candidate: Candidate, context: Context) -> Message | None:
     if candidate.backend is Backend.DIRECTML or newest is None or number(candidate.version) >= number(newest.version):
         return None
     family = candidate.wheel.variant.rstrip("0123456789.") if candidate.wheel else "rocm"
-    builds = [
-        wheel for wheel in context.catalog.wheels(context.target.platform, None, family) if wheel.release is newest
-    ]
+    wheels = context.catalog.wheels(context.target.platform, None, family)
+    builds = [wheel for wheel in wheels if wheel.release is newest]
     here = [wheel for wheel in builds if context.target.tag in (None, *wheel.pythons)]
-    if not builds:
-        key = "newer-torch-not-for-system"
-    elif not here:
-        key = "newer-torch-not-for-python"
-    elif not any(context.installs(wheel) for wheel in here):
-        key = "newer-torch-needs-newer-system"
-    elif not any(wheel.confirmed for wheel in here):
-        key = "newer-torch-not-seen"
-    else:
-        return None
-    return sentence(key, version=newest.version, backend=candidate.backend.title, python=context.target.python)
+    holds = {
+        "newer-torch-not-for-system": bool(builds),
+        "newer-torch-not-for-python": bool(here),
+        "newer-torch-needs-newer-system": any(context.installs(wheel) for wheel in here),
+        "newer-torch-not-seen": any(wheel.confirmed for wheel in here),
+    }
+    key = next((key for key, holds_here in holds.items() if not holds_here), "")
+    values = {"version": newest.version, "backend": candidate.backend.title, "python": context.target.python}
+    return sentence(key, **values) if key else None
 
 
 def of_code(text: Message, wheel: TorchWheel) -> Message:

@@ -82,21 +82,19 @@ def _last_branch(card: Card, catalog: Catalog) -> Number:
 
 
 def _fitting(context: Context) -> list[TorchWheel]:
-    """List the builds that install here and that the driver runs, by NVIDIA's minor-version compatibility."""
-    windows = context.target.windows_driver
-    floors = context.catalog.drivers.items()
+    """List the builds that install here and that the driver runs, by NVIDIA's minor-version compatibility.
+
+    Where no row knows a build's CUDA major, the driver itself must speak it.
+    """
+    driver, windows = context.driver, context.target.windows_driver
+    unknown = not (driver.version or driver.api)
     enough = {
-        variant for (variant, on), floor in floors if on == windows and _runs_build(variant, floor.least, context)
+        variant
+        for (variant, on), floor in context.catalog.drivers.items()
+        if on == windows
+        if (_reaches(floor.least, context) if floor.least or unknown else driver.api[:1] >= _cuda(variant)[:1])
     }
     return [wheel for wheel in context.wheels("cu") if wheel.variant in enough]
-
-
-def _runs_build(variant: str, least: Number, context: Context) -> bool:
-    """Return whether the driver runs a build; where no row knows its CUDA major, the driver itself must speak it."""
-    driver = context.driver
-    if least or not (driver.version or driver.api):
-        return _reaches(least, context)
-    return driver.api[:1] >= _cuda(variant)[:1]
 
 
 def _reaches(least: Number, context: Context) -> bool:
@@ -133,6 +131,7 @@ def _own_floor(card: Card, catalog: Catalog) -> Number:
 
 
 def _runs(wheel: TorchWheel, card: Card, context: Context) -> bool:
+    """Return whether a build holds code for a card, and the driver knows that card."""
     row = context.catalog.tegra.get(card.capability)
     alone = row is not None and not (row.desktop_code_from and _cuda(wheel.variant) >= _cuda(row.desktop_code_from))
     return has_code(wheel.sm, wheel.ptx, card.capability, alone=alone) and _reaches(
@@ -167,6 +166,7 @@ def _ease(wheel: TorchWheel, context: Context) -> tuple[bool, Number]:
 
 
 def _candidate(wheel: TorchWheel, cards: list[Card], context: Context) -> Candidate:
+    """Return a build as a candidate for the cards that it serves, with what speaks for it and what to know of it."""
     served = [card for card in _deciding(cards, context.catalog) if _runs(wheel, card, context)]
     floor = context.catalog.drivers[wheel.variant, context.target.windows_driver].least
     own = max((_own_floor(card, context.catalog) for card in served), default=())
@@ -207,6 +207,7 @@ def _code_of(wheel: TorchWheel, served: list[Card]) -> Iterator[Message]:
 def _warnings(
     wheel: TorchWheel, served: list[Card], cards: list[Card], needed: str, context: Context
 ) -> Iterator[Message]:
+    """Warn of cards that stay unused, of what is assumed of cards and driver, and of a build that nobody has seen."""
     for card in cards:
         if not any(card.name == other.name for other in served):
             yield sentence("card-unused", name=card.name)

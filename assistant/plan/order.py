@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -57,18 +56,14 @@ def _without_slow(found: list[Candidate], context: Context) -> tuple[list[Candid
     return [one for one in found if one not in aside], rejected
 
 
-def reject_asked(rejected: list[Rejection], context: Context) -> Iterator[Rejection]:
-    """Never leave a request unanswered: name the backend that cannot be had here."""
-    asked = context.request.backend
-    if rejected or asked is None:
-        return
-    if asked is Backend.MPS:
-        why = _("MPS exists on macOS only.")
-    elif asked is Backend.DIRECTML:
-        why = _("DirectML needs Windows or WSL, and a GPU with DirectX 12.")
-    else:
-        why = _("No GPU on this machine works with {backend}.", backend=asked.title)
-    yield reject(asked, "backend-not-here", why, _("Leave the backend open to get the best one for this machine."))
+def reject_asked(asked: Backend) -> Rejection:
+    """Return why the backend that was asked for cannot be had, where no backend said so itself."""
+    reasons = {
+        Backend.MPS: _("MPS exists on macOS only."),
+        Backend.DIRECTML: _("DirectML needs Windows or WSL, and a GPU with DirectX 12."),
+    }
+    why = reasons.get(asked, _("No GPU on this machine works with {backend}.", backend=asked.title))
+    return reject(asked, "backend-not-here", why, _("Leave the backend open to get the best one for this machine."))
 
 
 class _Standing(NamedTuple):
@@ -118,13 +113,12 @@ def why_first(found: list[Candidate], context: Context) -> tuple[Message, ...]:
 
 def _leaders(found: list[Candidate]) -> dict[Backend, Candidate]:
     """Return the first candidate of each backend."""
-    leaders: dict[Backend, Candidate] = {}
-    for one in found:
-        leaders.setdefault(one.backend, one)
-    return leaders
+    first = {one.backend: one for one in reversed(found)}
+    return {one.backend: first[one.backend] for one in found}
 
 
 def _standings(found: list[Candidate], context: Context) -> dict[Backend, _Standing]:
+    """Return what each backend is sorted by: that of its first candidate's strongest card."""
     leaders, system = _leaders(found), context.target.os
     cards = {backend: _best(one) for backend, one in leaders.items()}
     measured = all(card.memory for card in cards.values() if card)
@@ -150,6 +144,7 @@ def _best(candidate: Candidate) -> Card | None:
 
 @lru_cache(maxsize=8192)  # far above the kinds of cards that one fleet has
 def _step(card: Card) -> int:
+    """Return a card's speed as a power of two, one less for an integrated GPU."""
     rate = _rate(card)
     return round(math.log2(rate.half)) - card.integrated if rate else _UNKNOWN
 

@@ -60,6 +60,7 @@ def xpu(context: Context) -> list[Offer]:
 
 
 def _reject_intel(card: Card) -> Rejection:
+    """Reject XPU for an Intel GPU that is in no list, or that the list says PyTorch does not support."""
     if card.identity is None:
         why = _("{name} is not in the list of Intel GPUs, so it is unknown whether XPU drives it.", name=card.name)
         return reject(Backend.XPU, "gpu-unidentified", why, _("Give its PCI id if the name is not exact."))

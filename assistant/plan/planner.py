@@ -29,6 +29,7 @@ _ANYTHING = Request()
 _WHATEVER_PYTHON = {"libc-musl", "python-32bit", "pins-exclude-release", "python-not-cpython"}
 _PARTS = 2  # the dots of "3.12.4", which names its patch release
 _LAST_PATCH = 99  # chosen: above any patch release, of which uv fetches the newest
+_TORCH = re.compile(r"\s*torch(?![\w.-])", re.IGNORECASE)
 M = TypeVar("M", bound=Machine)
 
 
@@ -70,7 +71,9 @@ def plans_for(machine: Machine, catalog: Catalog, request: Request = _ANYTHING) 
         planning = Planning()
     else:
         planning = _planned(machine, catalog, request)
-    if planning.choice is None and _python_may_help(planning, request):
+    # Where no torch has a wheel for the machine's Python, that is reported as the machine's own problem.
+    asked = request.pins or request.constraints or request.overrides or request.pythons
+    if planning.choice is None and asked and not any(one.key in _WHATEVER_PYTHON for one in planning.rejected):
         planning = _with_another_python(planning, machine, catalog, request)
     return with_nightly(planning, request, catalog) if request.nightly else planning
 
@@ -82,12 +85,13 @@ def _planned(machine: Machine, catalog: Catalog, request: Request) -> Planning:
     if isinstance(target, Refusal):
         return Planning(rejected=(reject(asked or Backend.CPU, *target),))
     try:
-        pins = read_pins((*request.pins, *_on_torch(request)), catalog, target.markers)
+        on_torch = filter(_TORCH.match, (*request.constraints, *request.overrides))  # a plan always has it
+        pins = read_pins((*request.pins, *on_torch), catalog, target.markers)
         cards, driver = cards_of(machine), driver_of(machine, catalog)
         context = Context(machine, catalog, target, pins, cards, driver, request)
         candidates, rejected = candidates_here(context)
         if not candidates:
-            return Planning(rejected=(*rejected, *reject_asked(rejected, context)))
+            return Planning(rejected=tuple(rejected) or ((reject_asked(asked),) if asked else ()))
         own = [_plan_of(found, context, rejected if found is candidates[0] else ()) for found in candidates]
         own[0] = replace(own[0], reasons=(*own[0].reasons, *why_first(candidates, context)))
         if catalog.remark:
@@ -98,21 +102,6 @@ def _planned(machine: Machine, catalog: Catalog, request: Request) -> Planning:
     if len(own) > 1 and own[-1].backend is Backend.CPU:  # a CPU plan goes last, and one is enough
         elsewhere = (*(plan for plan in elsewhere if plan.backend is not Backend.CPU), own.pop())
     return Planning(choice=own[0], plans=(*own, *elsewhere), rejected=tuple(rejected))
-
-
-def _on_torch(request: Request) -> list[str]:
-    """Return the constraints and overrides that bound torch itself: a plan always has it."""
-    torch = re.compile(r"\s*torch(?![\w.-])", re.IGNORECASE)
-    return [line for line in (*request.constraints, *request.overrides) if torch.match(line)]
-
-
-def _python_may_help(planning: Planning, request: Request) -> bool:
-    """Return whether another Python may allow what the request rules out on this one.
-
-    Not where no torch has a wheel for the machine's Python: that is reported as the machine's own problem.
-    """
-    wishes = bool(request.pins or request.constraints or request.overrides or request.pythons)
-    return wishes and all(rejection.key not in _WHATEVER_PYTHON for rejection in planning.rejected)
 
 
 def _with_another_python(planning: Planning, machine: Machine, catalog: Catalog, request: Request) -> Planning:
@@ -143,6 +132,7 @@ def _elsewhere(own: Candidate, context: Context) -> tuple[Plan, ...]:
 
 
 def _better(other: Candidate, own: Candidate, context: Context) -> bool:
+    """Return whether a candidate for another Python is worth that: a better backend, a surer or a newer build."""
     if other.backend is not own.backend:
         return in_order([own, other], context)[0] is other
     if own.wheel and other.wheel and own.wheel.confirmed is not other.wheel.confirmed:
@@ -245,14 +235,11 @@ def _outside_project(python: str, request: Request) -> Rejection:
 
 def with_python_reason(planning: Planning, own: str, request: Request) -> Planning:
     """Say in each plan why it has another Python than the machine's own."""
-    outside = not _allowed(own, request.pythons)
-
-    def with_reason(plan: Plan) -> Plan:
-        key = "python-allowed" if outside else "python-installs"
-        reason = sentence(key, pythons=request.pythons, python=plan.python, own=own)
-        return replace(plan, reasons=(reason, *plan.reasons))
-
-    plans = tuple(map(with_reason, planning.plans))
+    key = "python-installs" if _allowed(own, request.pythons) else "python-allowed"
+    values = {"pythons": request.pythons, "own": own}
+    plans = tuple(
+        replace(plan, reasons=(sentence(key, python=plan.python, **values), *plan.reasons)) for plan in planning.plans
+    )
     return replace(planning, plans=plans, choice=plans[0] if plans else None)
 
 
@@ -278,25 +265,24 @@ def with_nightly(planning: Planning, request: Request, catalog: Catalog) -> Plan
     variant = NIGHTLY + ("cpu" if plan.variant == "pypi" else plan.variant)
     major, minor = number(plan.torch)[:2]
     version = f"{major}.{minor + 1}.0.dev0"
-    lines = tuple(line for line in plan.requirements if not carried_by_torch_index(name_of(line)))
-    family = [name for line in plan.requirements if carried_by_torch_index(name := name_of(line)) and name != "torch"]
-    reason = sentence("nightly-asked-for", version=plan.torch)
+    family = {line: name_of(line) for line in plan.requirements if carried_by_torch_index(name_of(line))}
+    left_out = ", ".join(name for name in family.values() if name != "torch")  # built for the torch of its own night
     warnings = [sentence("nightly-untested")]
-    if family:  # each of them is built for the torch of its own night
-        warnings.append(sentence("nightly-without-companions", packages=", ".join(family)))
+    warnings += [sentence("nightly-without-companions", packages=left_out)] if left_out else []
     nightly = replace(
         plan,
         variant=variant,
         torch=version,
         index_url=catalog.index_url(variant),
-        requirements=(f"torch>={version}", *lines),
-        reasons=(reason, *plan.reasons),
+        requirements=(f"torch>={version}", *(line for line in plan.requirements if line not in family)),
+        reasons=(sentence("nightly-asked-for", version=plan.torch), *plan.reasons),
         warnings=(*warnings, *plan.warnings),
     )
     return replace(planning, choice=nightly, plans=(nightly, *planning.plans))
 
 
 def _why_no_nightly(plan: Plan, catalog: Catalog) -> Message | None:
+    """Return why there is no nightly build of a plan; None where there is one."""
     if plan.variant == AMD_INDEX or plan.backend is Backend.DIRECTML:
         return _("Its packages are not built each night.")
     if plan.torch != catalog.newest_torch:

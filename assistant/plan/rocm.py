@@ -69,15 +69,13 @@ def _candidates(context: Context, cards: list[Card]) -> list[Candidate]:
 
 def _native(context: Context, cards: list[Card]) -> Candidate | None:
     """Find the newest Linux build with code for all cards, else for as many as possible."""
-    wheels = _linux_builds(context)
+    wheels = context.wheels("rocm")
     if context.target.wsl:
         prefixes = tuple(row.prefix for row in context.catalog.rows("rocm.families") if row.wsl)
         cards = [card for card in cards if (card.gfx or "").startswith(prefixes)]
 
-    def rating(wheel: TorchWheel) -> tuple[int, bool, tuple[int, ...]]:
-        return sum(card.gfx in wheel.gfx for card in cards), wheel.confirmed, wheel.number
-
-    wheel = max(wheels, key=rating, default=None)  # max keeps the first of equals: variants stand best first
+    rated = [(sum(card.gfx in wheel.gfx for card in cards), wheel.confirmed, wheel.number) for wheel in wheels]
+    wheel = wheels[rated.index(max(rated))] if rated else None  # the first of equals: variants stand best first
     served = [card for card in cards if wheel and card.gfx in wheel.gfx]
     if wheel is None or not served:
         return None
@@ -99,10 +97,6 @@ def _why_last(card: Card, wheel: TorchWheel, context: Context) -> Message:
     return sentences((said, _only_nightly(card, context)))
 
 
-def _linux_builds(context: Context) -> list[TorchWheel]:
-    return context.wheels("rocm") if context.target.os == "linux" else []
-
-
 def _bridge(context: Context, cards: list[Card]) -> Candidate | None:
     """Pretend a sister target: only on Linux, only where every AMD card of the machine may pretend the same."""
     overrides = context.catalog.overrides
@@ -112,7 +106,7 @@ def _bridge(context: Context, cards: list[Card]) -> Candidate | None:
     targets = [card.gfx for card in context.cards if card.vendor is Vendor.AMD and card.gfx]
     pretended = {overrides[gfx].as_gfx if gfx in overrides else gfx for gfx in targets}
     twin = pretended.pop()
-    builds = (wheel for wheel in _linux_builds(context) if wheel.confirmed and twin in wheel.gfx)
+    builds = (wheel for wheel in context.wheels("rocm") if wheel.confirmed and twin in wheel.gfx)
     wheel = next(builds, None)
     if pretended or wheel is None:
         return None
@@ -245,6 +239,7 @@ def _amd_installs(row: AmdRelease, context: Context) -> bool:
 
 
 def _warnings_of_amd(variant: str, release: AmdRelease, served: list[Card], context: Context) -> Iterable[Message]:
+    """Warn of what AMD leaves untested, and of the Windows driver that its builds want."""
     os, rows = context.target.os, context.catalog.amd_targets
     if variant == AMD_NIGHTLY:
         yield sentence("nightly-untested")

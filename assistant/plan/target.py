@@ -126,6 +126,7 @@ def target_of(machine: Machine, request: Request, catalog: Catalog) -> Target | 
 
 
 def _arch(machine: Machine, os: str, warnings: list[Message]) -> str:
+    """Return the processor that wheels must be for; what is assumed of it goes to the warnings."""
     if machine.rosetta:
         text = _(
             "This Python is an Intel build that runs under Rosetta; a native arm64 Python gets newer torch and MPS.",
@@ -230,6 +231,7 @@ def cards_of(machine: Machine) -> tuple[Card, ...]:
 
 @lru_cache(maxsize=8192)  # far above the kinds of cards that one fleet has
 def _card(gpu: Gpu) -> Card:
+    """Complete a GPU from the identity tables, which are asked only for what the machine's facts leave open."""
     vendor = gpu.vendor
     if vendor in (Vendor.UNKNOWN, Vendor.OTHER) and gpu.pci_id:
         vendor = vendor_of(gpu.pci_id)
@@ -240,23 +242,19 @@ def _card(gpu: Gpu) -> Card:
     stated = gpu.compute_capability or (identity and identity.compute_capability)
     capability = stated or (identity and next(reversed(identity.candidates), None)) or ""
     digits = number(capability)  # of "8.6", and of "sm_86" or "86" too
+    # A name may hold the target, as "AMD Radeon 8060S (gfx1151)" does.
+    named = re.search(r"\bgfx\d{3,4}[a-c]?\b", gpu.name or "")
+    target = gpu.gfx or (identity and identity.gfx) or (named[0] if named else "")
     integrated = bool(identity and identity.integrated) if gpu.integrated is None else gpu.integrated
     return Card(
         vendor=vendor,
         name=gpu.name or (identity.name if identity else gpu.pci_id) or vendor.value,
         capability=(digits[0] // 10, digits[0] % 10) if len(digits) == 1 else digits,
-        gfx=_target(gpu, identity) or None,
+        gfx=target.lower().partition(":")[0] or None,
         integrated=integrated,
         identity=identity,
         memory=None if integrated else gpu.vram_gb,
     )
-
-
-def _target(gpu: Gpu, identity: GpuIdentity | None) -> str:
-    """Return an AMD card's target; a name may hold it, as "AMD Radeon 8060S (gfx1151)" does; "" for unknown."""
-    named = re.search(r"\bgfx\d{3,4}[a-c]?\b", gpu.name or "")
-    target = gpu.gfx or (identity.gfx if identity else None) or (named[0] if named else "")
-    return target.lower().partition(":")[0]
 
 
 _MAKERS = {
