@@ -8,7 +8,7 @@ from assistant.host.base import Host
 from assistant.i18n import _
 from assistant.model.finding import Remedy, Severity
 from assistant.model.machine import Gpu, Vendor
-from assistant.parsers import amd, linux, smi
+from assistant.parsers import amd, linux
 
 NODES = "/sys/class/kfd/kfd/topology/nodes"
 
@@ -52,7 +52,7 @@ def rocm(host: Host, notes: Notes) -> None:
     if not (report and report.devices) and host.which("amd-smi"):
         answer = host.run("amd-smi", "static", "--asic", "--bus", "--vram", "--json")
         notes.could_not_look("amd-smi", answer)
-        notes.devices(smi.amd_smi(answer.text) or (), "amd-smi")
+        notes.devices(amd.amd_smi(answer.text) or (), "amd-smi")
 
 
 def amd_access(host: Host, notes: Notes) -> None:

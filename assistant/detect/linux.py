@@ -13,7 +13,7 @@ from assistant.host.base import Host
 from assistant.i18n import _
 from assistant.model.finding import Remedy, Severity
 from assistant.model.machine import Gpu, Vendor
-from assistant.parsers import linux, smi, windows
+from assistant.parsers import amd, linux, windows
 
 PCI = "/sys/bus/pci/devices"
 
@@ -119,8 +119,8 @@ def intel_memory(host: Host, notes: Notes) -> None:
         return
     answer = host.run("xpu-smi", "discovery", "-j")
     notes.could_not_look("xpu-smi", answer)
-    for listed in smi.xpu_smi(answer.text) or ():
-        detail = smi.xpu_smi(host.run("xpu-smi", "discovery", "-d", str(listed.index), "-j").text)
+    for listed in amd.xpu_smi(answer.text) or ():
+        detail = amd.xpu_smi(host.run("xpu-smi", "discovery", "-d", str(listed.index), "-j").text)
         notes.devices(detail[:1] if detail else [listed], "xpu-smi")
 
 

@@ -32,10 +32,8 @@ _MOST_ODD = 0.02  # a text has next to no control characters; a compressed or co
 
 
 def text_pieces(data: bytes) -> Iterator[str]:
-    """Yield the text in pieces of whole lines, colours removed; raise `BadInput` for a binary file."""
-    encoding = _encoding_of(data)
-    for piece in _wide(data, encoding) if encoding else _narrow(data):
-        yield tidied(piece)
+    """Yield a text in pieces of whole lines, without colours; raise `BadInput` as `text_lines` does."""
+    return _pieces(io.BytesIO(data))
 
 
 def text_lines(file: io.BufferedReader) -> Iterator[str]:
@@ -44,12 +42,20 @@ def text_lines(file: io.BufferedReader) -> Iterator[str]:
     Lines end at line feeds alone: what else breaks lines may stand in the texts of JSON. Raises `BadInput` for a binary
     file and for a line that is too long.
     """
+    for piece in _pieces(file):
+        yield from filter(str.strip, piece.split("\n"))
+
+
+def _pieces(file: io.BufferedReader | io.BytesIO) -> Iterator[str]:
+    """Read and decode whole lines, some millions of bytes at a time."""
     head = file.read1(PIECE)
     encoding = _encoding_of(head)
-    pieces = chain([head], iter(lambda: file.read1(PIECE), b""))
-    texts = _wide_lines(pieces, encoding) if encoding else map(_decoded, _whole_lines(pieces))
-    for text in texts:
-        yield from filter(str.strip, tidied(text).split("\n"))
+    pieces: Iterable[bytes] = chain([head], iter(lambda: file.read1(PIECE), b""))
+    if encoding:
+        decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
+        pieces = (decoder.decode(piece).encode() for piece in pieces)
+    for lines in _whole_lines(pieces):
+        yield tidied(_decoded(lines))
 
 
 def _whole_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -65,12 +71,6 @@ def _whole_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
             text = _("A line is longer than {limit} MB.", limit=LONGEST_LINE // 10**6)
             raise BadInput(text, hint=_("Pass only the part that matters."))
     yield b"".join(begun)
-
-
-def _wide_lines(pieces: Iterable[bytes], encoding: str) -> Iterator[str]:
-    decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
-    decoded = (decoder.decode(piece).encode() for piece in pieces)
-    return map(bytes.decode, _whole_lines(decoded))
 
 
 def _encoding_of(data: bytes) -> str | None:
@@ -109,27 +109,8 @@ def _upper(upper: bytes, lower: bytes) -> bool:
     return written and lower.count(0) < 0.1 * half
 
 
-def _wide(data: bytes, encoding: str) -> Iterator[str]:
-    decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
-    rest = ""
-    for start in range(0, len(data), PIECE):
-        text = rest + decoder.decode(data[start : start + PIECE])
-        cut = text.rfind("\n") + 1
-        rest = text[cut:] if cut else text
-        if cut:
-            yield text[:cut]
-    yield rest
-
-
-def _narrow(data: bytes) -> Iterator[str]:
-    start = 0
-    while start < len(data):
-        end = data.find(b"\n", start + PIECE, start + 2 * PIECE) + 1 or min(start + 2 * PIECE, len(data))
-        yield _decoded(data[start:end])
-        start = end
-
-
 def _decoded(piece: bytes) -> str:
+    """Decode lines as UTF-8, or each by itself where they are not all in that."""
     try:
         return piece.decode()
     except UnicodeDecodeError:

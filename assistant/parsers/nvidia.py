@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from itertools import zip_longest
+from os.path import commonprefix
 
+from assistant.catalog.identity import cut_names, identify_name
 from assistant.model.machine import Gpu, Vendor
 from assistant.model.record import replace
-from assistant.parsers.cards import Device, Reading, bus_address, cut_card, field, gib
+from assistant.parsers.cards import Device, Reading, bus_address, field, gib
 
 _ADDRESS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]"
 _ROW = rf"^[ \t]*\|?[ \t]{{0,8}}(\d{{1,3}})[ \t]{{1,8}}(\S[^|\n]{{0,90}})\|[ \t]{{1,8}}({_ADDRESS}|N/A)"
@@ -31,8 +34,10 @@ def smi_table(text: str) -> Reading | None:
     text = text.replace("│", "|")  # nvitop
     devices: list[Device] = []
     whole = _LISTED.findall(text)
-    for row in re.finditer(_ROW, text, re.MULTILINE):
-        memory = re.search(_MEMORY, text[row.end() : row.end() + 400])  # the next line of the row
+    rows = list(re.finditer(_ROW, text, re.MULTILINE))
+    for row, after in zip_longest(rows, rows[1:]):
+        end = min(row.end() + 400, after.start() if after else len(text))  # the next line, of the same GPU
+        memory = re.search(_MEMORY, text[row.end() : end])
         name = re.sub(r"\s(?:On|Off|WDDM|TCC|MCDM|N/A|ERR!|Enabled|Disabled)$", "", row[2].strip()).rstrip()
         size = float(memory[1]) * (1024 if memory[2] == "G" else 1) if memory else None
         listed = whole[len(devices)] if len(devices) < len(whole) else ""  # `nvidia-smi -L` beside the table
@@ -54,12 +59,40 @@ def _facts(text: str) -> dict[str, object]:
     }
 
 
-def _device(bus: str, name: str, size: str | float | None, pci_id: str | None = None) -> Device:
+def _device(bus: str, shown: str, size: str | float | None, pci_id: str | None = None) -> Device:
+    """Return a GPU by its name as a tool shows it and its memory in MiB; a capability stands in for a lost name."""
     vram = gib(size)
-    card = cut_card(name, vram)
-    capability = card.compute_capability if card.name is None else None
-    gpu = Gpu(vendor=Vendor.NVIDIA, name=card.name, vram_gb=vram, pci_id=pci_id, compute_capability=capability)
+    name, capability = _whole_name(shown.strip(), vram)
+    gpu = Gpu(vendor=Vendor.NVIDIA, name=name, vram_gb=vram, pci_id=pci_id, compute_capability=capability)
     return Device(gpu=gpu, bus=bus_address(bus))
+
+
+_CUT = re.compile(r"^(?:\.{2,3}|…)|(?:\.{2,3}|…)$")
+_SPARE = 0.85  # of a card's memory, drivers and error correction leave so much; measured: 14.9 of 16, 39.4 of 40
+
+
+def _whole_name(shown: str, vram_gb: float | None) -> tuple[str | None, str | None]:
+    """Complete a name that a table cut off at either end: `NVIDIA GeForce RTX 4060 ...`; any other stays as it is.
+
+    Where several names go on like that, one that tells the memory is held against it; what all of them share is the
+    name, unless that is another card's. Where the name stays unknown, the compute capability that all share is
+    returned beside it.
+    """
+    part, at_end = _CUT.sub("", shown).strip(), bool(_CUT.match(shown))
+    if part == shown or (at_end and identify_name(Vendor.NVIDIA, part)):
+        return part or None, None
+    names = []
+    for name in cut_names(Vendor.NVIDIA, part, at_end=at_end, longer=len(shown)):
+        told = re.search(r"\b(\d{1,3}) ?GB\b", name)
+        if told is None or not vram_gb or _SPARE * int(told[1]) <= vram_gb <= int(told[1]):
+            names.append(name if at_end else part + name[len(part) :])
+    if len(names) < 2:  # noqa: PLR2004 - one is sure
+        return names[0] if names else None if at_end else shown, None
+    shared = "" if at_end else commonprefix(names).rpartition(" ")[0]
+    if len(shared) > len(part) and not identify_name(Vendor.NVIDIA, shared):
+        return shared, None
+    capabilities = {found.compute_capability for name in names if (found := identify_name(Vendor.NVIDIA, name))}
+    return None, capabilities.pop() if len(capabilities) == 1 else None
 
 
 def _first(pattern: str, text: str) -> str | None:

@@ -134,6 +134,15 @@ def test_a_dump_and_a_table_in_one_paste_are_one_machine():
     assert (machine.gpus[0].vram_gb, machine.python, machine.nvidia_driver) == (12.0, "3.10.12", "546.33")
 
 
+def test_a_gpu_whose_memory_is_not_shown_does_not_get_that_of_the_next():
+    """A card that has fallen off the bus shows no memory; the next one's stands a few lines below."""
+    lost = [line.replace("893MiB / 12288MiB", "        N/A      ") for line in WINDOWS_TABLE.splitlines()[-2:]]
+    text = "\n".join([*WINDOWS_TABLE.splitlines()[:-2], *lost, *(WINDOWS_TABLE.splitlines()[-2:])])
+    second = text.rpartition("00000000:")
+    text = f"{second[0]}00000000:4{second[2][1:]}"
+    assert [gpu.vram_gb for gpu in read_report(text).machine.gpus] == [None, 12.0]
+
+
 DXDIAG = r"""------------------
 System Information
 ------------------
