@@ -2,5 +2,4 @@
 
 from __future__ import annotations
 
-from assistant.verify.results import lacking_in_system, raised
-from assistant.verify.runner import run, run_checks
+from assistant.verify.runner import lacking_in_system, raised, run, run_checks

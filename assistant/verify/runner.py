@@ -1,28 +1,29 @@
-"""Run the checks in the target's own Python, limit the time of each, and turn its output into a report and findings."""
+"""Run the checks in the target's own Python, limit the time of each, and make of what they say a report and findings."""
 
 from __future__ import annotations
 
 import json
 import re
+import signal
+import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from assistant.catalog.bundles import trial_of
-from assistant.catalog.companions import trial
+from assistant.catalog.companions import needs, trial
 from assistant.catalog.rows import Trial
 from assistant.host.lock import Lock
-from assistant.host.parallel import Ahead
 from assistant.host.process import CancelToken, stream
-from assistant.i18n import Message, Text, _, lines, render
-from assistant.model.errors import AssistantError, BadInput, Cancelled, WorkFailed
+from assistant.i18n import Message, Text, _, first_line, lines, render, sentences
+from assistant.model.errors import BadInput, Cancelled, WorkFailed
 from assistant.model.event import Event, FindingRaised, LogLine, Part, Progress, Sink, Step
+from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.plan import Backend, Plan
 from assistant.model.record import Record, decoder, replace
 from assistant.model.report import (
@@ -40,14 +41,135 @@ from assistant.model.report import (
 )
 from assistant.model.requirement import to_import
 from assistant.privacy import Lines, Policy
-from assistant.verify.results import ending, finding_of, sentence
 
+CHILD = Path(__file__).with_name("child.py")
 FIRST = {"import", "device", "copy"}  # a device that dies at these will not do better in another process
 MEMORY_EXIT = 75  # what child.py ends with when a check took too much memory
 # Chosen: a library's last words before a crash fit, and a flood of them does not fill the report.
 STRAY_LINES = 20
 MOST_TIMEOUTS = 3  # chosen: checks in a row that do not end, from which the device hangs and not one operator
 LINE_LIMIT = 2000
+IMPORT_LIMIT_FACTOR = 2  # times a check's limit (chosen): an import may have to compile its modules first
+IMPORT_WORKERS = 2  # distributions imported at once: each import keeps a core busy, and some take a gigabyte
+_DEVICE = re.compile(r"(?:{})(?::\d+)?".format("|".join(backend.value for backend in Backend)))
+
+
+def run(  # noqa: PLR0913 - what is verified; the rest is how, with defaults
+    environment: Environment,
+    plan: Plan | None = None,
+    *,
+    device: str = "",
+    level: Level = "quick",
+    sink: Sink = lambda _event: None,
+    cancel: CancelToken | None = None,
+    traceless: bool = False,
+    lock: Lock | None = None,
+) -> Report:
+    """Verify an environment by its plan: its device, what was asked for, a recipe's call, with the plan's variables.
+
+    Without a plan, or on another device, `device` names that ("cpu" where neither does). `level`, `sink`, `cancel`,
+    `traceless`, `lock` and what is raised are those of `run_checks`.
+    """
+    return run_checks(
+        environment.python,
+        device or (plan.backend if plan else Backend.CPU).value,
+        sink,
+        cancel,
+        level=level,
+        packages=to_import(plan, environment.packages) if plan else (),
+        recipe=plan.recipe if plan else "",
+        variables=plan.env if plan else None,
+        traceless=traceless,
+        lock=lock,
+    )
+
+
+def run_checks(  # noqa: PLR0913 - what runs it, on what, who hears it; the rest are limits with defaults
+    python: str | Path,
+    device: str,
+    sink: Sink,
+    cancel: CancelToken | None = None,
+    *,
+    level: Level | tuple[str, ...] = "quick",
+    packages: Sequence[str] = (),
+    recipe: str = "",
+    calls: bool = True,
+    limit_per_check: float = 60.0,
+    memory_limit: int = 4 << 30,
+    variables: Mapping[str, str] | None = None,
+    traceless: bool = False,
+    lock: Lock | None = None,
+) -> Report:
+    """Run checks with the interpreter `python` on `device` ("cpu", "cuda:1", …) and report each of them.
+
+    `level` is "quick" (seconds), "full" (a minute or two; measures speed too), or the keys of some checks. Each of the
+    distributions `packages` is imported, in a process of its own, once torch can be; with `calls`, a line that shows
+    that it works is run, where one is known, and the verification call of a `recipe`, by its key. `variables` are set
+    for the children; `traceless` leaves no bytecode behind. The children hold `lock` until they end. After a check
+    that takes more than `limit_per_check` seconds, that makes the process grow by more than `memory_limit` bytes, or
+    whose process dies, another process goes on with the others; an import has twice that time. Where several in a row
+    take too long, the device hangs, and the rest is reported as skipped.
+    Raises `BadInput` for an unknown device, `WorkFailed` when the interpreter cannot be started, and `Cancelled`.
+    """
+    if not _DEVICE.fullmatch(device):
+        raise BadInput(
+            _("There is no device called {device!r}.", device=device),
+            hint=_("Use cpu, cuda, rocm, xpu, mps or directml, with an index where there are several, as in cuda:1."),
+        )
+    keys = CHECKS[level] if isinstance(level, str) else level
+    asked, unknown = _questions(packages, recipe, calls=calls)
+    results, started = Results(device, (*keys, *asked), sink), time.monotonic()
+    if unknown:
+        results.skip((recipe_check(recipe),), unknown)
+    command = [python, *(("-B",) if traceless else ()), "-I", "-X", "utf8", CHILD]
+
+    def start(child: Child, **request: object) -> None:
+        """Run a process for the open checks of a child until it ends, and take down how it ended."""
+        words = [*command, json.dumps({"device": device, "checks": results.open_keys(child.keys), **request})]
+        child.clock.restart()
+        try:
+            child.end(stream(words, child.hear, cancel=child.clock, environment=variables, lock=lock))
+        except Cancelled:
+            if not child.stopped():
+                raise
+
+    child = Child(results, keys, Clock(cancel, limit_per_check))
+    while results.open_keys(keys):
+        start(child, ready=[key for key, check in results.done.items() if check.status in RIGHT], memory=memory_limit)
+    if "import" in keys and results.done["import"].status not in RIGHT:
+        results.skip(asked, sentence("needs", {"need": "import"}))
+    limit = IMPORT_LIMIT_FACTOR * limit_per_check
+    alone = [Child(results, (key,), Clock(cancel, limit)) for key in results.open_keys(asked)]
+    with ThreadPoolExecutor(IMPORT_WORKERS) as pool:
+        try:
+            list(pool.map(lambda child: start(child, packages={key: asked[key] for key in child.keys}), alone))
+        except BaseException:  # Ctrl-C, which the children do not hear in their own sessions, ends them all
+            for child in alone:
+                child.clock.set()
+            raise
+    results.progress(_("Verification done"))
+    return results.report(time.monotonic() - started)
+
+
+def _questions(packages: Sequence[str], recipe: str, *, calls: bool) -> tuple[dict[str, dict[str, object]], Text]:
+    """Return what the child is asked of each distribution and of a recipe, by the check's key.
+
+    Beside it: why nobody knows how to try the recipe, where its add-on is missing. A call of which it is not known
+    whether it runs without a GPU counts as one that does not.
+    """
+
+    def call(found: Trial | None) -> dict[str, object]:
+        return {"call": found.call, "gpu": not found.on_cpu} if found else {}
+
+    asked = {package_check(name): {"name": name, **call(trial(name) if calls else None)} for name in packages}
+    unknown: Text = ""
+    try:
+        found = trial_of(recipe) if calls else None
+    except WorkFailed as error:
+        found, unknown = None, error.message
+    if found or unknown:
+        asked[recipe_check(recipe)] = call(found)
+    return asked, unknown
 
 
 class Clock(CancelToken):
@@ -85,11 +207,6 @@ class Results:
     def open_keys(self, among: Iterable[str]) -> list[str]:
         """Return the checks without a result among some, in order."""
         return [key for key in among if key not in self.done]
-
-    @property
-    def right(self) -> list[str]:
-        """The checks that passed, on which others may rest."""
-        return [key for key, check in self.done.items() if check.status in RIGHT]
 
     def report(self, seconds: float) -> Report:
         """Return the report, with the results in the order of the checks."""
@@ -145,10 +262,6 @@ class Child:
         self._cleaned = Lines(Policy.USABLE)
         self._stray: deque[str] = deque(maxlen=STRAY_LINES)
 
-    def open_keys(self) -> list[str]:
-        """Return its checks without a result, in order."""
-        return self._results.open_keys(self.keys)
-
     def hear(self, text: str) -> None:
         """Read one line of the child's output; what a library wrote becomes a line of the log."""
         try:
@@ -172,7 +285,7 @@ class Child:
 
     def end(self, code: int) -> None:
         """Set the status of the check during which the child died; those after it are left to another child."""
-        left, self._left = self._left, len(self.open_keys())
+        left, self._left = self._left, len(self._results.open_keys(self.keys))
         if not self._left and code:
             self._results.facts["ending"] = render(ending(code))
         elif self._left and (code != MEMORY_EXIT or self._left == left):
@@ -185,7 +298,7 @@ class Child:
         nothing left to do.
         """
         if not self.clock.expired:
-            return not self.open_keys()
+            return not self._results.open_keys(self.keys)
         self._timeouts += 1
         go_on = self._results.done.keys() >= FIRST and self._timeouts < MOST_TIMEOUTS
         text = _("It did not end within {seconds:g} seconds.", seconds=self.clock.limit)
@@ -194,164 +307,128 @@ class Child:
 
     def _stop(self, status: Status, detail: Text, *, go_on: bool = False) -> None:
         """Set the status of the check at hand and, unless the rest can go on, skip those after it."""
-        for key in self.open_keys()[:1]:
+        for key in self._results.open_keys(self.keys)[:1]:
             self._results.finish(Check(key=key, status=status, detail=lines((detail, *self._stray))))
         if not go_on:
             self._results.skip(self.keys, _("The verification ended before this check."))
-        self._left = len(self.open_keys())
+        self._left = len(self._results.open_keys(self.keys))
 
 
-CHILD = Path(__file__).with_name("child.py")
-IMPORT_LIMIT_FACTOR = (
-    2  # chosen: an import may have to compile its modules first, and has so many times a check's limit
-)
-IMPORT_WORKERS = 2  # distributions imported at once: each import keeps a core busy, and some take a gigabyte
-_DEVICE = re.compile(r"(?:{})(?::\d+)?".format("|".join(backend.value for backend in Backend)))
+# By the keys that `child.explain` sends, with the values of their placeholders.
+SENTENCES = {
+    "shape": _("The result has shape {shape}, not {expected}."),
+    "off": _("{off} of {size} elements are wrong; element [{place}] is {value}, not {expected}."),
+    "seed": _("The same seed gave different numbers."),
+    "constant": _("Another seed gave the same numbers."),
+    "slower than the CPU": _(
+        "At this size it is slower than this machine's CPU: {rate:.3g} against {cpu_rate:.3g} {unit}; "
+        "larger work may favour the device."
+    ),
+    "slower than sound": _("Generating the sound takes longer than playing it."),
+    "slow kernels": _("A small operator takes {each:.0f} µs."),
+    "elsewhere": _("The result is on {found}, not on {asked}."),
+    "fallback": _("{operators} ran on the CPU instead of {device}."),
+    "no memory taken": _("A tensor of {size} bytes took {taken} bytes on {device}."),
+    "no rocm": _("This torch {torch} is not a ROCm build."),
+    "unknown": _("There is no check called {check}."),
+    "needs": _("It needs the check {need} to pass first."),
+    "too much": _("It took more than {size} MiB of memory and was stopped."),
+    "granted": _("{size} bytes were granted, more than there are."),
+    "leak": _("{grown} MiB were not released after {rounds} results of {size} MiB."),
+    "not installed": _("{name} is not installed in this environment."),
+    "no provider": _("onnxruntime {version} has no provider for {device}, only {there}."),
+    "other provider": _("ONNX Runtime ran {nodes} on {found} instead of {provider}."),
+    "no node": _("ONNX Runtime's profile names no node that {provider} ran."),
+    "no autocast": _("Autocast is not supported on {device}."),
+    "no compile": _("torch {torch} has no torch.compile."),
+    "no backend": _("torch.compile has no finished backend for {device}."),
+    "no triton": _("torch.compile needs triton here, which is not installed."),
+    "no compiler": _("torch.compile needs a C++ compiler on the CPU, and none is found."),
+    "nothing to import": _("{package} has nothing to import."),
+    "no metadata": _("{package} is only partly installed: its metadata is missing."),
+    "files missing": _("Files of {package} are missing: {count} in all, such as {path}."),
+    "cannot be imported": _("{module} cannot be imported: {error}"),
+    "call fails": _("{package} can be imported, but fails at `{call}`: {error}"),
+    "trial fails": _("`{call}` fails: {error}"),
+    "call left out": _("`{call}` was skipped: it needs a GPU."),
+    "space in path": _("torch.compile cannot build here: the path {path} contains a space. {error}"),
+}
 
 
-def run(  # noqa: PLR0913 - what is verified; the rest is how, with defaults
-    environment: Environment,
-    plan: Plan | None = None,
-    *,
-    device: str = "",
-    level: Level = "quick",
-    sink: Sink = lambda _event: None,
-    cancel: CancelToken | None = None,
-    traceless: bool = False,
-    lock: Lock | None = None,
-) -> Report:
-    """Verify an environment by its plan: its device, what was asked for, a recipe's call, with the plan's variables.
-
-    Without a plan, or on another device, `device` names that ("cpu" where neither does). `level`, `sink`, `cancel`,
-    `traceless`, `lock` and what is raised are those of `run_checks`. Meanwhile another core compiles what the checks
-    will import, unless that is to be `traceless`.
-    """
-    over = CancelToken()
-    ahead = None if traceless else Ahead(lambda: compile_ahead(environment.python, over, lock))
-    try:
-        return run_checks(
-            environment.python,
-            device or (plan.backend if plan else Backend.CPU).value,
-            sink,
-            cancel,
-            level=level,
-            packages=to_import(plan, environment.packages) if plan else (),
-            recipe=plan.recipe if plan else "",
-            variables=plan.env if plan else None,
-            traceless=traceless,
-            lock=lock,
-        )
-    finally:
-        over.set()
-        if ahead:
-            ahead.result()  # nothing may write there any more when all is rolled back
+def sentence(reason: str, values: Mapping[str, str | int | float]) -> Text:
+    """Return the sentence of a key of `child.explain`; "" for no key, the bare key and values for an unknown one."""
+    if not reason:
+        return ""
+    text = SENTENCES.get(reason)
+    return text.format(**values) if text else " ".join([reason, *(f"{key}={value}" for key, value in values.items())])
 
 
-def run_checks(  # noqa: PLR0913 - what runs it, on what, who hears it; the rest are limits with defaults
-    python: str | Path,
-    device: str,
-    sink: Sink,
-    cancel: CancelToken | None = None,
-    *,
-    level: Level | tuple[str, ...] = "quick",
-    packages: Sequence[str] = (),
-    recipe: str = "",
-    calls: bool = True,
-    limit_per_check: float = 60.0,
-    memory_limit: int = 4 << 30,
-    variables: Mapping[str, str] | None = None,
-    traceless: bool = False,
-    lock: Lock | None = None,
-) -> Report:
-    """Run checks with the interpreter `python` on `device` ("cpu", "cuda:1", …) and report each of them.
-
-    `level` is "quick" (seconds), "full" (a minute or two; measures speed too), or the keys of some checks. Each of the
-    distributions `packages` is imported, in a process of its own, once torch can be; with `calls`, a line that shows
-    that it works is run, where one is known, and the verification call of a `recipe`, by its key. `variables` are set
-    for the children; `traceless` leaves no bytecode behind. The children hold `lock` until they end. After a check
-    that takes more than `limit_per_check` seconds, that makes the process grow by more than `memory_limit` bytes, or
-    whose process dies, another process goes on with the others; an import has twice that time. Where several in a row
-    take too long, the device hangs, and the rest is reported as skipped.
-    Raises `BadInput` for an unknown device, `WorkFailed` when the interpreter cannot be started, and `Cancelled`.
-    """
-    if not _DEVICE.fullmatch(device):
-        raise BadInput(
-            _("There is no device called {device!r}.", device=device),
-            hint=_("Use cpu, cuda, rocm, xpu, mps or directml, with an index where there are several, as in cuda:1."),
-        )
-    keys = CHECKS[level] if isinstance(level, str) else level
-    asked = {package_check(name): {"name": name, **_call(trial(name) if calls else None)} for name in packages}
-    found, unknown = _trial_of_recipe(recipe) if calls else (None, "")
-    if found or unknown:
-        asked[recipe_check(recipe)] = _call(found)
-    results, started = Results(device, (*keys, *asked), sink), time.monotonic()
-    if unknown:
-        results.skip((recipe_check(recipe),), unknown)
-    command = [python, *(("-B",) if traceless else ()), "-I", "-X", "utf8", CHILD]
-
-    def start(child: Child, **request: object) -> None:
-        words = [*command, json.dumps({"device": device, "checks": child.open_keys(), **request})]
-        child.clock.restart()
-        try:
-            child.end(stream(words, child.hear, cancel=child.clock, environment=variables, lock=lock))
-        except Cancelled:
-            if not child.stopped():
-                raise
-
-    child = Child(results, keys, Clock(cancel, limit_per_check))
-    while child.open_keys():
-        start(child, ready=results.right, memory=memory_limit)
-    if "import" in keys and "import" not in results.right:
-        results.skip(asked, sentence("needs", {"need": "import"}))
-    limit = IMPORT_LIMIT_FACTOR * limit_per_check
-    alone = [Child(results, (key,), Clock(cancel, limit)) for key in results.open_keys(asked)]
-    _side_by_side(alone, lambda child: start(child, packages={key: asked[key] for key in child.keys}))
-    results.progress(_("Verification done"))
-    return results.report(time.monotonic() - started)
+_FINDINGS = {
+    Status.WRONG: (Severity.ERROR, _("“{check}” gave a wrong result on {device}.")),
+    Status.UNSUPPORTED: (Severity.WARNING, _("“{check}” is not supported on {device}.")),
+    Status.TIMEOUT: (Severity.ERROR, _("“{check}” did not finish on {device} and was stopped.")),
+    Status.SLOW: (Severity.INFO, _("“{check}” is slow on {device}.")),
+    Status.FAILED: (Severity.ERROR, _("“{check}” failed on {device}.")),
+}
 
 
-def _trial_of_recipe(key: str) -> tuple[Trial | None, Text]:
-    """Return what shows that a recipe works, and why nobody knows it where the add-on is missing."""
-    try:
-        return trial_of(key), ""
-    except WorkFailed as error:
-        return None, error.message
+def finding_of(check: Check, device: str) -> Finding | None:
+    """Return the finding that a check raises; None where it passed or was skipped."""
+    if check.status not in _FINDINGS:
+        return None
+    severity, text = _FINDINGS[check.status]
+    finding = Finding(
+        key=f"verify.{check.key}",
+        severity=severity,
+        text=text.format(check=check_title(check.key), device=device),
+        evidence=(check.detail,) if check.detail else (),
+    )
+    package = checked_package(check.key)
+    return replace(finding, **_of_package(package, check, device)) if package else finding
 
 
-def _side_by_side(children: Sequence[Child], run: Callable[[Child], None]) -> None:
-    """Run some children at once; Ctrl-C, which they do not hear in their own sessions, ends them all."""
-    with ThreadPoolExecutor(IMPORT_WORKERS) as pool:
-        try:
-            list(pool.map(run, children))
-        except BaseException:
-            for child in children:
-                child.clock.set()
-            raise
+def _of_package(package: str, check: Check, device: str) -> dict[str, object]:
+    """Say of a distribution that was asked for why it does not work, and what to do."""
+    reason = first_line(check.detail)
+    next_step = _("Ask for another version or build of {package}, or go on without it.", package=package)
+    lacking = lacking_in_system(check, device)
+    text = _("{package} does not work in this environment: {reason}", package=package, reason=reason)
+    return {"text": text, "remedies": tuple(Remedy(text=text) for text in (*lacking, next_step))}
 
 
-def _call(found: Trial | None) -> dict[str, object]:
-    """Return what the child is asked to run; a call of which it is not known counts as one for a GPU."""
-    return {"call": found.call, "gpu": not found.on_cpu} if found else {}
+_SYSTEMS = {"win32": "windows", "darwin": "macos"}
 
 
-# What `import torch` (2.13) reaches in its second half, in its own order; a name that a release lacks is passed over.
-_LATE_IN_TORCH = (
-    *("distributions", "jit", "fx", "optim", "ao/quantization", "masked", "export", "_subclasses", "_export"),
-    *("_higher_order_ops", "_prims_common", "_decomp", "_prims", "_refs", "_meta_registrations.py", "_native"),
-)
-_COMPILE = """
-import compileall, importlib.util, pathlib, sys
-site = pathlib.Path(importlib.util.find_spec("torch").origin).parents[1]
-for path in (site / name for name in sys.argv[1:]):
-    compileall.compile_dir(path, quiet=2) if path.is_dir() else compileall.compile_file(path, quiet=2)
-"""
+def lacking_in_system(check: Check, device: str) -> tuple[Message, ...]:
+    """Say what this system lacks, where that is why a distribution that was asked for does not work."""
+    system, backend = _SYSTEMS.get(sys.platform, sys.platform), Backend(device.partition(":")[0])
+    return tuple(
+        sentences(filter(None, (need.text, need.help)))
+        for need in needs(checked_package(check.key), system, backend)
+        if need.libraries and re.search(need.libraries, str(check.detail))
+    )
 
 
-def compile_ahead(python: str | Path, cancel: CancelToken, lock: Lock | None = None) -> None:
-    """Compile, beside the checks of a fresh environment without bytecode, what `import torch` reaches last.
+def raised(report: Report) -> tuple[Finding, ...]:
+    """Return the findings that a report's checks raise, as they did while they ran."""
+    return tuple(finding for check in report.checks if (finding := finding_of(check, report.device)))
 
-    A failure is no matter, since the import compiles what it misses.
-    """
-    late = (*(f"torch/{name}" for name in _LATE_IN_TORCH), "onnxruntime/capi")
-    with suppress(AssistantError):
-        stream([python, "-I", "-c", _COMPILE, *late], lambda _line: None, cancel=cancel, lock=lock)
+
+# What Windows answers in place of a signal:
+# https://learn.microsoft.com/openspecs/windows_protocols/ms-erref/596a1078-e883-4972-9bbc-49e60bebca55
+_WINDOWS_ENDINGS = {
+    0xC0000005: "STATUS_ACCESS_VIOLATION",
+    0xC000001D: "STATUS_ILLEGAL_INSTRUCTION",
+    0xC0000135: "STATUS_DLL_NOT_FOUND",
+    0xC0000409: "STATUS_STACK_BUFFER_OVERRUN",
+}
+
+
+def ending(code: int) -> Message:
+    """Return how a process ended, by its exit status; a negative one is a signal's number."""
+    if code < 0:
+        names = {number.value: number.name for number in signal.Signals}
+        return _("The process was ended by signal {name}.", name=names.get(-code, str(-code)))
+    if code in _WINDOWS_ENDINGS:
+        return _("The process was ended by Windows: {name}.", name=_WINDOWS_ENDINGS[code])
+    return _("The process ended with exit status {code} before it had answered.", code=code)

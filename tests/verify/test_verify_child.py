@@ -14,7 +14,7 @@ from assistant.model.report import ESSENTIAL, FULL, QUICK, SPARE, check_title
 from assistant.verify import runner
 from assistant.verify.checks import check_compile
 from assistant.verify.child import FILES, IMPORTS, Target, known_checks
-from assistant.verify.results import SENTENCES, sentence
+from assistant.verify.runner import SENTENCES, sentence
 
 FOLDER = Path(runner.__file__).parent
 

@@ -4,7 +4,7 @@ from tables import each
 
 from assistant.i18n import render
 from assistant.model.report import Check, Report, Status, verdict
-from assistant.verify.results import finding_of
+from assistant.verify.runner import finding_of
 
 RIGHT = {"import": Status.PASSED, "device": Status.PASSED, "copy": Status.PASSED, "matmul": Status.PASSED}
 MISSING = Status.UNSUPPORTED
