@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache, cached_property, lru_cache
 from typing import Any, NamedTuple
 
-from assistant.catalog.bundles import bundle_packages, packages_of_recipes
-from assistant.catalog.onnxruntimes import runtime_plugins
+from assistant.catalog.bundles import bundle_packages, packages_of_recipes, runtime_plugins
 from assistant.catalog.rows import CORE, AmdRelease, BuildCode, Driver, TorchRelease
 from assistant.catalog.tables import R, Row, Table, UserTables, rows, shipped, user_tables
 from assistant.i18n import Text

@@ -16,8 +16,8 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from assistant.catalog.bundles import CLASH, runtime_builds
 from assistant.catalog.catalog import load_catalog
-from assistant.catalog.onnxruntimes import CLASH, runtime_builds
 from assistant.catalog.rows import FAMILY, SystemNeed, Trial
 from assistant.catalog.tables import Row, rows, shipped
 from assistant.i18n import Message, Text, _

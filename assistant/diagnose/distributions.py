@@ -13,8 +13,8 @@ from functools import cache
 
 from packaging.utils import canonicalize_name
 
+from assistant.catalog.bundles import runtime_builds, runtime_plugins
 from assistant.catalog.companions import known_names
-from assistant.catalog.onnxruntimes import runtime_builds, runtime_plugins
 from assistant.catalog.rows import CORE
 from assistant.diagnose.context import LogContext
 from assistant.diagnose.index_addresses import installer_tables

@@ -6,7 +6,7 @@ import math
 from functools import lru_cache
 from typing import NamedTuple
 
-from assistant.catalog.rates import Rate, rate_of
+from assistant.catalog.identity import Rate, rate_of
 from assistant.i18n import Message, Text, _, sentences
 from assistant.model.machine import Vendor
 from assistant.model.plan import Backend, Rejection

@@ -9,16 +9,18 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from assistant.catalog import AMD_INDEX, AMD_NIGHTLY, Catalog, number, python_range
-from assistant.catalog.bundles import bundle_of, bundle_packages, is_recipe
-from assistant.catalog.companions import bounds_beside
-from assistant.catalog.onnxruntimes import (
+from assistant.catalog.bundles import (
+    bundle_of,
+    bundle_packages,
     has_wheel,
     is_build,
+    is_recipe,
     maker_of,
     provider_catalogs,
     runtime_builds,
     runtime_plugins,
 )
+from assistant.catalog.companions import bounds_beside
 from assistant.catalog.rows import FAMILY
 from assistant.catalog.tables import Row
 from assistant.i18n import Message, _

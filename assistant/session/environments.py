@@ -13,8 +13,8 @@ from packaging.utils import canonicalize_name
 
 from assistant import verify
 from assistant.catalog import carried_by_torch_index, load_catalog
+from assistant.catalog.bundles import runtime_plugins
 from assistant.catalog.companions import sharing
-from assistant.catalog.onnxruntimes import runtime_plugins
 from assistant.catalog.rows import FAMILY
 from assistant.detect import detect
 from assistant.host.base import Host

@@ -1,4 +1,4 @@
-"""Run the checks in the target's own Python, limit the time of each, and make of what they say a report and findings."""
+"""Run the checks in the target's own Python, limit the time of each, and make a report and findings of the answers."""
 
 from __future__ import annotations
 

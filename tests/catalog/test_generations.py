@@ -2,7 +2,7 @@
 
 from tables import each
 
-from assistant.catalog.rates import Rate, rate_of
+from assistant.catalog.identity import Rate, rate_of
 from assistant.model.machine import Vendor
 
 

@@ -10,8 +10,7 @@ from packaging.utils import canonicalize_name
 from tables import each
 
 from assistant.catalog import load_catalog
-from assistant.catalog.companions import companion, sharing
-from assistant.catalog.onnxruntimes import (
+from assistant.catalog.bundles import (
     CLASH,
     has_wheel,
     is_build,
@@ -19,6 +18,7 @@ from assistant.catalog.onnxruntimes import (
     runtime_builds,
     runtime_plugins,
 )
+from assistant.catalog.companions import companion, sharing
 from assistant.catalog.tables import rows
 
 PARTS = ("builds", "plugins", "catalogs")
