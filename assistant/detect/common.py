@@ -1,4 +1,4 @@
-"""Probes that every system shares, and the notes in which all probes say what they saw."""
+"""The notes in which all probes say what they saw, one list of GPUs made of them, and probes that all systems share."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ from collections.abc import Iterable
 
 import msgspec.structs
 
+from assistant.catalog.identity import identify, identify_name
+from assistant.catalog.names import idle_adapter, patterns, vendor_of
 from assistant.host.base import Host
 from assistant.host.folders import OWN_ENVIRONMENTS, is_from_store
 from assistant.i18n import Text, _
 from assistant.model.finding import Finding, Remedy, Severity
-from assistant.model.machine import Answer, Evidence, Gpu
-from assistant.model.record import Record
+from assistant.model.machine import Answer, Evidence, Gpu, Vendor
+from assistant.model.record import Record, replace
 from assistant.model.visible import one_line
 from assistant.parsers.cards import Device
+from assistant.parsers.windows import nvidia_version
 from assistant.privacy import redact
 
 LIMIT = 1000  # characters kept of any text from outside (chosen: far above any device's name)
@@ -83,31 +86,124 @@ class Notes:
         for device in devices:
             self.gpu(device.gpu, source, bus=device.bus)
 
-    def finding(
-        self,
-        key: str,
-        severity: Severity,
-        text: Text,
-        *,
-        evidence: tuple[str, ...] = (),
-        remedies: tuple[Remedy, ...] = (),
+    def inform(self, key: str, text: Text, *evidence: str, severity: Severity = Severity.INFO) -> None:
+        """Note something worth reporting that nothing has to be done about."""
+        self.findings.append(Finding(key=key, severity=severity, text=text, evidence=tuple(map(private, evidence))))
+
+    def warn(
+        self, key: str, text: Text, fix: Text, *commands: str, evidence: str = "", severity: Severity = Severity.WARNING
     ) -> None:
-        """Note something worth reporting."""
-        self.findings.append(
-            Finding(key=key, severity=severity, text=text, evidence=tuple(map(private, evidence)), remedies=remedies)
-        )
+        """Note what is wrong, what to do, and the commands that do it."""
+        self.inform(key, text, *filter(None, (evidence,)), severity=severity)
+        self.findings[-1] = replace(self.findings[-1], remedies=(Remedy(text=fix, commands=commands),))
 
     def could_not_look(self, source: str, answer: Answer) -> None:
         """Note that a source exists but did not answer; "missing" and "unrecorded" are no such case."""
         reasons = {"denied": _("access denied"), "timeout": _("no answer in time"), "failed": _("it failed")}
         if answer.status in reasons:
-            text = _("{source} could not be read ({reason}), so what it holds is unknown.")
-            self.finding(
-                "could-not-look",
-                Severity.INFO,
-                text.format(source=source, reason=reasons[answer.status]),
-                evidence=(answer.text,) if answer.text else (),
+            reason = reasons[answer.status]
+            text = _(
+                "{source} could not be read ({reason}), so what it holds is unknown.", source=source, reason=reason
             )
+            self.inform("could-not-look", text, *filter(None, (answer.text,)))
+
+
+FIELDS = tuple(name for name in Gpu.__struct_fields__ if name != "vendor")
+
+
+def merge(sightings: Iterable[Sighting], notes: Notes) -> tuple[Gpu, ...]:
+    """Unite sightings of the same card, discrete cards first, else in the order of the bus; evidence goes to notes."""
+    cards: list[list[Sighting]] = []
+    for sighting in sightings:
+        same = next((card for card in cards if _same(card, sighting)), None)
+        if same is None:
+            cards.append([sighting])
+        else:
+            same.append(sighting)
+    united = sorted(map(_united, cards), key=lambda pair: bool(pair[0].integrated))
+    for index, (_gpu, sources) in enumerate(united):
+        notes.evidence.extend(
+            Evidence(fact=f"gpus[{index}].{field}", source=source) for field, source in sources.items()
+        )
+    return tuple(gpu for gpu, _sources in united)
+
+
+def _same(card: list[Sighting], new: Sighting) -> bool:
+    """Return whether a sighting is of this card: by bus address, else the first of its kind that this source lacks."""
+    if any(seen.source == new.source for seen in card):
+        return False
+    buses = {seen.bus for seen in card if seen.bus}
+    if buses and new.bus:
+        return new.bus in buses
+    if new.gpu.vendor not in {seen.gpu.vendor for seen in card}:
+        return False
+    # Tools name AMD's and Intel's cards too differently for a name to tell two apart.
+    identifying = ("pci_id", "gfx", "name") if new.gpu.vendor is Vendor.NVIDIA else ("pci_id", "gfx")
+    for field in identifying:
+        values = {getattr(seen.gpu, field) for seen in card} - {None}
+        if values and getattr(new.gpu, field) not in {None, *values}:
+            return False
+    return True
+
+
+def _united(card: list[Sighting]) -> tuple[Gpu, dict[str, str]]:
+    """Take each field from the first source that has it, then from the catalogue, by PCI id or else by exact name."""
+    revision = next((seen.revision for seen in card if seen.revision), None)
+    by_id = (identify(seen.gpu.pci_id, revision) for seen in card if seen.gpu.pci_id)
+    by_name = (identify_name(seen.gpu.vendor, seen.gpu.name) for seen in card if seen.gpu.name)
+    known = next((identity for identity in (*by_id, *by_name) if identity), None)
+    catalogued: list[tuple[object, str]] = [(known, "catalogue")] if known else []
+    found: dict[str, object] = {}
+    sources: dict[str, str] = {}
+    for record, source in [*((seen.gpu, seen.source) for seen in card), *catalogued]:
+        for field in FIELDS:
+            value = getattr(record, field, None)
+            if value is not None and field not in found:
+                found[field], sources[field] = value, source
+    vendor = next((seen.gpu.vendor for seen in card if seen.gpu.vendor is not Vendor.UNKNOWN), Vendor.UNKNOWN)
+    return Gpu(vendor=vendor, **found), sources  # type: ignore[arg-type]  # each value came out of a Gpu
+
+
+def not_a_gpu(pci_id: str, kind: str = "0300", name: str | None = None) -> Text:
+    """Return why an adapter does not count as a GPU, as one sentence; "" for one that does."""
+    idle = idle_adapter(pci_id)
+    if idle and idle.kind == "console":
+        text = _("{name} ({pci_id}) is a server's console adapter and cannot compute.")
+        return text.format(name=name or idle.maker, pci_id=pci_id)
+    if idle:
+        return _("{name} is a virtual display adapter and cannot compute.", name=name or f"{idle.maker} ({pci_id})")
+    if name and patterns("idle_names")["idle_names"].search(name):
+        return _("{name} is a virtual display adapter and cannot compute.", name=name)
+    if kind.startswith("12") and vendor_of(pci_id) in {Vendor.INTEL, Vendor.OTHER}:
+        text = _("{pci_id} is an accelerator (an NPU or the like) that PyTorch's wheels do not drive.")
+        return text.format(pci_id=pci_id)
+    return ""
+
+
+def note_adapter(
+    gpu: Gpu,
+    source: str,
+    notes: Notes,
+    *,
+    kind: str = "0300",
+    bus: str | None = None,
+    revision: str | None = None,
+    reason: Text = "",
+) -> bool:
+    """Note an adapter as a GPU, or as a finding that says why it is none; return whether it is one.
+
+    `kind` is its PCI class and subclass, `reason` what else speaks against it. A driver that is numbered as Windows
+    does it gives NVIDIA's own number as a fact.
+    """
+    reason = not_a_gpu(gpu.pci_id or "", kind, gpu.name) or reason
+    if reason:
+        notes.inform("adapter-skipped", reason, *((source,) if bus else ()))
+        return False
+    notes.gpu(gpu, source, bus=bus, revision=revision)
+    if gpu.vendor is Vendor.NVIDIA and gpu.driver:
+        own = gpu.driver if re.fullmatch(r"\d{3}\.\d{2,3}(?:\.\d{1,2})?", gpu.driver) else nvidia_version(gpu.driver)
+        notes.fact("nvidia_driver", own, source)
+    return True
 
 
 VARIABLES = (
@@ -150,16 +246,15 @@ def interpreter(host: Host, notes: Notes) -> None:
     notes.fact("python_implementation", facts["implementation"], "Python")
     notes.fact("python_bits", int(facts["bits"]), "Python")
     if is_from_store(facts["executable"], facts["base_prefix"]):
-        notes.finding(
-            "python-from-store",
-            Severity.INFO,
-            _("This Python comes from the Microsoft Store; its folders are redirected, so use a separate environment."),
+        text = _(
+            "This Python comes from the Microsoft Store; its folders are redirected, so use a separate environment."
         )
+        notes.inform("python-from-store", text)
     if re.search(r"Anaconda|conda-forge", facts["build"]):
         text = _(
             "This Python comes from conda; packages of pip and of conda overwrite one another, so keep them apart."
         )
-        notes.finding("python-from-conda", Severity.INFO, text)
+        notes.inform("python-from-conda", text)
 
 
 def disk(host: Host, notes: Notes) -> None:
@@ -207,9 +302,9 @@ def kernels(host: Host, notes: Notes) -> None:
         other = any(slash in program for slash in "/\\") and program.lower() != here.lower()
         if not kernel.get("works"):
             text = _("The Jupyter kernel “{name}” cannot start: its program {program} is gone.")
-            notes.finding("kernel-broken", Severity.WARNING, text.format(name=name, program=program))
+            notes.inform("kernel-broken", text.format(name=name, program=program), severity=Severity.WARNING)
         elif kernel.get("language") == "python" and other and not re.fullmatch(_OWN_KERNEL, name):
             elsewhere.append(f"{name} ({program})")
     if elsewhere:
         text = _("These Jupyter kernels run other Pythons, with packages of their own: {kernels}.")
-        notes.finding("kernel-elsewhere", Severity.INFO, text.format(kernels=", ".join(elsewhere)))
+        notes.inform("kernel-elsewhere", text.format(kernels=", ".join(elsewhere)))

@@ -6,16 +6,20 @@ import re
 
 from assistant.catalog.identity import identify
 from assistant.catalog.names import idle_adapter
-from assistant.detect.common import Notes
-from assistant.detect.gpus import not_a_gpu, note_adapter
+from assistant.detect.common import Notes, not_a_gpu, note_adapter
 from assistant.detect.windows import DISPLAY, REGISTRY, VERSION
 from assistant.host.base import Host
 from assistant.i18n import _
-from assistant.model.finding import Remedy, Severity
+from assistant.model.finding import Severity
 from assistant.model.machine import Gpu, Vendor
 from assistant.parsers import amd, linux, windows
 
 PCI = "/sys/bus/pci/devices"
+
+
+def _pci(host: Host, *vendors: Vendor) -> list[linux.PciDevice]:
+    """Return the display and accelerator devices on the PCI bus that these vendors made."""
+    return [device for device in linux.pci_devices(host.ask("pci").text) if device.vendor in vendors]
 
 
 def kernel_release(host: Host) -> str:
@@ -101,7 +105,7 @@ def jetson(host: Host, notes: Notes) -> None:
     l4t = re.search(r"# (R\d{1,3}) \(release\), REVISION: ([\d.]{1,8})", host.read("/etc/nv_tegra_release").text)
     text = _("This is an NVIDIA {board} ({system}); its GPU needs PyTorch wheels made for its system release.")
     system_release = f"L4T {l4t[1]}.{l4t[2]}" if l4t else "L4T"
-    notes.finding("jetson-board", Severity.INFO, text.format(board=board[0], system=system_release))
+    notes.inform("jetson-board", text.format(board=board[0], system=system_release))
 
 
 # Where Ubuntu, Fedora, Arch and a build of one's own put Intel's Level Zero driver.
@@ -113,9 +117,7 @@ _INTEL_DRIVERS = tuple(
 
 def intel_memory(host: Host, notes: Notes) -> None:
     """Note what xpu-smi reports of each Intel GPU: the kernel does not report a card's memory."""
-    if not any(device.vendor is Vendor.INTEL for device in linux.pci_devices(host.ask("pci").text)):
-        return
-    if not host.which("xpu-smi"):
+    if not _pci(host, Vendor.INTEL) or not host.which("xpu-smi"):
         return
     answer = host.run("xpu-smi", "discovery", "-j")
     notes.could_not_look("xpu-smi", answer)
@@ -126,16 +128,17 @@ def intel_memory(host: Host, notes: Notes) -> None:
 
 def intel_runtime(host: Host, notes: Notes) -> None:
     """Note whether the compute driver (Level Zero) of an Intel GPU that PyTorch can use is missing."""
-    ids = [device.pci_id for device in linux.pci_devices(host.ask("pci").text) if device.vendor is Vendor.INTEL]
-    cards = [identity for identity in map(identify, ids) if identity and identity.xpu == "supported"]
+    identities = (identify(device.pci_id) for device in _pci(host, Vendor.INTEL))
+    cards = [identity for identity in identities if identity and identity.xpu == "supported"]
     if not cards or any(host.link(path).status != "missing" for path in _INTEL_DRIVERS):
         return
     text = _("Intel's compute driver (Level Zero) was not found; without it PyTorch does not see the {name}.")
-    remedy = Remedy(
-        text=_("Install Intel's GPU compute packages from your distribution or from Intel."),
-        commands=("sudo apt install libze-intel-gpu1 libze1 intel-opencl-icd",),
+    notes.warn(
+        "intel-runtime-missing",
+        text.format(name=cards[0].name),
+        _("Install Intel's GPU compute packages from your distribution or from Intel."),
+        "sudo apt install libze-intel-gpu1 libze1 intel-opencl-icd",
     )
-    notes.finding("intel-runtime-missing", Severity.WARNING, text.format(name=cards[0].name), remedies=(remedy,))
 
 
 # The variable's GUID is EFI_GLOBAL_VARIABLE of the UEFI specification; its last byte is 1 where Secure Boot is on.
@@ -144,13 +147,10 @@ SECURE_BOOT = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e0
 
 def secure_boot(host: Host, notes: Notes) -> None:
     """Note that Secure Boot is on where a GPU's own kernel module is not loaded, as it may be the reason."""
-    without_driver = any(
-        device.vendor in {Vendor.NVIDIA, Vendor.AMD} and device.driver not in {"nvidia", "amdgpu"}
-        for device in linux.pci_devices(host.ask("pci").text)
-    )
-    if without_driver and host.read(SECURE_BOOT).text.endswith("\x01"):
+    drivers = {device.driver for device in _pci(host, Vendor.NVIDIA, Vendor.AMD)}
+    if drivers - {"nvidia", "amdgpu"} and host.read(SECURE_BOOT).text.endswith("\x01"):
         text = _("Secure Boot is on: an unsigned driver module cannot load, which may be why the GPU has no driver.")
-        notes.finding("secure-boot", Severity.INFO, text)
+        notes.inform("secure-boot", text)
 
 
 FIRST_WITH_GPU = 19044  # Windows 10 21H2: https://learn.microsoft.com/windows/ai/directml/gpu-pytorch-wsl (2026-11)
@@ -172,13 +172,11 @@ def wsl(host: Host, notes: Notes) -> None:
         _check_version(host, kernel, notes, shared=shared)
         if host.link("/sys/module/nvidia") or host.link("/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"):
             text = _("A Linux NVIDIA driver is installed inside WSL; it hides the one that Windows provides.")
-            remedy = Remedy(
-                text=_("Remove it; WSL needs only the Windows driver."), commands=("sudo apt purge 'nvidia-*'",)
-            )
-            notes.finding("wsl-linux-driver-installed", Severity.WARNING, text, remedies=(remedy,))
+            fix = _("Remove it; WSL needs only the Windows driver.")
+            notes.warn("wsl-linux-driver-installed", text, fix, "sudo apt purge 'nvidia-*'")
     if not asked:
         text = _("Windows programs cannot be started from this WSL, so Windows could not be asked for its GPUs.")
-        notes.finding("could-not-look", Severity.INFO, text)
+        notes.inform("could-not-look", text)
         return
     for index in range(_MOST_ADAPTERS):
         found = windows.adapter(windows.reg_query(host.run("reg.exe", "query", rf"{DISPLAY}\{index:04}").text))
@@ -200,7 +198,7 @@ def _windows_too_old(host: Host, notes: Notes) -> bool:
     too_old = int(build) < FIRST_WITH_GPU
     if too_old:
         text = _("{windows} around this WSL is too old to share its GPU; version 21H2 (build 19044) is the first.")
-        notes.finding("wsl-host-too-old", Severity.WARNING, text.format(windows=name))
+        notes.inform("wsl-host-too-old", text.format(windows=name), severity=Severity.WARNING)
     return too_old
 
 
@@ -208,16 +206,91 @@ def _check_version(host: Host, kernel: str, notes: Notes, *, shared: bool) -> No
     """Note what this version of WSL lacks to use a GPU."""
     if "Microsoft" in kernel and "WSL2" not in kernel:  # WSL 1 names itself 4.4.0-19041-Microsoft
         text = _("This is WSL 1, which has no access to GPUs.")
-        remedy = Remedy(text=_("Convert the distribution to WSL 2."), commands=("wsl --set-version <name> 2",))
-        notes.finding("wsl-host-too-old", Severity.WARNING, text, remedies=(remedy,))
+        notes.warn("wsl-host-too-old", text, _("Convert the distribution to WSL 2."), "wsl --set-version <name> 2")
     elif not shared:
         text = _("WSL offers no GPU here: /dev/dxg is missing.")
-        remedy = Remedy(
-            text=_("Update Windows, its GPU driver and WSL, then restart WSL."),
-            commands=("wsl --update", "wsl --shutdown"),
-        )
-        notes.finding("wsl-host-too-old", Severity.WARNING, text, remedies=(remedy,))
+        fix = _("Update Windows, its GPU driver and WSL, then restart WSL.")
+        notes.warn("wsl-host-too-old", text, fix, "wsl --update", "wsl --shutdown")
     elif host.link("/usr/lib/wsl/lib/libd3d12.so").status == "missing":
         text = _("Windows' GPU libraries are missing from /usr/lib/wsl/lib, so programs here cannot use the GPU.")
-        remedy = Remedy(text=_("Update WSL, then restart it."), commands=("wsl --update", "wsl --shutdown"))
-        notes.finding("wsl-libraries-missing", Severity.WARNING, text, remedies=(remedy,))
+        notes.warn("wsl-libraries-missing", text, _("Update WSL, then restart it."), "wsl --update", "wsl --shutdown")
+
+
+NODES = "/sys/class/kfd/kfd/topology/nodes"
+
+
+def _amd_on_bus(host: Host) -> list[linux.PciDevice]:
+    """Return the AMD devices that the current kernel driver serves, or could serve."""
+    return [device for device in _pci(host, Vendor.AMD) if device.driver != "radeon"]
+
+
+def amd_gpus(host: Host, notes: Notes) -> None:
+    """Note each AMD GPU's gfx target and memory."""
+    for node in sorted(host.names(NODES).text.split(), key=lambda name: (len(name), name)):
+        folder = f"{NODES}/{node}"
+        agent = amd.kfd_node(host.read(f"{folder}/properties").text, host.read(f"{folder}/mem_banks/0/properties").text)
+        if agent:
+            notes.devices([agent], folder)
+    for device in _amd_on_bus(host):
+        path = f"/sys/bus/pci/devices/{device.bus}/mem_info_vram_total"
+        size = host.read(path).text.strip()
+        if size.isdigit():
+            notes.gpu(Gpu(vendor=Vendor.AMD, vram_gb=round(int(size) / 2**30, 1)), path, bus=device.bus)
+
+
+def rocm(host: Host, notes: Notes) -> None:
+    """Note the installed ROCm; ask its tools where the kernel reports no gfx target: in WSL, in some containers."""
+    wsl = bool(host.link("/dev/dxg"))
+    if not _amd_on_bus(host) and not host.link("/dev/kfd") and not wsl:
+        return
+    version = "/opt/rocm/.info/version"
+    notes.fact("rocm_version", amd.rocm_release(host.read(version).text), version)
+    tool = bool(host.which("rocminfo") or host.link("/opt/rocm/bin/rocminfo"))
+    notes.fact("rocm_tools", tool, "PATH")
+    if not wsl and host.names(NODES):
+        return
+    report = None
+    if tool:
+        answer = host.run("rocminfo")
+        report = amd.rocminfo(answer.text)
+        notes.could_not_look("rocminfo", answer)
+        notes.devices(report.devices if report else (), "rocminfo")
+    if not (report and report.devices) and host.which("amd-smi"):
+        answer = host.run("amd-smi", "static", "--asic", "--bus", "--vram", "--json")
+        notes.could_not_look("amd-smi", answer)
+        notes.devices(amd.amd_smi(answer.text) or (), "amd-smi")
+
+
+def amd_access(host: Host, notes: Notes) -> None:
+    """Note what keeps this user from computing on an AMD GPU: no /dev/kfd, or no right to open it or the GPU's node."""
+    if not _amd_on_bus(host):
+        return
+    kfd = host.access("/dev/kfd")
+    if kfd.status == "missing":
+        _kfd_missing(host, notes)
+        return
+    nodes = [f"/dev/dri/{name}" for name in host.names("/dev/dri").text.split() if name.startswith("renderD")]
+    denied = [path for path in ("/dev/kfd", *nodes) if host.access(path).status == "denied"]
+    if denied:
+        text = _("This user has no access to {paths}, which ROCm needs.", paths=", ".join(denied))
+        fix = _("Join the groups render and video, then log in again.")
+        groups = f"groups: {' '.join(host.ask('groups').text.split())}"
+        notes.warn("kfd-permission", text, fix, "sudo usermod -aG render,video $USER", evidence=groups)
+
+
+def _kfd_missing(host: Host, notes: Notes) -> None:
+    """Note why /dev/kfd is missing: this container was not given it, or the kernel's driver is not loaded."""
+    if any(host.link(path) for path in CONTAINER_FILES):
+        notes.warn(
+            "container-gpu-device-missing",
+            _("The computer has an AMD GPU, but this container was not given it."),
+            _("Start the container with the GPU's device nodes."),
+            "docker run --device /dev/kfd --device /dev/dri --group-add video --group-add render …",
+        )
+    else:
+        notes.warn(
+            "amdgpu-driver-not-loaded",
+            _("This machine has an AMD GPU but no /dev/kfd: the kernel's amdgpu driver is not loaded."),
+            _("Load amdgpu, or use a newer kernel."),
+            "sudo modprobe amdgpu",
+        )

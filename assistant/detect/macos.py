@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from assistant.detect.common import Notes
-from assistant.detect.gpus import not_a_gpu
+from assistant.detect.common import Notes, not_a_gpu
 from assistant.host.base import Host
 from assistant.model.machine import Gpu, Vendor
 from assistant.parsers.apple import profiler_json

@@ -9,8 +9,7 @@ from textwrap import dedent
 import msgspec
 from msgspec.structs import replace
 
-from assistant.detect.common import Notes
-from assistant.detect.gpus import note_adapter
+from assistant.detect.common import Notes, note_adapter
 from assistant.detect.run import united
 from assistant.i18n import _
 from assistant.model.errors import BadInput
@@ -71,14 +70,14 @@ def _summed_up(found: Detection, read: Iterable[str]) -> Detection:
     """Put before the findings what was read and what stays unknown."""
     summary, tools = Notes(), tuple(name for name in read if name in READERS or name == OWN)
     if tools:
-        summary.finding("report-read", Severity.OK, _("Read: {tools}.", tools=tools))
+        summary.inform("report-read", _("Read: {tools}.", tools=tools), severity=Severity.OK)
     else:
         text = _("Only what this text says in passing was read ({facts}); `{command}` on that machine says the rest.")
-        summary.finding("report-read", Severity.INFO, text.format(facts=", ".join(sorted(read)), command=OWN))
+        summary.inform("report-read", text.format(facts=", ".join(sorted(read)), command=OWN))
     unknown = ", ".join(name for name in _WANTED if getattr(found.machine, name) is None)
     if unknown:
         text = _("The text does not say: {facts}. Decisions that depend on them are made without.", facts=unknown)
-        summary.finding("report-silent", Severity.INFO, text)
+        summary.inform("report-silent", text)
     return msgspec.structs.replace(found, findings=(*summary.findings, *found.findings))
 
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 
-from assistant.detect import amd, common, linux, macos, nvidia, windows
-from assistant.detect.common import Notes
-from assistant.detect.gpus import merge
+from assistant.detect import common, linux, macos, nvidia, windows
+from assistant.detect.common import Notes, Sighting, merge
 from assistant.detect.overrides import overridden
 from assistant.host.base import Host
+from assistant.host.parallel import each_within
 from assistant.host.recording import RecordingHost
 from assistant.i18n import _
-from assistant.model.finding import Severity
 from assistant.model.machine import Detection, Machine
 
 Probe = Callable[[Host, Notes], None]
@@ -34,9 +32,9 @@ PROBES: dict[str, tuple[Probe, ...]] = {
         linux.jetson,
         nvidia.nvidia_gpus,
         linux.adapters,
-        amd.amd_gpus,
-        amd.rocm,
-        amd.amd_access,
+        linux.amd_gpus,
+        linux.rocm,
+        linux.amd_access,
         linux.intel_memory,
         linux.intel_runtime,
         linux.secure_boot,
@@ -56,7 +54,7 @@ PROBES: dict[str, tuple[Probe, ...]] = {
 # These bring findings alone, and no fact.
 JUDGING = {
     common.kernels,
-    amd.amd_access,
+    linux.amd_access,
     linux.intel_runtime,
     linux.secure_boot,
     windows.npus,
@@ -81,48 +79,38 @@ def detect(
     return overridden(united(_all_notes(asked, probes, limit)), overrides or {})
 
 
-def _all_notes(host: Host, probes: tuple[Probe, ...], limit: float) -> list[Notes]:
+def _all_notes(host: Host, probes: tuple[Probe, ...], limit: float) -> Iterator[Notes]:
     """Run every probe in a thread of its own; one that is late is left behind with a finding in its place."""
-    if host.replayed:
-        return [_noted(probe, host) for probe in probes]
-    results: dict[Probe, Notes] = {}
-
-    def work(probe: Probe) -> None:
-        results.setdefault(probe, _noted(probe, host))
-
-    threads = [threading.Thread(target=work, args=(probe,), daemon=True) for probe in probes]
-    for thread in threads:
-        thread.start()
-    deadline = time.monotonic() + limit
-    for thread in threads:
-        thread.join(max(0.0, deadline - time.monotonic()))
+    work = partial(_noted, host=host)
+    found = {probe: work(probe) for probe in probes} if host.replayed else each_within(work, probes, limit)
     for probe in probes:
-        if probe not in results:
-            late = Notes()
+        if probe not in found:
             text = _("The probe “{name}” did not answer in time; its facts are unknown.", name=probe.__name__)
-            late.finding("probe-timeout", Severity.INFO, text)
-            results.setdefault(probe, late)
-    return [results[probe] for probe in probes]
+            found[probe] = Notes()
+            found[probe].inform("probe-timeout", text)
+        yield found[probe]
 
 
 def _noted(probe: Probe, host: Host) -> Notes:
+    """Return what a probe notes; where it fails, that is a finding."""
     notes = Notes()
     try:
         probe(host, notes)
     except Exception as error:  # noqa: BLE001 - one probe's fault must not cost the others' facts
         text = _("The probe “{name}” failed; its facts are unknown.", name=probe.__name__)
-        notes.finding("probe-failed", Severity.INFO, text, evidence=(f"{type(error).__name__}: {error}",))
+        notes.inform("probe-failed", text, f"{type(error).__name__}: {error}")
     return notes
 
 
-def united(all_notes: list[Notes]) -> Detection:
+def united(all_notes: Iterable[Notes]) -> Detection:
     """Join the notes in the order of the probes, so that the answer does not depend on which came first."""
-    together = Notes()
+    together, seen = Notes(), list[Sighting]()
     for notes in all_notes:
+        seen += notes.gpus
         before = set(together.facts)
         together.facts = notes.facts | together.facts
         together.evidence += (item for item in notes.evidence if item.fact not in before)
         together.findings += notes.findings
-    gpus = merge([sighting for notes in all_notes for sighting in notes.gpus], together)
+    gpus = merge(seen, together)
     machine = Machine(**together.facts, gpus=gpus, evidence=tuple(together.evidence))  # type: ignore[arg-type]
     return Detection(machine=machine, findings=tuple(together.findings))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from assistant.catalog.names import vendor_of
-from assistant.detect.common import Notes
-from assistant.detect.gpus import not_a_gpu, note_adapter
+from assistant.detect.common import Notes, not_a_gpu, note_adapter
 from assistant.host.base import Host
 from assistant.i18n import _
-from assistant.model.finding import Remedy, Severity
+from assistant.model.finding import Severity
 from assistant.model.machine import Gpu
 from assistant.parsers import windows
 
@@ -41,8 +40,7 @@ def release(host: Host, notes: Notes) -> None:
     native = str(_values(host, _SESSION).get("PROCESSOR_ARCHITECTURE", ""))
     if native == "ARM64" and "(AMD64)" in build:
         text = _("The processor is Arm, but this Python is built for x64 and runs emulated.")
-        remedy = Remedy(text=_("Use a Python built for Arm64."))
-        notes.finding("python-emulated", Severity.INFO, text, remedies=(remedy,))
+        notes.warn("python-emulated", text, _("Use a Python built for Arm64."), severity=Severity.INFO)
 
 
 def memory(host: Host, notes: Notes) -> None:
@@ -76,7 +74,7 @@ def adapters(host: Host, notes: Notes) -> None:
             text = _(
                 "The driver of {name} is from {year}; update it before you rely on DirectML.", name=name, year=year
             )
-            notes.finding("gpu-driver-old", Severity.INFO, text)
+            notes.inform("gpu-driver-old", text)
 
 
 # The year of the oldest drivers that DirectML's samples name (WDDM 2.9 and Windows 11).
@@ -97,13 +95,13 @@ def direct3d(host: Host, notes: Notes) -> None:
         notes.gpu(gpu, "DXGI")
         if adapter.get("d3d12") is None:
             text = _("{name} does not support Direct3D 12, which DirectML needs.", name=adapter["name"])
-            notes.finding("no-direct3d-12", Severity.WARNING, text, remedies=(Remedy(text=_("Update its driver.")),))
+            notes.warn("no-direct3d-12", text, _("Update its driver."))
     library = host.ask("file_version", r"%SystemRoot%\System32\DirectML.dll")
     if library:
         notes.looked("os_version", "DirectML.dll", library.text)
     elif library.status == "missing":
         text = _("Windows has no DirectML.dll of its own; packages that bring theirs still work.")
-        notes.finding("directml-dll-missing", Severity.INFO, text)
+        notes.inform("directml-dll-missing", text)
 
 
 def runtimes(host: Host, notes: Notes) -> None:
@@ -114,8 +112,9 @@ def runtimes(host: Host, notes: Notes) -> None:
     )
     if host.registry(_RUNTIMES).status in {"ok", "missing"} and not installed and not _brought(host):
         text = _("Microsoft's Visual C++ runtime is not installed; PyTorch cannot load its libraries without it.")
-        remedy = Remedy(text=_("Install it from Microsoft."), commands=("winget install Microsoft.VCRedist.2015+.x64",))
-        notes.finding("vc-runtime-missing", Severity.WARNING, text, remedies=(remedy,))
+        notes.warn(
+            "vc-runtime-missing", text, _("Install it from Microsoft."), "winget install Microsoft.VCRedist.2015+.x64"
+        )
 
 
 def _brought(host: Host) -> bool:
@@ -128,5 +127,5 @@ def npus(host: Host, notes: Notes) -> None:
     """List neural processors (NPUs), which are no GPUs."""
     for entry in _entries(host, _NPUS):
         if entry.get("DriverDesc"):
-            text = _("{name} is a neural processor; PyTorch's wheels do not drive it.")
-            notes.finding("npu-present", Severity.INFO, text.format(name=entry["DriverDesc"]))
+            name = entry["DriverDesc"]
+            notes.inform("npu-present", _("{name} is a neural processor; PyTorch's wheels do not drive it.", name=name))
