@@ -61,36 +61,40 @@ def first_notebook(environment: Environment, plan: Plan) -> dict[str, Any]:
     It needs nothing but torch, and draws with matplotlib where the plan has that.
     """
     plots = any(Requirement(line).name == "matplotlib" for line in plan.requirements)
-    title = say("# First steps with PyTorch")
     runs = say(
         "This notebook runs on **{kernel}**. Shift + Enter runs a cell and goes on to the next; change what you like.",
         kernel=environment.launcher_name or plan.backend.title,
     )
-    device = say(
-        "A *tensor* is a table of numbers. It lives on a device, and what you compute with it is computed there."
-    )
-    picture = say("One short formula, applied to 240,000 points at once: a Julia set.")
-    learning = say(
-        "A small network learns to tell two spirals apart: the loss falls, and the picture shows what it sees."
-    )
-    speed = say("How long does one training step of a larger network take?")
-    onwards = say(
-        "**Next:** `%pip install NAME` in a cell adds a package to this environment and to no other. "
-        "[PyTorch's tutorials](https://docs.pytorch.org/tutorials/beginner/basics/intro.html) build on these steps."
-    )
     kind, module = _KINDS.get(plan.backend, ("", ""))
     cells = [
-        _words(title, runs),
-        _words(say("## The device"), device),
+        _words(say("# First steps with PyTorch"), runs),
+        _words(
+            say("## The device"),
+            say(
+                "A *tensor* is a table of numbers. It lives on a device, and what you compute with it is computed "
+                "there."
+            ),
+        ),
         _code("device", backend=plan.backend.value, kind=kind, module=module),
-        _words(say("## A picture"), picture),
+        _words(say("## A picture"), say("One short formula, applied to 240,000 points at once: a Julia set.")),
         _code("show", hidden=not plots, plots=plots),
         _code("picture"),
-        _words(say("## Learning"), learning),
+        _words(
+            say("## Learning"),
+            say(
+                "A small network learns to tell two spirals apart: the loss falls, and the picture shows what it sees."
+            ),
+        ),
         _code("learning"),
-        _words(say("## Speed"), speed),
+        _words(say("## Speed"), say("How long does one training step of a larger network take?")),
         _code("speed"),
-        _words(onwards),
+        _words(
+            say(
+                "**Next:** `%pip install NAME` in a cell adds a package to this environment and to no other. "
+                "[PyTorch's tutorials](https://docs.pytorch.org/tutorials/beginner/basics/intro.html) build on these "
+                "steps."
+            )
+        ),
     ]
     kernel = {"name": environment.kernel or _KERNEL, "display_name": environment.launcher_name, "language": "python"}
     return {
@@ -130,6 +134,7 @@ def _kernel_of(path: Path) -> str | None:
 
 
 def _words(*paragraphs: str) -> dict[str, Any]:
+    """Return a cell of text."""
     return {"cell_type": "markdown", "metadata": {}, "source": "\n\n".join(paragraphs)}
 
 

@@ -5,8 +5,8 @@ To add a format, write a function and give it a row in `FORMATS`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from operator import methodcaller
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -178,31 +178,27 @@ def write_all(
             _("{path} exists and was not written by the assistant.", path=foreign[0]),
             hint=_("Choose another folder, move that file away, or replace it.", option="--to, --force"),
         )
-    with _refusal_named(folder), _folders_made({path.parent for path in contents}):
+    with _refusal_named(folder), ExitStack() as undo:
+        missing = {part for path in contents for part in path.parents if not part.exists()}
+        for part in sorted(missing, key=lambda part: len(part.parts)):
+            part.mkdir(exist_ok=True)
+            undo.callback(_remove_empty, part)
         drafts: dict[Path, Path] = {}
-        try:
-            for path, content in contents.items():
-                drafts[path] = draft(path, methodcaller("write", content))
-            _step_in(drafts)
-        finally:
-            for part in drafts.values():
-                discard(part)
+        for path, content in contents.items():
+            drafts[path] = draft(path, methodcaller("write", content))
+            undo.callback(discard, drafts[path])
+        for path, part in drafts.items():
+            old = path.read_bytes() if path.is_file() and not path.is_symlink() else None
+            put_in_place(part, path)
+            undo.callback(*((discard, path) if old is None else (write_whole, path, old)))
+        undo.pop_all()
     return tuple(contents)
 
 
-def _step_in(drafts: Mapping[Path, Path]) -> None:
-    """Move every draft to its name; if one cannot go there, restore the files replaced before it."""
-    old = {path: path.read_bytes() if path.is_file() and not path.is_symlink() else None for path in drafts}
-    done: list[Path] = []
-    try:
-        for path, part in drafts.items():
-            put_in_place(part, path)
-            done.append(path)
-    except OSError:
-        for path in done:
-            content = old[path]
-            discard(path) if content is None else write_whole(path, content)
-        raise
+def _remove_empty(folder: Path) -> None:
+    """Remove a folder that was made for nothing; one in which something lies by now stays."""
+    with suppress(OSError):
+        folder.rmdir()
 
 
 def _is_foreign(folder: Path, path: Path, content: bytes) -> bool:
@@ -237,19 +233,3 @@ def _refusal_named(folder: Path) -> Iterator[None]:
             _("The files cannot be written to {folder}: {reason}.", folder=folder, reason=error.strerror or error),
             hint=_("Choose a folder of your own.", option="--to"),
         ) from error
-
-
-@contextmanager
-def _folders_made(folders: Iterable[Path]) -> Iterator[None]:
-    """Make the folders and their parents; where the work within fails, remove those that stayed empty."""
-    chain = {part for folder in folders for part in (folder, *folder.parents)}
-    missing = sorted((part for part in chain if not part.exists()), key=lambda part: len(part.parts))
-    try:
-        for part in missing:
-            part.mkdir(exist_ok=True)
-        yield
-    except BaseException:
-        for part in reversed(missing):
-            with suppress(OSError):
-                part.rmdir()
-        raise
