@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from assistant.export import FORMATS, MARKER, export
 from assistant.export.report import code, escaped
-from assistant.export.write import _step_in, write_all
+from assistant.export.write import write_all
+from assistant.host.files import put_in_place
 from assistant.model.errors import BadInput, WorkFailed
 
 change = msgspec.structs.replace
@@ -103,13 +104,19 @@ def test_a_failure_midway_takes_back_what_was_begun(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_file_that_cannot_step_in_takes_all_back(tmp_path):
-    """Where one of the files cannot go to its place, those before it are as they were."""
-    run(tmp_path, formats=(".env", "requirements.txt"))
+def test_a_file_that_cannot_step_in_takes_all_back(tmp_path, monkeypatch):
+    """Where one of the files cannot go to its place, those before it are as they were, and new ones are gone."""
+    run(tmp_path, formats=("requirements.txt",))
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    (tmp_path / "draft").write_text("new", "utf-8")
-    with pytest.raises(FileNotFoundError):
-        _step_in({tmp_path / ".env": tmp_path / "draft", tmp_path / "requirements.txt": tmp_path / "none"})
+
+    def refuse_the_last(part, path):
+        if path.name == "last":
+            raise PermissionError(13, "Permission denied")
+        put_in_place(part, path)
+
+    monkeypatch.setattr("assistant.export.write.put_in_place", refuse_the_last)
+    with pytest.raises(WorkFailed, match="Permission denied"):
+        write_all(tmp_path, {"requirements.txt": "x", "new": "x", "sub/last": "x"}, lambda _foreign: True)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
