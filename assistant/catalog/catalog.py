@@ -114,6 +114,11 @@ class Catalog:
         """Return the rows of a table that is only looked up, such as "rocm.families"."""
         return self.tables[name].rows if name in self.tables else rows(name)
 
+    @cache  # noqa: B019 - a process has one catalogue, which lives as long as it does
+    def by(self, name: str, *fields: str) -> dict[Any, Row]:
+        """Return the rows of a table that is only looked up, by the value of one of its fields, or of several."""
+        return {tuple(row[field] for field in fields) if fields[1:] else row[fields[0]]: row for row in self.rows(name)}
+
     @property
     def remark(self) -> Text:
         """Say why tables that the user refreshed are not used; "" where they are, or there are none."""
@@ -166,7 +171,7 @@ class Catalog:
         """Find a release by its public version."""
         return next((row for row in self.releases if number(row.version) == number(version)), None)
 
-    @cache  # noqa: B019 - a process has one catalogue, which lives as long as it does
+    @cache  # noqa: B019 - as above
     def has_companion(self, name: str, version: str, torch: str, build: tuple[str, str, str]) -> bool:
         """Return whether a torchvision or torchaudio has a build (variant, platform, Python's tag) beside a torch.
 
@@ -211,6 +216,7 @@ class Catalog:
         return tuple(self._wheel(row, platform, tag) for row in self.releases for tag in row.variants.get(platform, ()))
 
     def _wheel(self, row: TorchRelease, platform: str, variant: str) -> TorchWheel:
+        """Return a release's build with its floor and what its code serves."""
         minor = number(row.version)[:2]
         cuda = [code for code in self.cuda_code if code.platform == platform] if variant.startswith("cu") else []
         rocm = self.rocm_code if variant.startswith("rocm") else ()
@@ -259,11 +265,6 @@ class Catalog:
         return floors
 
     @cached_property
-    def branches(self) -> dict[Number, Row]:
-        """First and last driver branch by compute capability."""
-        return {number(row.capability): row for row in self.rows("cuda.branches")}
-
-    @cached_property
     def oldest_driver(self) -> Number:
         """The oldest driver branch that runs some CUDA build of the newest torch release that has one."""
         for release in self.releases:
@@ -274,11 +275,6 @@ class Catalog:
             if floors:
                 return min(floors)
         return ()
-
-    @cached_property
-    def tegra(self) -> dict[Number, Row]:
-        """Chips that do not run the code of their desktop relatives, by compute capability."""
-        return {number(row.capability): row for row in self.rows("cuda.tegra")}
 
     @cached_property
     def amd_targets(self) -> dict[str, Row]:
@@ -295,16 +291,6 @@ class Catalog:
         """Torch releases of AMD's own indexes, newest first, and of one release the build for the newest ROCm first."""
         releases = self.table("rocm.amd_releases", AmdRelease).rows
         return tuple(sorted(releases, key=lambda row: (number(row.torch), number(row.rocm)), reverse=True))
-
-    @cached_property
-    def overrides(self) -> dict[str, Row]:
-        """HSA_OVERRIDE_GFX_VERSION by GPU target."""
-        return {row.gfx: row for row in self.rows("rocm.overrides")}
-
-    @cached_property
-    def basics(self) -> dict[tuple[str, int | None], Row]:
-        """What every plan adds beside torch, by name and CUDA major."""
-        return {(row.package, row.cuda): row for row in self.rows("torch.basics")}
 
     def index_url(self, variant: str, torch: str = "") -> str | None:
         """Return the address of the index that a variant's torch comes from; None is the installer's default, PyPI.

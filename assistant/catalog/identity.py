@@ -175,6 +175,7 @@ def _by_name(vendor: Vendor) -> dict[str, list[CardRow]]:
 
 
 def _merged(vendor: Vendor, rows: Iterable[CardRow], name: str | None = None) -> GpuIdentity:
+    """Return what all of some cards agree on, under the name that was asked for or else under theirs."""
     rows = tuple(rows)
     names = dict.fromkeys(row.names[0] for row in rows)
     return GpuIdentity(
@@ -250,9 +251,10 @@ def rate_of(vendor: Vendor, name: str, code: str, memory: float | None = None) -
     `code` is the compute capability ("8.6"), the gfx target or Intel's generation; `memory` in GiB tells cards of one
     name apart.
     """
-    half = _published(vendor, name, memory)
-    if half is not None:
-        return Rate(half, exact=True)
+    for row in (row for key in name_keys(vendor, name) for row in _rates_by_name(vendor).get(key, ())):
+        size = row.get("gb")
+        if size is None or (memory is not None and abs(size - memory) < SAME_MEMORY):
+            return Rate(row.half, exact=True)
     # A generation is known by the codes of its chips, of Intel's by how they begin; `words` narrow it to some names.
     # The first row that fits counts; its `entry` is the rate of the weakest card known.
     for row in rows("generations.generations"):
@@ -262,32 +264,15 @@ def rate_of(vendor: Vendor, name: str, code: str, memory: float | None = None) -
     return None
 
 
-def _published(vendor: Vendor, name: str, memory: float | None) -> float | None:
-    """Return what a data sheet says, else the maker's table: dense and, on tensor cores, summed in float32."""
-    listed = _rates_by_name(vendor.value) if vendor in _FILES else {}
-    for key in name_keys(vendor, name):
-        sheets = (row for row in _by_data_sheet().get(key, ()) if row.get("gb") is None or _is_near(row.gb, memory))
-        half = next((row.half for row in sheets), listed.get(key))
-        if half is not None:
-            return half
-    return None
-
-
 @cache
-def _rates_by_name(maker: str) -> dict[str, float]:
-    return {name_key(name): row.half for row in rows(f"generations.{maker}") for name in row.names}
+def _rates_by_name(vendor: Vendor) -> dict[str, list[Row]]:
+    """Return what data sheets say, then the maker's own table, by the keys of names.
 
-
-@cache
-def _by_data_sheet() -> dict[str, list[Row]]:
-    """Return what data sheets say by the keys of names; `gb` of memory tell cards of one name apart."""
-    found: dict[str, list[Row]] = {}
-    for maker in ("datacenter", "geforce", "radeon"):
-        for row in rows(f"generations.{maker}"):
-            for name in row.names:
-                found.setdefault(name_key(name), []).append(row)
+    `half` is dense and, on tensor cores, summed in float32; `gb` of memory tell cards of one name apart.
+    """
+    tables = ["datacenter", "geforce", "radeon", *([vendor.value] if vendor in _FILES else [])]
+    found: dict[str, list[Row]] = defaultdict(list)
+    for row in (row for table in tables for row in rows(f"generations.{table}")):
+        for key in map(name_key, row.names):
+            found[key].append(row)
     return found
-
-
-def _is_near(size: float, memory: float | None) -> bool:
-    return memory is not None and abs(size - memory) < SAME_MEMORY

@@ -63,6 +63,7 @@ def files_of(seen: Iterable[Seen]) -> list[File]:
 
 
 def _files(wheel: Seen) -> list[File]:
+    """Read a file name: one file for each platform that its tags name."""
     try:
         name, version, _build, tags = parse_wheel_filename(wheel.filename)
     except InvalidWheelFilename:

@@ -109,10 +109,8 @@ def user_tables() -> UserTables:
             reason=error.message if isinstance(error, BadInput) else str(error),
         )
         return UserTables({}, remark)
-    found: dict[str, Table[Any] | None] = {"torch.releases": read.releases, "rocm.amd_releases": read.amd_releases}
-    kinds = {"torch.releases": TorchRelease, "rocm.amd_releases": AmdRelease}
-    newer = {name: new for name, new in found.items() if new and new.as_of >= shipped(name, kinds[name]).as_of}
-    return UserTables(newer)
+    tables = (("torch.releases", TorchRelease, read.releases), ("rocm.amd_releases", AmdRelease, read.amd_releases))
+    return UserTables({name: new for name, kind, new in tables if new and new.as_of >= shipped(name, kind).as_of})
 
 
 def write_tables(tables: Mapping[str, Table[Any]]) -> Path:

@@ -193,7 +193,7 @@ class Context(NamedTuple):
 
     def published(self, package: str, cuda: int | None = None) -> str | None:
         """Return the requirement of a package that plans bring beside torch, where it has a wheel for this target."""
-        row = self.catalog.basics.get((package, cuda))
+        row = self.catalog.by("torch.basics", "package", "cuda").get((package, cuda))
         if row and self.target.tag in row.pythons.get(self.target.platform, ()):
             return str(row.requirement or row.package)
         return None

@@ -77,7 +77,8 @@ def _family(name: str, catalog: Catalog) -> Row:
 
 def _last_branch(card: Card, catalog: Catalog) -> Number:
     """Return the last driver branch that knows a card, () where no end is known."""
-    row = catalog.branches.get(card.capability) or catalog.branches.get((*card.capability[:1], 0))
+    branches = catalog.by("cuda.branches", "capability")
+    row = branches.get(_dotted(card.capability)) or branches.get(_dotted((*card.capability[:1], 0)))
     return number(row.last) if row else ()
 
 
@@ -126,13 +127,13 @@ def _floor_text(variant: str, context: Context) -> str:
 
 def _own_floor(card: Card, catalog: Catalog) -> Number:
     """Return the first driver branch that knows the card itself."""
-    row = catalog.branches.get(card.capability)
+    row = catalog.by("cuda.branches", "capability").get(_dotted(card.capability))
     return number(row.driver) if row else ()
 
 
 def _runs(wheel: TorchWheel, card: Card, context: Context) -> bool:
     """Return whether a build holds code for a card, and the driver knows that card."""
-    row = context.catalog.tegra.get(card.capability)
+    row = context.catalog.by("cuda.tegra", "capability").get(_dotted(card.capability))
     alone = row is not None and not (row.desktop_code_from and _cuda(wheel.variant) >= _cuda(row.desktop_code_from))
     return has_code(wheel.sm, wheel.ptx, card.capability, alone=alone) and _reaches(
         _own_floor(card, context.catalog), context

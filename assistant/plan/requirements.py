@@ -217,7 +217,7 @@ def _ended(package: str, row: Row, context: Context) -> Message:
     successor = requirement(row.successor).name
     next_build = runtime_builds().get(successor)
     values = {"package": package, "version": row.ended, "successor": successor}
-    wheels = context.catalog.basics.get((successor, None))
+    wheels = context.catalog.by("torch.basics", "package", "cuda").get((successor, None))
     if wheels and not context.published(successor) and (tags := wheels.pythons.get(context.target.platform)):
         return sentence("ort-ended-for-python", pythons=python_range(tags), **values)
     if next_build and not _build_here(successor, context) and next_build.windows_name:

@@ -99,7 +99,7 @@ def _why_last(card: Card, wheel: TorchWheel, context: Context) -> Message:
 
 def _bridge(context: Context, cards: list[Card]) -> Candidate | None:
     """Pretend a sister target: only on Linux, only where every AMD card of the machine may pretend the same."""
-    overrides = context.catalog.overrides
+    overrides = context.catalog.by("rocm.overrides", "gfx")
     rows = [overrides.get(card.gfx or "") for card in cards]
     if context.target.wsl or not all(row and row.state == "works" for row in rows):
         return None

@@ -75,7 +75,7 @@ def test_plug_ins_can_be_tried():
 def test_what_plans_bring_has_its_pythons_in_the_refreshed_table():
     """The newest wheels' Pythons are among those of all wheels."""
     for package in ("onnxruntime-windowsml", "onnxruntime-directml"):
-        row, basic = runtime_builds()[package], load_catalog().basics[package, None]
+        row, basic = runtime_builds()[package], load_catalog().by("torch.basics", "package", "cuda")[package, None]
         assert sorted(row.platforms) == sorted(basic.pythons)
         assert all(tag in basic.pythons["windows_amd64"] for tag in ("311", "312", "313", "314"))
 
