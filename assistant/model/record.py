@@ -89,26 +89,13 @@ def with_words(value: object) -> object:
     if not isinstance(value, msgspec.Struct):
         return to_plain(value)
     more = {name: getattr(value, name) for name in getattr(value, "in_answers", ())}
-    fields = {**{name: item for name, item in more.items() if item is not None}, **_fields(value)}
+    plain = msgspec.to_builtins(value)  # has the tag, and no defaults where the record omits them
+    fields = {name: item for name, item in more.items() if item is not None}
+    fields |= {name: getattr(value, name, item) for name, item in plain.items()}
     messages = [item for item in fields.values() if isinstance(item, Message)]
-    plain = {name: render(item) if isinstance(item, Message) else with_words(item) for name, item in fields.items()}
+    words = {name: render(item) if isinstance(item, Message) else with_words(item) for name, item in fields.items()}
     params = {name: with_words(param) for message in reversed(messages) for name, param in message.params.items()}
-    return {"key": messages[0].key or messages[0].id, **plain, "params": params} if messages else plain
-
-
-def _fields(value: msgspec.Struct) -> dict[str, object]:
-    """Return the fields that a record's JSON has: with its tag, and without defaults if the record omits them."""
-    config = value.__struct_config__
-    every = msgspec.structs.asdict(value)
-    if config.omit_defaults:
-        fields = {field.name: field for field in msgspec.structs.fields(value)}
-        every = {name: item for name, item in every.items() if fields[name].required or item != _default(fields[name])}
-    return {str(config.tag_field): config.tag, **every} if config.tag else every
-
-
-def _default(field: msgspec.structs.FieldInfo) -> object:
-    made = field.default_factory
-    return field.default if made is msgspec.NODEFAULT else made()
+    return {"key": messages[0].key or messages[0].id, **words, "params": params} if messages else words
 
 
 def to_plain(value: object) -> object:

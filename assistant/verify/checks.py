@@ -32,7 +32,7 @@ def check_import(target: Target) -> Result:
     seconds = time.perf_counter() - started
     getattr(torch, "set_warn_always", bool)(True)  # else torch tells of the first operator only that ran on the CPU
     facts = {"torch": torch.__version__, "cuda": torch.version.cuda, "hip": getattr(torch.version, "hip", None)}
-    target.tell_facts(**facts, threads=torch.get_num_threads())
+    target.report_facts(**facts, threads=torch.get_num_threads())
     return {"status": "passed", "seconds": seconds, "first_seconds": seconds}
 
 
@@ -43,20 +43,20 @@ def check_device(target: Target) -> Result:
     for settings in (target.torch.backends.cuda.matmul, target.torch.backends.cudnn):
         if hasattr(settings, "allow_tf32"):
             settings.allow_tf32 = False  # its 10 bits would look like a wrong device
-    before = target.allocated()
+    before = target.bytes_allocated()
     tensor = target.torch.ones(MEGABYTE // 4, device=target.device)
     target.wait([tensor])
     seconds = time.perf_counter() - started
-    target.require(tensor)
-    after = target.allocated()
+    target.require_device(tensor)
+    after = target.bytes_allocated()
     if before is not None and after is not None and after - before < MEGABYTE:
         raise target.refuse("no memory taken", size=MEGABYTE, taken=after - before, device=target.asked)
-    target.tell_facts(**device_facts(target))
+    target.report_facts(**device_facts(target))
     return {"status": "passed", "seconds": seconds, "first_seconds": seconds}
 
 
 def find_device(target: Target) -> Any:  # noqa: ANN401 - a torch.device of the target
-    """Return torch's device for the name asked for; raise as torch does where there is none."""
+    """Return torch's device for the name asked for; raise as torch does, or `Refused` for another build."""
     torch = target.torch
     if target.kind == "directml":
         directml = importlib.import_module("torch_directml")
@@ -99,11 +99,11 @@ ORT_PROVIDERS = {
 
 def check_copy(target: Target) -> Result:
     """Copy to the device and back: floats, integers, a transposed and a strided view."""
-    floats = target.data(1, 64, 48)
+    floats = target.random_array(1, 64, 48)
     integers = target.numpy.arange(-500, 500, dtype="int64").reshape(20, 50)
 
     def compute() -> list[Tensor]:
-        there, whole = target.put(floats), target.put(integers)
+        there, whole = target.to_device(floats), target.to_device(integers)
         return [there, whole, there.t().contiguous(), there[::3, 1::2].clone()]
 
     return target.measure(compute, [floats, integers, floats.T, floats[::3, 1::2]], tolerance=0.0)
@@ -111,14 +111,14 @@ def check_copy(target: Target) -> Result:
 
 def check_matmul(target: Target) -> Result:
     """Multiply two matrices whose sides are no powers of two."""
-    arrays = [target.data(2, 200, 150), target.data(3, 150, 170)]
+    arrays = [target.random_array(2, 200, 150), target.random_array(3, 150, 170)]
     return target.compare(arrays, lambda a, b: [a @ b], lambda a, b: [a @ b])
 
 
 def check_solve(target: Target, square: tuple[int, ...], right: tuple[int, ...]) -> Result:
     """Solve random systems with a heavy diagonal; the reference is LAPACK in float64."""
-    np, sides = target.numpy, target.data(5, *right)
-    matrices = target.data(4, *square) + 0.5 * square[-1] * np.eye(square[-1], dtype="float32")
+    np, sides = target.numpy, target.random_array(5, *right)
+    matrices = target.random_array(4, *square) + 0.5 * square[-1] * np.eye(square[-1], dtype="float32")
 
     def reference(a: Array, b: Array) -> list[Array]:
         return [np.linalg.solve(a, np.broadcast_to(b, (*square[:-2], *right[-2:])))]
@@ -135,29 +135,29 @@ def check_conv2d(target: Target) -> Result:
         windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))[:, :, ::2, ::2]
         return [np.einsum("nchwij,ocij->nohw", windows, kernels) + bias[:, None, None]]
 
-    arrays = [target.data(6, 2, 3, 17, 19), target.data(7, 8, 3, 3, 3), target.data(8, 8)]
+    arrays = [target.random_array(6, 2, 3, 17, 19), target.random_array(7, 8, 3, 3, 3), target.random_array(8, 8)]
     return target.compare(arrays, lambda a, b, c: [convolve(a, b, c, stride=2, padding=1)], reference)
 
 
 def check_training(target: Target) -> Result:
     """Take one gradient step of a two-layer network: loss, gradients and new weights."""
-    inputs, goal = target.data(9, 32, 20), target.data(10, 32, 4)
-    first, second = target.data(11, 20, 16), target.data(12, 16, 4)
-    x, y = target.put(inputs), target.put(goal)
+    inputs, goal = target.random_array(9, 32, 20), target.random_array(10, 32, 4)
+    first, second = target.random_array(11, 20, 16), target.random_array(12, 16, 4)
+    x, y = target.to_device(inputs), target.to_device(goal)
 
     def compute() -> list[Tensor]:
-        weights = [target.put(first).requires_grad_(), target.put(second).requires_grad_()]
+        weights = [target.to_device(first).requires_grad_(), target.to_device(second).requires_grad_()]
         loss = ((target.torch.tanh(x @ weights[0]) @ weights[1] - y) ** 2).mean()
         loss.backward()
         stepped = [(weight - 0.1 * weight.grad).detach() for weight in weights]
         return [loss.detach(), *(weight.grad for weight in weights), *stepped]
 
-    return target.measure(compute, training_reference(target, inputs, goal, first, second))
+    return target.measure(compute, training_by_hand(target, inputs, goal, first, second))
 
 
-def training_reference(target: Target, inputs: Array, goal: Array, first: Array, second: Array) -> list[Array]:
-    """Derive by hand, in float64: loss, both gradients, both weights after a step of 0.1."""
-    x, y, one, two = (target.wide(array) for array in (inputs, goal, first, second))
+def training_by_hand(target: Target, inputs: Array, goal: Array, first: Array, second: Array) -> list[Array]:
+    """Return loss, both gradients, both weights after a step of 0.1, derived by hand in NumPy's float64."""
+    x, y, one, two = (target.to_float64(array) for array in (inputs, goal, first, second))
     hidden = target.numpy.tanh(x @ one)
     miss = hidden @ two - y
     slope = 2.0 * miss / miss.size
@@ -177,7 +177,7 @@ def check_reductions(target: Target) -> Result:
         rows = [full.mean(1), full.std(1, ddof=1), full.max(1), full.argmax(1)]
         return [full.sum(), full.sum(0), *rows, powers / powers.sum(1, keepdims=True)]
 
-    return target.compare([target.data(13, 37, 53)], reduced, reference)
+    return target.compare([target.random_array(13, 37, 53)], reduced, reference)
 
 
 def check_onnxruntime(target: Target) -> Result:
@@ -209,7 +209,7 @@ def check_onnxruntime(target: Target) -> Result:
 
 def onnx_run(target: Target, ort: Any, provider: str) -> tuple[Result, list[Array], dict[str, str]]:  # noqa: ANN401 - the target's
     """Run twice on one provider and compare with NumPy; return that, the results, and which provider ran each node."""
-    inputs, weights = target.data(14, 16, 24), target.data(15, 24, 8)
+    inputs, weights = target.random_array(14, 16, 24), target.random_array(15, 24, 8)
     with tempfile.TemporaryDirectory() as folder:
         options = ort.SessionOptions()
         options.enable_profiling, options.profile_file_prefix = True, folder + "/profile"
@@ -221,7 +221,7 @@ def onnx_run(target: Target, ort: Any, provider: str) -> tuple[Result, list[Arra
         again = session.run(None, {"x": inputs})
         times = {"seconds": time.perf_counter() - between, "first_seconds": between - started}
         ran = onnx_places(session.end_profiling())
-    expected = target.numpy.maximum(target.wide(inputs) @ target.wide(weights), 0.0)
+    expected = target.numpy.maximum(target.to_float64(inputs) @ target.to_float64(weights), 0.0)
     return {**target.judge([first, again], [expected]), **times}, again, ran
 
 
@@ -264,7 +264,7 @@ def check_svd(target: Target) -> Result:
     def reference(matrices: Array) -> list[Array]:
         return [np.linalg.svd(matrices, compute_uv=False), matrices, np.broadcast_to(np.eye(16), (3, 16, 16))]
 
-    return target.compare([target.data(20, 3, 24, 16)], parts, reference)
+    return target.compare([target.random_array(20, 3, 24, 16)], parts, reference)
 
 
 def check_qr(target: Target) -> Result:
@@ -275,12 +275,12 @@ def check_qr(target: Target) -> Result:
         left, right = target.torch.linalg.qr(there)
         return [left @ right.triu(), left.transpose(-1, -2) @ left]
 
-    return target.compare([target.data(21, 3, 24, 16)], parts, lambda matrices: [matrices, unit])
+    return target.compare([target.random_array(21, 3, 24, 16)], parts, lambda matrices: [matrices, unit])
 
 
 def positive(target: Target, seed: int) -> Array:
     """Return a batch of symmetric matrices with positive eigenvalues."""
-    half = target.data(seed, 3, 20, 20)
+    half = target.random_array(seed, 3, 20, 20)
     return half @ half.transpose(0, 2, 1) + target.numpy.eye(20, dtype="float32")
 
 
@@ -310,7 +310,7 @@ def check_conv1d(target: Target) -> Result:
         pairs = [(windows[:, 2 * group : 2 * group + 2], kernels[3 * group : 3 * group + 3]) for group in (0, 1)]
         return [np.concatenate([np.einsum("nctk,ock->not", part, taps) for part, taps in pairs], axis=1)]
 
-    arrays = [target.data(24, 2, 4, 40), target.data(25, 6, 2, 3)]
+    arrays = [target.random_array(24, 2, 4, 40), target.random_array(25, 6, 2, 3)]
     return target.compare(arrays, lambda a, b: [convolve(a, b, dilation=2, groups=2)], reference)
 
 
@@ -333,7 +333,7 @@ def check_conv_transposed(target: Target) -> Result:
 
     shapes = [(2, 3, 11), (3, 5, 4), (2, 3, 7, 6), (3, 4, 3, 3)]
     return target.compare(
-        [target.data(26 + place, *shape) for place, shape in enumerate(shapes)], spread_out, reference
+        [target.random_array(26 + place, *shape) for place, shape in enumerate(shapes)], spread_out, reference
     )
 
 
@@ -346,19 +346,19 @@ def check_attention(target: Target) -> Result:
         powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
         return [powers / powers.sum(axis=-1, keepdims=True) @ value]
 
-    arrays = [target.data(30 + number, 2, 4, 33, 16) for number in range(3)]
+    arrays = [target.random_array(30 + number, 2, 4, 33, 16) for number in range(3)]
     return target.compare(arrays, lambda a, b, c: [attend(a, b, c, is_causal=True)], reference)
 
 
 def check_indexing(target: Target) -> Result:
     """Gather, scatter and add at places, mask, sort and sum up."""
-    np, array = target.numpy, target.data(33, 40, 12)
+    np, array = target.numpy, target.random_array(33, 40, 12)
     places = np.random.default_rng(34).integers(0, 40, (40, 12))
-    full = target.wide(array)
+    full = target.to_float64(array)
     added, copied = np.zeros((40, 12)), full.copy()
     np.add.at(added, (places, np.arange(12)), full)
     np.add.at(copied, places[:, 0], full)
-    there, at = target.put(array), target.put(places)
+    there, at = target.to_device(array), target.to_device(places)
 
     def compute() -> list[Tensor]:
         torch = target.torch
@@ -382,7 +382,7 @@ def check_random(target: Target) -> Result:
 
     first, again, other = draw(1), draw(1), draw(2)
     for tensor in first:
-        target.require(tensor)
+        target.require_device(tensor)
     if any(bool((a != b).any()) for a, b in zip(first, again)):  # noqa: B905 - strict= came with Python 3.10
         return {"status": "wrong", "reason": "seed"}
     if any(bool((a == b).all()) for a, b in zip(first, other)):  # noqa: B905 - likewise
@@ -394,9 +394,9 @@ def check_random(target: Target) -> Result:
 
 def check_complex(target: Target) -> Result:
     """Multiply complex numbers and transform a signal there and back."""
-    np, parts = target.numpy, [target.data(35 + number, 4, 64) for number in range(4)]
+    np, parts = target.numpy, [target.random_array(35 + number, 4, 64) for number in range(4)]
     left, right = parts[0] + 1j * parts[1], parts[2] + 1j * parts[3]
-    a, b = target.put(left.astype("complex64")), target.put(right.astype("complex64"))
+    a, b = target.to_device(left.astype("complex64")), target.to_device(right.astype("complex64"))
 
     def compute() -> list[Tensor]:
         fft = target.torch.fft
@@ -411,7 +411,7 @@ def check_integers(target: Target) -> Result:
     """Compute with 64-bit integers, exactly."""
     np = target.numpy
     array = np.random.default_rng(39).integers(-(2**40), 2**40, 4096)
-    there = target.put(array)
+    there = target.to_device(array)
     expected = [array * 3 + 1, array // 7, array % 7, array & 0xFFFF, array >> 3, array.cumsum()]
 
     def compute() -> list[Tensor]:
@@ -419,7 +419,7 @@ def check_integers(target: Target) -> Result:
 
     got = compute()
     for tensor in got:
-        target.require(tensor)
+        target.require_device(tensor)
     differences = [tensor.cpu().numpy() - right for tensor, right in zip(got, expected)]  # noqa: B905 - Python 3.8
     return target.judge([differences], [np.zeros(4096)] * len(expected), tolerance=0.0)
 
@@ -427,7 +427,7 @@ def check_integers(target: Target) -> Result:
 def precision(target: Target, name: str) -> Result:
     """Multiply and add in one floating-point type; the reference takes inputs that were rounded to it."""
     dtype = getattr(target.torch, name)
-    left, right = (target.torch.from_numpy(target.data(seed, 48, 96)).to(dtype) for seed in (40, 41))
+    left, right = (target.torch.from_numpy(target.random_array(seed, 48, 96)).to(dtype) for seed in (40, 41))
     a, b = left.to(target.device), right.to(target.device)
 
     def compute() -> list[Tensor]:
@@ -445,11 +445,11 @@ def check_autocast(target: Target) -> Result:
     if target.kind == "directml":
         return {"status": "unsupported", **target.explain("no autocast", device=target.kind)}
     torch, half = target.torch, target.torch.bfloat16 if target.kind in ("cpu", "xpu") else target.torch.float16
-    inputs, weights = target.data(42, 32, 48), target.data(43, 48, 16)
-    x = target.put(inputs)
+    inputs, weights = target.random_array(42, 32, 48), target.random_array(43, 48, 16)
+    x = target.to_device(inputs)
 
     def compute() -> list[Tensor]:
-        w = target.put(weights).requires_grad_()
+        w = target.to_device(weights).requires_grad_()
         with torch.autocast(target.device.type, dtype=half):
             product = x @ w
             if product.dtype != half:
@@ -458,8 +458,8 @@ def check_autocast(target: Target) -> Result:
         loss.backward()
         return [loss.detach(), w.grad]
 
-    product = target.wide(inputs) @ target.wide(weights)
-    slope = target.wide(inputs).T @ (2.0 * product / product.size)
+    product = target.to_float64(inputs) @ target.to_float64(weights)
+    slope = target.to_float64(inputs).T @ (2.0 * product / product.size)
     return target.measure(compute, [(product**2).mean(), slope], tolerance=0.02)
 
 
@@ -468,10 +468,10 @@ def check_compile(target: Target) -> Result:
     missing = cannot_compile(target)
     if missing:
         return {"status": "unsupported", **missing}
-    torch, left, right = target.torch, target.data(44, 64, 64), target.data(45, 64, 64)
-    a, b = target.put(left), target.put(right)
+    torch, left, right = target.torch, target.random_array(44, 64, 64), target.random_array(45, 64, 64)
+    a, b = target.to_device(left), target.to_device(right)
     function = torch.compile(lambda x, y: torch.tanh(x * 2.0 + y).sum(dim=1))
-    expected = target.numpy.tanh(target.wide(left) * 2.0 + target.wide(right)).sum(1)
+    expected = target.numpy.tanh(target.to_float64(left) * 2.0 + target.to_float64(right)).sum(1)
     try:
         return target.measure(lambda: [function(a, b)], [expected])
     except Exception as error:
@@ -523,7 +523,7 @@ def check_memory(target: Target) -> Result:
         for _ in range(count):
             target.wait([matrix @ matrix])
         gc.collect()
-        return target.held()
+        return target.bytes_held()
 
     rounds(ROUNDS // 4)
     before = rounds(1)
@@ -545,7 +545,7 @@ def check_small_kernels(target: Target) -> Result:
         return [result]
 
     right = target.measure(compute, [target.numpy.full(64, float(KERNELS))])
-    each = target.pace(compute) / KERNELS
+    each = target.seconds_per_run(compute) / KERNELS
     if right["status"] == "passed" and each > SLOW_KERNEL:
         right.update(status="slow", **target.explain("slow kernels", each=1e6 * each))
     return right
@@ -560,10 +560,10 @@ def speed_matmul(target: Target) -> Result:
         values = where.torch.ones(own, own, device=where.device)
         return lambda: [values @ values]
 
-    while side < LARGEST and target.pace(make(target), budget=0.0) < LONG_ENOUGH:
+    while side < LARGEST and target.seconds_per_run(make(target), budget=0.0) < LONG_ENOUGH:
         side *= 2
     flops, cpu_flops = 2.0 * side**3, 2.0 * min(side, CPU_LARGEST) ** 3
-    return target.speed(make, flops / 1e12, "TFLOP/s", cpu_flops / 1e12)
+    return target.measure_speed(make, flops / 1e12, "TFLOP/s", cpu_flops / 1e12)
 
 
 CHECKS: Checks = {

@@ -67,8 +67,8 @@ def explain(reason: str, **values: object) -> Result:
     return {"reason": reason, "values": values}
 
 
-def chain(error: BaseException | None) -> str:
-    """Return an exception and what it was raised from, the first cause last, in 4,000 characters at most."""
+def error_chain(error: BaseException | None) -> str:
+    """Write an exception and what it was raised from, a line each and the first cause last, in 4,000 characters."""
     parts: list[str] = []
     while error is not None and len(parts) < 8:  # noqa: PLR2004 - a chain that long repeats itself
         parts.append(f"{type(error).__name__}: {error}")
@@ -90,51 +90,59 @@ class Target:
         """The target's NumPy."""
         return importlib.import_module("numpy")
 
-    def data(self, seed: int, *shape: int) -> Array:
+    def random_array(self, seed: int, *shape: int) -> Array:
         """Return random float32 numbers in [-1, 1) as a NumPy array: the same at every call for the same seed."""
         return self.numpy.random.default_rng(seed).uniform(-1.0, 1.0, shape).astype("float32")
 
-    def put(self, array: Array) -> Tensor:
-        """Copy a NumPy array to the device."""
+    def to_device(self, array: Array) -> Tensor:
+        """Return a copy of a NumPy array as a tensor on the device."""
         return self.torch.from_numpy(array).to(self.device, copy=True)
 
     # For the files of the checks, which cannot import this one.
-    explain, refuse, chain = staticmethod(explain), Refused, staticmethod(chain)
+    explain, refuse, error_chain = staticmethod(explain), Refused, staticmethod(error_chain)
 
     @staticmethod
-    def tell_facts(**facts: object) -> None:
-        """Report facts, without those that are unknown."""
-        tell(facts={key: str(value).strip("\x00 ") for key, value in facts.items() if value})
+    def report_facts(**facts: object) -> None:
+        """Write a line with facts about torch or the device, as text; those that are empty are left out."""
+        write_line(facts={key: str(value).strip("\x00 ") for key, value in facts.items() if value})
 
     @staticmethod
-    def wide(array: Array) -> Array:
-        """Widen to float64, in which the references are computed."""
+    def to_float64(array: Array) -> Array:
+        """Return an array in float64, in which the references are computed."""
         return array.astype("float64")
 
     def measure(self, compute: Compute, expected: Sequence[Array], tolerance: float = TOLERANCE) -> Result:
-        """Compute once, which may compile, and a few times more; judge the first and the last results."""
+        """Compute once, which may compile, and a few times more; compare first and last results with `expected`.
+
+        Return the result of `judge`, with the seconds of the first run and the median of the others. Raises `Refused`
+        where a tensor is not on the device.
+        """
         first_seconds, first = self._timed(compute)
         runs = [self._timed(compute) for _ in range(REPEATS)]
         for tensor in [*first, *runs[-1][1]]:
-            self.require(tensor)
+            self.require_device(tensor)
         fetched = [[tensor.cpu().numpy() for tensor in results] for results in (first, runs[-1][1])]
         seconds = statistics.median(seconds for seconds, _ in runs)
         return {**self.judge(fetched, expected, tolerance), "seconds": seconds, "first_seconds": first_seconds}
 
     def compare(self, arrays: Sequence[Array], there: Run, here: Run, tolerance: float = TOLERANCE) -> Result:
-        """Compare `there` with the arrays on the device with `here` with the same numbers in float64 in NumPy."""
-        mine = [self.put(array) for array in arrays]
-        return self.measure(lambda: there(*mine), here(*map(self.wide, arrays)), tolerance)
+        """Compute `there` with the arrays on the device, `here` with them in NumPy's float64; compare as `measure`."""
+        mine = [self.to_device(array) for array in arrays]
+        return self.measure(lambda: there(*mine), here(*map(self.to_float64, arrays)), tolerance)
 
     def judge(self, runs: Sequence[Sequence[Array]], expected: Sequence[Array], tolerance: float = TOLERANCE) -> Result:
-        """Compare each run's results with their references; return "passed" or "wrong", and the largest error."""
+        """Compare each run's results, one by one, with their references.
+
+        Return the status "passed" or "wrong", the largest relative error (None where it is infinite) and the tolerance;
+        a wrong result says in which element.
+        """
         pairs = [pair for run in runs for pair in zip(run, expected)]  # noqa: B905 - strict= came with Python 3.10
-        found = [deviation(self.numpy, got, want, tolerance) for got, want in pairs]
+        found = [largest_error(self.numpy, got, want, tolerance) for got, want in pairs]
         error, complaint = max(found, key=lambda pair: pair[0])
         measured = {"error": error if error < float("inf") else None, "tolerance": tolerance}
         return {"status": "passed", **measured} if error <= tolerance else {"status": "wrong", **measured, **complaint}
 
-    def require(self, tensor: Tensor) -> None:
+    def require_device(self, tensor: Tensor) -> None:
         """Raise `Refused` for a tensor that is not on the device asked for."""
         found = tensor.device
         if found.type != self.device.type or (self.index and found.index != int(self.index)):
@@ -145,7 +153,7 @@ class Target:
         return None if self.device.type == "cpu" else getattr(self.torch, self.device.type, None)
 
     def wait(self, results: Sequence[Tensor]) -> None:
-        """Wait until queued work is done; DirectML can only be waited for by fetching a result."""
+        """Wait until the device has computed what was queued; with DirectML, by fetching each of the results."""
         synchronize = getattr(self.accelerator(), "synchronize", None)
         if synchronize is not None:
             synchronize(*(() if self.device.type == "mps" else (self.device,)))  # else the first GPU is waited for
@@ -159,40 +167,42 @@ class Target:
         other.torch, other.device = self.torch, self.torch.device("cpu")
         return other
 
-    def pace(self, compute: Compute, budget: float = 0.3) -> float:
-        """Repeat work for `budget` seconds; return the median of its seconds."""
-        self.require(self._timed(compute)[1][0])
+    def seconds_per_run(self, compute: Compute, budget: float = 0.3) -> float:
+        """Repeat work for about `budget` seconds, 5 to 30 times; return the median of its seconds."""
+        self.require_device(self._timed(compute)[1][0])
         times: list[float] = []
         while len(times) < LEAST or (sum(times) < budget and len(times) < MOST):
             times.append(self._timed(compute)[0])
         return statistics.median(times)
 
-    def speed(self, make: Callable[[Target], Compute], amount: float, unit: str, cpu_amount: float = 0.0) -> Result:
+    def measure_speed(
+        self, make: Callable[[Target], Compute], amount: float, unit: str, cpu_amount: float = 0.0
+    ) -> Result:
         """Measure the rate of work, in `unit`, on the device and on this machine's CPU.
 
         One run does `amount`, as in TFLOP for TFLOP/s; where `make` gives the CPU less to do, it does `cpu_amount`.
         """
-        seconds = self.pace(make(self))
+        seconds = self.seconds_per_run(make(self))
         found: Result = {"rate": amount / seconds, "unit": unit}
         if self.kind != "cpu":
             cpu = self.on_cpu()
-            found["cpu_rate"] = (cpu_amount or amount) / cpu.pace(make(cpu))
+            found["cpu_rate"] = (cpu_amount or amount) / cpu.seconds_per_run(make(cpu))
         result: Result = {"status": "passed", "seconds": seconds, "speed": found}
         if found["rate"] < found.get("cpu_rate", 0.0):
             result.update(status="slow", **explain("slower than the CPU", **found))
         return result
 
-    def in_use(self) -> int:
+    def bytes_in_use(self) -> int:
         """Return the bytes that the process holds in the machine's memory and on the device."""
         there = self.device is not None and self.device.type != "cpu"
-        return resident() + ((self.allocated() or 0) if there else 0)
+        return resident_bytes() + ((self.bytes_allocated() or 0) if there else 0)
 
-    def held(self) -> int:
+    def bytes_held(self) -> int:
         """Return the bytes that torch holds on the device, or those of the process where torch does not count them."""
-        allocated = self.allocated()
-        return resident() if allocated is None else allocated
+        allocated = self.bytes_allocated()
+        return resident_bytes() if allocated is None else allocated
 
-    def allocated(self) -> int | None:
+    def bytes_allocated(self) -> int | None:
         """Return the bytes that torch holds on the device; None where it does not count them."""
         names = ("memory_allocated", "current_allocated_memory")
         module = self.accelerator()
@@ -202,13 +212,14 @@ class Target:
         return int(counter() if counter.__name__ == names[1] else counter(self.device))
 
     def _timed(self, compute: Compute) -> tuple[float, list[Tensor]]:
+        """Compute, wait for the device, and return the seconds and the results."""
         started = time.perf_counter()
         results = compute()
         self.wait(results)
         return time.perf_counter() - started, results
 
 
-def deviation(np: Module, got: Array, want: Array, tolerance: float) -> tuple[float, Result]:
+def largest_error(np: Module, got: Array, want: Array, tolerance: float) -> tuple[float, Result]:
     """Return the largest error of any element, relative to its own and the mean size, and where it is."""
     got, want = np.asarray(got), np.asarray(want, dtype="float64")
     if got.shape != want.shape:
@@ -222,43 +233,39 @@ def deviation(np: Module, got: Array, want: Array, tolerance: float) -> tuple[fl
     return float(errors[place]), explain("off", off=off, size=got.size, place=where, value=value, expected=right)
 
 
-def resident() -> int:
-    """Return this process's bytes in memory; outside Linux, where psutil is missing, their peak, 0 on Windows."""
+def resident_bytes() -> int:
+    """Return this process's bytes in memory; outside Linux 0 where psutil is missing, which every kernel brings."""
     if os.path.exists("/proc/self/statm"):  # noqa: PTH110 - quicker
         # It reads like "112345 23456 4567 812 0 34567 0", in pages (proc_pid_statm(5)).
         with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - quicker
             return int(file.read().split()[1]) * int(os.sysconf("SC_PAGE_SIZE"))
-    if importlib.util.find_spec("psutil"):
-        return int(importlib.import_module("psutil").Process().memory_info().rss)
-    if importlib.util.find_spec("resource") is None:
-        return 0
-    usage = importlib.import_module("resource")
-    # In kilobytes on Linux, in bytes on macOS (getrusage(2) of each).
-    return int(usage.getrusage(usage.RUSAGE_SELF).ru_maxrss) * (1 if sys.platform == "darwin" else 1024)
+    return (
+        int(importlib.import_module("psutil").Process().memory_info().rss) if importlib.util.find_spec("psutil") else 0
+    )
 
 
 def watch_memory(limit: int, running: list[str], target: Target) -> None:
     """End the process when one check takes more than `limit` bytes, here or on the device, before they run out."""
-    start, seen = target.in_use(), ""
+    start, seen = target.bytes_in_use(), ""
     while running:
         if running[-1] != seen:
-            start, seen = target.in_use(), running[-1]
-        if target.in_use() - start > limit:
-            tell_result(seen, {"status": "failed", **explain("too much", size=limit >> 20)})
+            start, seen = target.bytes_in_use(), running[-1]
+        if target.bytes_in_use() - start > limit:
+            write_result(seen, {"status": "failed", **explain("too much", size=limit >> 20)})
             os._exit(MEMORY_EXIT)
         time.sleep(0.1)
 
 
-def known_checks() -> Checks:
+def all_checks() -> Checks:
     """Return all checks by key: the function, and the keys of the checks that must have passed before."""
     checks: Checks = {}
     for name in FILES:
-        checks.update(beside(name).CHECKS)
+        checks.update(load_file(name).CHECKS)
     return checks
 
 
-def beside(name: str) -> Module:
-    """Load a file that lies beside this one."""
+def load_file(name: str) -> Module:
+    """Import a file that lies beside this one and return it as a module; raise `FileNotFoundError` without it."""
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), name)  # noqa: PTH100, PTH118, PTH120 - quicker
     spec = importlib.util.spec_from_file_location("verify_" + name.split(".", maxsplit=1)[0], path)
     if spec is None or spec.loader is None:
@@ -268,8 +275,11 @@ def beside(name: str) -> Module:
     return module
 
 
-def perform(target: Target, checks: Checks, key: str, passed: set[str]) -> Result:
-    """Run one check; whatever it raises becomes its status."""
+def run_check(target: Target, checks: Checks, key: str, passed: set[str]) -> Result:
+    """Run one check by its key and return its result; whatever it raises becomes its status.
+
+    Skipped are a key that is unknown, and one that needs a check that is not among those that `passed`.
+    """
     if key not in checks:
         return {"status": "skipped", **explain("unknown", check=key)}
     function, needs = checks[key]
@@ -278,12 +288,12 @@ def perform(target: Target, checks: Checks, key: str, passed: set[str]) -> Resul
         return {"status": "skipped", **explain("needs", need=missing[0])}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        result = attempt(function, target)
-    return own_work(target, result, list(dict.fromkeys(str(warning.message) for warning in caught)))
+        result = call_check(function, target)
+    return check_fallbacks(target, result, list(dict.fromkeys(str(warning.message) for warning in caught)))
 
 
-def attempt(function: Callable[[Target], Result], target: Target) -> Result:
-    """Call a check and turn its exceptions into statuses."""
+def call_check(function: Callable[[Target], Result], target: Target) -> Result:
+    """Return a check's result; for an exception "unsupported" where torch lacks an operator, else "failed"."""
     try:
         return function(target)
     except Refused as reason:
@@ -292,11 +302,14 @@ def attempt(function: Callable[[Target], Result], target: Target) -> Result:
         lacking = isinstance(error, (NotImplementedError, RuntimeError, TypeError)) and MISSING_OPERATOR.search(
             str(error)
         )
-        return {"status": "unsupported" if lacking else "failed", "detail": chain(error)}
+        return {"status": "unsupported" if lacking else "failed", "detail": error_chain(error)}
 
 
-def own_work(target: Target, result: Result, warned: list[str]) -> Result:
-    """Turn a pass into "unsupported" when torch warned that it ran an operator on the CPU; pass all warnings on."""
+def check_fallbacks(target: Target, result: Result, warned: list[str]) -> Result:
+    """Return the result, "unsupported" in place of "passed" where torch warned that it ran an operator on the CPU.
+
+    All of the warnings go to stderr, where the parent reads them as a log.
+    """
     fallbacks = [found.group(1) for found in map(CPU_FALLBACK.search, warned) if found]
     for text in warned:
         with contextlib.suppress(Exception):  # what was imported may have closed it
@@ -307,17 +320,17 @@ def own_work(target: Target, result: Result, warned: list[str]) -> Result:
     return result
 
 
-def tell(**line: object) -> None:
-    """Write one line at once; the line feed before it ends a line that a library may have left unfinished."""
+def write_line(**line: object) -> None:
+    """Write one JSON line for the parent at once; a line feed before it ends what a library left unfinished."""
     with contextlib.suppress(Exception):  # what was imported may have closed it
         sys.stdout.flush()
     os.write(ANSWERS, ("\n" + json.dumps(line) + "\n").encode())
 
 
-def tell_result(key: str, result: Result) -> None:
+def write_result(key: str, result: Result) -> None:
     """Write a check's result, with its sentence beside the fields of the parent's record."""
     explanation = {name: result.pop(name) for name in ("reason", "values") if name in result}
-    tell(check={"key": key, **result}, **explanation)
+    write_line(check={"key": key, **result}, **explanation)
 
 
 def watch_for_crashes() -> None:
@@ -332,21 +345,21 @@ def main() -> int:
     request = json.loads(sys.argv[1] if len(sys.argv) > 1 else sys.stdin.read())
     watch_for_crashes()
     packages = request.get("packages")
-    target, checks = Target(request["device"]), beside(IMPORTS).checks(packages) if packages else known_checks()
+    target, checks = Target(request["device"]), load_file(IMPORTS).checks(packages) if packages else all_checks()
     passed = set(request.get("ready", ()))  # a process before this one did them
     running = ["start"]
     if request.get("memory"):
         threading.Thread(target=watch_memory, args=(request["memory"], running, target), daemon=True).start()
-    target.tell_facts(python=platform.python_version(), executable=sys.executable)
+    target.report_facts(python=platform.python_version(), executable=sys.executable)
     for key in [key for key in ("import", "device") if key in passed]:
-        perform(target, checks, key, {"import"})
+        run_check(target, checks, key, {"import"})
     for key in request["checks"]:
         running.append(key)
-        tell(start=key)
-        result = perform(target, checks, key, passed)
+        write_line(start=key)
+        result = run_check(target, checks, key, passed)
         if result["status"] in ("passed", "slow"):
             passed.add(key)
-        tell_result(key, result)
+        write_result(key, result)
     return 0
 
 

@@ -38,13 +38,16 @@ def checks(asked: dict[str, dict[str, Any]]) -> Checks:
 
 
 def check_package(target: Target, name: str, call: str = "", *, gpu: bool = False) -> Result:
-    """Import the modules of a distribution, then try the call."""
+    """Import the modules of a distribution, then run the line `call`, one for a `gpu` only on one; return the result.
+
+    It fails where the distribution is not installed, its metadata or files are gone, or something raises.
+    """
     sys.argv = [""]  # as in a console: some modules read the command line while they are imported
     started = time.perf_counter()
-    package = find(name)
+    package = find_distribution(name)
     if package is None:
         return failure(target, "not installed", name=name)
-    if not own_name(package):
+    if not metadata_name(package):
         return failure(target, "no metadata", package=name)
     missing = missing_files(package)
     if missing:
@@ -53,21 +56,21 @@ def check_package(target: Target, name: str, call: str = "", *, gpu: bool = Fals
     if result["status"] == "passed" and call and gpu and target.kind == "cpu":
         result.update(target.explain("call left out", call=call))
     elif result["status"] == "passed" and call:
-        result = tried(target, "call fails", call, package=name)
-    return timed(result, started)
+        result = run_call(target, "call fails", call, package=name)
+    return with_seconds(result, started)
 
 
 def check_call(target: Target, call: str, *, gpu: bool) -> Result:
-    """Run a recipe's line, which computes something with what was installed."""
+    """Run a recipe's line, which computes with what was installed, and return the result; skip one that needs a GPU."""
     sys.argv = [""]
     if gpu and target.kind == "cpu":
         return {"status": "skipped", **target.explain("call left out", call=call)}
     started = time.perf_counter()
-    return timed(tried(target, "trial fails", call), started)
+    return with_seconds(run_call(target, "trial fails", call), started)
 
 
-def tried(target: Target, reason: str, call: str, **values: object) -> Result:
-    """Run a line that shows that something works; `reason` and `values` tell that it does not."""
+def run_call(target: Target, reason: str, call: str, **values: object) -> Result:
+    """Run a line of Python; return "passed", or a failure with the sentence of `reason` where it raises anything."""
     try:
         exec(call, {})  # noqa: S102 - a line of the assistant's own table
     except BaseException as error:  # noqa: BLE001 - any failure of the target is a finding
@@ -75,8 +78,8 @@ def tried(target: Target, reason: str, call: str, **values: object) -> Result:
     return {"status": "passed"}
 
 
-def timed(result: Result, started: float) -> Result:
-    """Add the seconds since `started` to a result that passed."""
+def with_seconds(result: Result, started: float) -> Result:
+    """Return the result, with the seconds since `started` (`time.perf_counter`) where it passed."""
     seconds = time.perf_counter() - started
     return {**result, "seconds": seconds, "first_seconds": seconds} if result["status"] == "passed" else result
 
@@ -85,7 +88,7 @@ def failure(target: Target, reason: str, cause: BaseException | None = None, **v
     """Return a failed result: its sentence, which may quote the first line of what was raised, and all of that."""
     if cause is None:
         return {"status": "failed", **target.explain(reason, **values)}
-    detail = target.chain(cause)
+    detail = target.error_chain(cause)
     return {"status": "failed", "detail": detail, **target.explain(reason, error=detail.split("\n")[0][:300], **values)}
 
 
@@ -94,24 +97,24 @@ def canonical(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def own_name(package: Any) -> str:  # noqa: ANN401 - importlib.metadata's own
+def metadata_name(package: Any) -> str:  # noqa: ANN401 - importlib.metadata's own
     """Return the canonical name that a distribution gives itself, "" where its metadata is gone."""
     with contextlib.suppress(FileNotFoundError):  # which Python 3.15 and newer raise there
         return canonical(package.metadata["Name"] or "")
     return ""
 
 
-def find(name: str) -> Any:  # noqa: ANN401 - importlib.metadata's own
+def find_distribution(name: str) -> Any:  # noqa: ANN401 - importlib.metadata's own
     """Find an installed distribution by any spelling of its name; None where there is none."""
     for package in importlib.metadata.distributions(name=name):
         return package
     for package in importlib.metadata.distributions():  # Python 3.8 does not find ruamel.yaml by ruamel-yaml
-        if own_name(package) == canonical(name):
+        if metadata_name(package) == canonical(name):
             return package
     return None
 
 
-def recorded(package: Any) -> list[str]:  # noqa: ANN401 - importlib.metadata's own
+def recorded_files(package: Any) -> list[str]:  # noqa: ANN401 - importlib.metadata's own
     """Read the files of a distribution; `Distribution.files` leaves out what is gone.
 
     torch/__init__.py,sha256=4bZ…,103412
@@ -124,14 +127,14 @@ def missing_files(package: Any) -> list[str]:  # noqa: ANN401 - importlib.metada
     """Name the code of a distribution that is gone, as after an uninstallation that was cut; tests do not count."""
     return [
         path
-        for path in recorded(package)
+        for path in recorded_files(package)
         if (path.endswith((".py", ".pyd", ".dll", ".dylib")) or ".so" in path.rpartition("/")[2])
         and not any(map(_STRAY_NAMES.fullmatch, path.split("/")[1:-1]))
         and not os.path.exists(str(package.locate_file(path)))  # noqa: PTH110 - as the rest of the child
     ]
 
 
-def modules_of(package: Any) -> list[str]:  # noqa: ANN401 - importlib.metadata's own
+def modules_to_import(package: Any) -> list[str]:  # noqa: ANN401 - importlib.metadata's own
     """List what a user imports of a distribution: what bears its name, else all that is not left behind by mistake.
 
     An extension beside the former counts: it may be built against another torch. A Python module there may need what
@@ -141,9 +144,9 @@ def modules_of(package: Any) -> list[str]:  # noqa: ANN401 - importlib.metadata'
     if named is not None:
         names = [name.partition(";")[0].strip() for name in named if not name.partition(";")[2].strip()]
         return [name for name in names if name.rpartition(".")[0] not in names]
-    own, files = own_name(package), recorded(package)
+    own, files = metadata_name(package), recorded_files(package)
     tops = (package.read_text("top_level.txt") or "").split() or ([] if files else [own.replace("-", "_")])
-    found = outermost(files) + [top for top in tops if not any(re.match(rf"{top}[./]", path) for path in files)]
+    found = top_level_modules(files) + [top for top in tops if not any(re.match(rf"{top}[./]", path) for path in files)]
     primary = [module for module in found if own in (canonical(module), *map(canonical, module.split(".")))]
     if primary:
         native = {module_name(path) for path in files if path.endswith((".so", ".pyd")) and "/" not in path}
@@ -153,7 +156,7 @@ def modules_of(package: Any) -> list[str]:  # noqa: ANN401 - importlib.metadata'
     return public or meant
 
 
-def outermost(files: list[str]) -> list[str]:
+def top_level_modules(files: list[str]) -> list[str]:
     """Return the packages and modules among files that lie in no package: below a namespace, the first that is one."""
     packages, modules = set(), set()
     for path in files:
@@ -185,8 +188,8 @@ def module_name(file: str) -> str:
 
 
 def import_modules(target: Target, package: Any, name: str) -> Result:  # noqa: ANN401 - importlib.metadata's own
-    """Import the modules of a distribution, one after the other, until one fails."""
-    modules = modules_of(package)
+    """Import the modules of a distribution until one fails, which fails the result; none to import is skipped."""
+    modules = modules_to_import(package)
     if not modules:
         return {"status": "skipped", **target.explain("nothing to import", package=name)}
     for module in modules:

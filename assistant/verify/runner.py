@@ -173,9 +173,10 @@ def _questions(packages: Sequence[str], recipe: str, *, calls: bool) -> tuple[di
 
 
 class Clock(CancelToken):
-    """Stops a child when the user asks for it, when its check has reached the time limit, or when it has answered.
+    """A request to stop a child: the user's, that of the time limit of its check, or `set` once it has answered.
 
-    The last is for what a library leaves running behind the answer: it would keep the child's output open.
+    The last is for what a library leaves running behind the answer: it would keep the child's output open. `expired`
+    is True where it was the time limit.
     """
 
     def __init__(self, cancel: CancelToken | None, limit: float) -> None:
@@ -202,7 +203,7 @@ class Results:
         self.facts: dict[str, str] = {}
         self.done: dict[str, Check] = {}
         self._device, self._keys, self._sink = device, tuple(keys), sink
-        self._telling = threading.Lock()
+        self._sending = threading.Lock()
 
     def open_keys(self, among: Iterable[str]) -> list[str]:
         """Return the checks without a result among some, in order."""
@@ -214,26 +215,26 @@ class Results:
         return Report(device=self._device, checks=checks, facts=self.facts, seconds=seconds)
 
     def skip(self, keys: Iterable[str], why: Text) -> None:
-        """Skip the checks among some that have no result."""
+        """Give the status "skipped" to those of these checks that have no result yet; `why` is the sentence for it."""
         for key in self.open_keys(keys):
             self.finish(Check(key=key, status=Status.SKIPPED, detail=why))
 
     def finish(self, check: Check) -> None:
-        """Take a result, the first one of each check, and raise the finding that follows from it."""
+        """Store the first result of each check that was asked for, and send the finding that it raises, if any."""
         if check.key not in self._keys or check.key in self.done:
             return
         self.done[check.key] = check
         if finding := finding_of(check, self._device):
-            self.tell(FindingRaised(step=Step.VERIFY, finding=finding))
+            self.send(FindingRaised(step=Step.VERIFY, finding=finding))
 
     def progress(self, text: Message) -> None:
-        """Report how many checks have ended, with what is done now."""
+        """Send how many of the checks have ended, with a text that says what is done now."""
         done, total = len(self.done), len(self._keys)
-        self.tell(Progress(step=Step.VERIFY, text=text, done=done, total=total, unit="checks", part=Part.CHECK))
+        self.send(Progress(step=Step.VERIFY, text=text, done=done, total=total, unit="checks", part=Part.CHECK))
 
-    def tell(self, event: Event) -> None:
-        """Hand an event on, one at a time."""
-        with self._telling:
+    def send(self, event: Event) -> None:
+        """Give an event to the sink, one at a time though several threads may send."""
+        with self._sending:
             self._sink(event)
 
 
@@ -269,7 +270,7 @@ class Child:
         except msgspec.DecodeError:
             if text.strip():
                 self._stray.append(self._cleaned(text)[:LINE_LIMIT])
-                self._results.tell(LogLine(step=Step.VERIFY, text=self._stray[-1]))
+                self._results.send(LogLine(step=Step.VERIFY, text=self._stray[-1]))
             return
         self._results.facts.update(line.facts)
         if line.start is not None:
@@ -356,7 +357,7 @@ SENTENCES = {
 
 
 def sentence(reason: str, values: Mapping[str, str | int | float]) -> Text:
-    """Return the sentence of a key of `child.explain`; "" for no key, the bare key and values for an unknown one."""
+    """Return the sentence for a key that the child sent; "" for no key, the bare key and values for an unknown one."""
     if not reason:
         return ""
     text = SENTENCES.get(reason)
@@ -388,7 +389,7 @@ def finding_of(check: Check, device: str) -> Finding | None:
 
 
 def _of_package(package: str, check: Check, device: str) -> dict[str, object]:
-    """Say of a distribution that was asked for why it does not work, and what to do."""
+    """Return the text and the remedies of the finding about a distribution that does not work."""
     reason = first_line(check.detail)
     next_step = _("Ask for another version or build of {package}, or go on without it.", package=package)
     lacking = lacking_in_system(check, device)

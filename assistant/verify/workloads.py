@@ -33,7 +33,7 @@ def compare(target: Target, model: Model, run: Callable[..., list[Tensor]], amou
         own = copy.deepcopy(model).to(where.device)
         return lambda: run(torch, own, where.device)
 
-    measured = target.speed(make, amount, unit)
+    measured = target.measure_speed(make, amount, unit)
     if unit == "s of audio/s" and measured["speed"]["rate"] < 1.0:
         measured.update(status="slow", **target.explain("slower than sound"))
     return {**result, **measured}

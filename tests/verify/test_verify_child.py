@@ -13,7 +13,7 @@ from assistant.i18n import render, verbatim
 from assistant.model.report import ESSENTIAL, FULL, QUICK, SPARE, check_title
 from assistant.verify import runner
 from assistant.verify.checks import check_compile
-from assistant.verify.child import FILES, IMPORTS, Target, known_checks
+from assistant.verify.child import FILES, IMPORTS, Target, all_checks
 from assistant.verify.runner import SENTENCES, sentence
 
 FOLDER = Path(runner.__file__).parent
@@ -30,7 +30,7 @@ def test_the_file_reads_in_python_3_8_and_needs_nothing_of_ours(name):
 
 def test_parent_and_child_know_the_same_checks():
     """Every check of a full verification exists, after the checks that it needs, with a title and a kind of its own."""
-    checks = known_checks()
+    checks = all_checks()
     assert set(FULL) == set(checks)
     assert FULL[: len(QUICK)] == QUICK
     for place, key in enumerate(FULL):
@@ -52,14 +52,14 @@ def test_work_is_awaited_on_the_gpu_that_was_asked_for():
 
 def spoken():
     """Find what the child's files say: the keys and the names of the values."""
-    calls = {"explain": 0, "refuse": 0, "Refused": 0, "failure": 1, "tried": 1}  # by the key's place
+    calls = {"explain": 0, "refuse": 0, "Refused": 0, "failure": 1, "run_call": 1}  # by the key's place
     for name in ("child.py", IMPORTS, *FILES):
         for node in ast.walk(ast.parse((FOLDER / name).read_text("utf-8"))):
             called = getattr(getattr(node, "func", None), "attr", getattr(getattr(node, "func", None), "id", ""))
             key = node.args[calls[called]] if isinstance(node, ast.Call) and called in calls else None
             if isinstance(key, ast.Constant):
                 raised = called == "failure" and len(node.args) > calls[called] + 1
-                own = {"call", "error"} if called == "tried" else {"error"} if raised else set()  # which they add
+                own = {"call", "error"} if called == "run_call" else {"error"} if raised else set()  # which they add
                 yield key.value, own | {keyword.arg for keyword in node.keywords if keyword.arg}
             if isinstance(node, ast.Dict):
                 items = zip(node.keys, node.values, strict=True)
@@ -93,7 +93,7 @@ class Broken:
     """A target on which a compiled function fails; NumPy and torch are asked for no more than this."""
 
     kind = "cpu"
-    data = put = wide = staticmethod(lambda *_: 1)
+    random_array = to_device = to_float64 = staticmethod(lambda *_: 1)
     explain = staticmethod(lambda reason, **_: {"reason": reason})
     numpy = SimpleNamespace(tanh=lambda _: SimpleNamespace(sum=lambda _: 1))
 
