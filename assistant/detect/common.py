@@ -151,8 +151,8 @@ def _united(card: list[Sighting]) -> tuple[Gpu, dict[str, str]]:
     revision = next((seen.revision for seen in card if seen.revision), None)
     by_id = (identify(seen.gpu.pci_id, revision) for seen in card if seen.gpu.pci_id)
     by_name = (identify_name(seen.gpu.vendor, seen.gpu.name) for seen in card if seen.gpu.name)
-    known = next((identity for identity in (*by_id, *by_name) if identity), None)
-    catalogued: list[tuple[object, str]] = [(known, "catalogue")] if known else []
+    identity = next((each for each in (*by_id, *by_name) if each), None)
+    catalogued: list[tuple[object, str]] = [(identity, "catalogue")] if identity else []
     found: dict[str, object] = {}
     sources: dict[str, str] = {}
     for record, source in [*((seen.gpu, seen.source) for seen in card), *catalogued]:

@@ -110,17 +110,14 @@ def runtimes(host: Host, notes: Notes) -> None:
     installed = isinstance(keys, dict) and any(
         isinstance(entry, dict) and entry.get("Installed") for entry in keys.values()
     )
-    if host.registry(_RUNTIMES).status in {"ok", "missing"} and not installed and not _brought(host):
+    # The library that torch loads may be there all the same: conda and Wine bring it.
+    own = f"{host.facts('platform').get('base_prefix')}\\{_RUNTIME}"
+    brought = any(host.ask("file_version", path) for path in (rf"%SystemRoot%\System32\{_RUNTIME}", own))
+    if host.registry(_RUNTIMES).status in {"ok", "missing"} and not installed and not brought:
         text = _("Microsoft's Visual C++ runtime is not installed; PyTorch cannot load its libraries without it.")
         notes.warn(
             "vc-runtime-missing", text, _("Install it from Microsoft."), "winget install Microsoft.VCRedist.2015+.x64"
         )
-
-
-def _brought(host: Host) -> bool:
-    """Return whether the runtime's library that torch loads is there all the same, as conda and Wine bring it."""
-    own = f"{host.facts('platform').get('base_prefix')}\\{_RUNTIME}"
-    return any(host.ask("file_version", path) for path in (rf"%SystemRoot%\System32\{_RUNTIME}", own))
 
 
 def npus(host: Host, notes: Notes) -> None:

@@ -125,6 +125,7 @@ def launch_files(setup: Setup) -> dict[str, str]:
 
 
 def _files(launcher: Launcher, arguments: tuple[str, ...], system: str, setup: Setup) -> dict[str, str]:
+    """Return the file in which an application keeps its arguments, or else a script that starts it, by its path."""
     named, line = launcher.files.get(system, ""), written(launcher, arguments, system) or ""
     if named.endswith(".yaml"):
         return {f"launch/{launcher.key}/{named}": f"# {MARKER}\n{line}\n"}

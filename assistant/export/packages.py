@@ -77,6 +77,7 @@ def _packages(setup: Setup) -> list[tuple[str, str]]:
 
 
 def _notes(setup: Setup) -> list[str]:
+    """Return the comments at the head of the requirements: for which Python they are, and where packages come from."""
     python = setup.report.facts.get("python", setup.plan.python)
     notes = [say("For Python {python}: python -m pip install -r requirements.txt", python=python)]
     if setup.plan.index_url:

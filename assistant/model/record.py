@@ -125,6 +125,7 @@ _REASONS: dict[str, Message] = {
 
 
 def _refusal(what: str, error: Exception) -> BadInput:
+    """Return the error for a file or text that could not be decoded, `what` by name."""
     if str(error).endswith("`$.schema`"):
         return BadInput(
             _("{what} was written for another version of the assistant.", what=what),

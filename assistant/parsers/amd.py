@@ -60,22 +60,21 @@ def rocminfo(text: str) -> Reading | None:
         absence = "ROCk module is NOT loaded"
         return Reading(facts=facts, absence=absence) if absence in text else None
     blocks = re.split(r"^\*{3,20}[ \t]{0,40}\nAgent \d{1,4}[ \t]{0,40}\n\*{3,20}", text, flags=re.MULTILINE)[1:]
-    agents = (_agent(block) for block in blocks if field(block, "Device Type").startswith("GPU"))
-    return Reading(facts=facts, devices=tuple(agents))
-
-
-def _agent(block: str) -> Device:
-    name, location = field(block, "Name"), field(block, "BDFID")
-    chip = re.search(r"\(0x([0-9a-f]{1,6})\)", field(block, "Chip ID"))
-    size = re.search(r"GLOBAL[^\n]{0,80}\n\s*Size:\s*(\d{1,15})", block)
-    gpu = Gpu(
-        vendor=Vendor.AMD,
-        name=field(block, "Marketing Name") or None,
-        gfx=name.partition(":")[0] if name.startswith("gfx") else None,
-        pci_id=pci_id(Vendor.AMD, chip[1] if chip else None),
-        vram_gb=round(int(size[1]) / 2**20, 1) if size else None,
-    )
-    return Device(gpu=gpu, bus=_bus(int(location)) if re.fullmatch("[1-9][0-9]{0,7}", location) else None)
+    devices = []
+    for block in (block for block in blocks if field(block, "Device Type").startswith("GPU")):
+        name, location = field(block, "Name"), field(block, "BDFID")
+        chip = re.search(r"\(0x([0-9a-f]{1,6})\)", field(block, "Chip ID"))
+        size = re.search(r"GLOBAL[^\n]{0,80}\n\s*Size:\s*(\d{1,15})", block)
+        gpu = Gpu(
+            vendor=Vendor.AMD,
+            name=field(block, "Marketing Name") or None,
+            gfx=name.partition(":")[0] if name.startswith("gfx") else None,
+            pci_id=pci_id(Vendor.AMD, chip[1] if chip else None),
+            vram_gb=round(int(size[1]) / 2**20, 1) if size else None,
+        )
+        bus = _bus(int(location)) if re.fullmatch("[1-9][0-9]{0,7}", location) else None
+        devices.append(Device(gpu=gpu, bus=bus))
+    return Reading(facts=facts, devices=tuple(devices))
 
 
 # GPU[0]		: Card Series: 		AMD Radeon RX 7900 XTX
@@ -110,6 +109,7 @@ def rocm_smi(text: str) -> Reading | None:
 
 
 def _card(facts: dict[str, str]) -> Device:
+    """Return the GPU that rocm-smi describes by these values, by their names in lower case."""
     shown = (facts.get(key, "") for key in ("card model", "device id", "card series"))
     chip = next((found[1] for text in shown if (found := re.fullmatch(r"0x([0-9a-f]{4})", text))), None)
     names = (facts.get(key, "") for key in ("card series", "device name", "card model"))
@@ -142,23 +142,23 @@ _DEEPEST = 6  # both tools nest less; a hostile text could nest without end
 #     "bus": {"bdf": "0000:03:00.0"}}]}
 def amd_smi(text: str) -> tuple[Device, ...] | None:
     """Read `amd-smi static --asic --bus --vram --json`, a list or, since ROCm 7, an object that holds one."""
-    return tuple(_amd(values) for values in _objects(text) if _part(values, "asic")) or None
-
-
-def _amd(values: dict[str, object]) -> Device:
-    asic, size = _part(values, "asic"), _part(values, "vram").get("size")
-    target = str(asic.get("target_graphics_version")).lower()
-    device = _hex(asic.get("device_id"))
-    # In MB of 2**20 bytes: a number, or since ROCm 6.1 an object with value and unit.
-    megabytes = size.get("value") if isinstance(size, dict) else str(size).removesuffix(" MB")
-    gpu = Gpu(
-        vendor=Vendor.AMD,
-        name=None if device else _text(asic.get("market_name")),  # by its id the catalogue names one card, not five
-        gfx=target if re.fullmatch(r"gfx[0-9a-f]{3,4}", target) else None,
-        pci_id=pci_id(Vendor.AMD, device),
-        vram_gb=gib(_number(megabytes)),
-    )
-    return Device(gpu=gpu, bus=bus_address(str(_part(values, "bus").get("bdf"))), index=_number(values.get("gpu")))
+    devices = []
+    for values in (values for values in _objects(text) if _part(values, "asic")):
+        asic, size = _part(values, "asic"), _part(values, "vram").get("size")
+        target, device = str(asic.get("target_graphics_version")).lower(), _hex(asic.get("device_id"))
+        # In MB of 2**20 bytes: a number, or since ROCm 6.1 an object with value and unit.
+        megabytes = size.get("value") if isinstance(size, dict) else str(size).removesuffix(" MB")
+        gpu = Gpu(
+            vendor=Vendor.AMD,
+            # By its id the catalogue names one card, not five.
+            name=None if device else _text(asic.get("market_name")),
+            gfx=target if re.fullmatch(r"gfx[0-9a-f]{3,4}", target) else None,
+            pci_id=pci_id(Vendor.AMD, device),
+            vram_gb=gib(_number(megabytes)),
+        )
+        bus = bus_address(str(_part(values, "bus").get("bdf")))
+        devices.append(Device(gpu=gpu, bus=bus, index=_number(values.get("gpu"))))
+    return tuple(devices) or None
 
 
 # {"device_id": 0,
@@ -168,19 +168,19 @@ def _amd(values: dict[str, object]) -> Device:
 #     "memory_physical_size_byte": "16225243136"}
 def xpu_smi(text: str) -> tuple[Device, ...] | None:
     """Read `xpu-smi discovery -j`, with or without `-d N`; only the latter reports the memory."""
-    return tuple(_intel(values) for values in _objects(text) if "pci_bdf_address" in values) or None
-
-
-def _intel(values: dict[str, object]) -> Device:
-    device, size = _hex(values.get("pci_device_id")), _number(values.get("memory_physical_size_byte"))
-    gpu = Gpu(
-        vendor=Vendor.INTEL,
-        name=None if device else _text(values.get("device_name")),
-        pci_id=pci_id(Vendor.INTEL, device),
-        vram_gb=round(size / 2**30, 1) if size else None,
-        driver=_text(values.get("driver_version")),
-    )
-    return Device(gpu=gpu, bus=bus_address(str(values["pci_bdf_address"])), index=_number(values.get("device_id")))
+    devices = []
+    for values in (values for values in _objects(text) if "pci_bdf_address" in values):
+        device, size = _hex(values.get("pci_device_id")), _number(values.get("memory_physical_size_byte"))
+        gpu = Gpu(
+            vendor=Vendor.INTEL,
+            name=None if device else _text(values.get("device_name")),
+            pci_id=pci_id(Vendor.INTEL, device),
+            vram_gb=round(size / 2**30, 1) if size else None,
+            driver=_text(values.get("driver_version")),
+        )
+        bus = bus_address(str(values["pci_bdf_address"]))
+        devices.append(Device(gpu=gpu, bus=bus, index=_number(values.get("device_id"))))
+    return tuple(devices) or None
 
 
 def _objects(text: str) -> Iterator[dict[str, object]]:

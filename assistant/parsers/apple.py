@@ -36,6 +36,7 @@ def profiler_json(text: str) -> tuple[Gpu, ...] | None:
 
 
 def _gpu(name: str, vendor: Vendor, device: str, size: str, *, shared: bool) -> Gpu:
+    """Return a GPU by what system_profiler says: `device` is its id in hex, `size` its memory with a unit."""
     vendor = vendor if vendor is not Vendor.UNKNOWN else vendor_of_name(name)
     number = re.match(r"(\d{1,6}) ?([GM])B", size)
     device = device.lower().removeprefix("0x")

@@ -114,6 +114,7 @@ def _value(dump: Dump, label: str) -> str:
 
 
 def _facts(dump: Dump) -> dict[str, object]:
+    """Return the facts of a dump, named as in `Machine`; None for what it does not tell."""
     system, platform, python = (_value(dump, label) for label in ("os", "python platform", "python version"))
     hints = (_value(dump, label) for label in ("libc version", "cudnn version", "gcc version", "clang version"))
     family = system_of(platform, system, python, *dump.get("cudnn version", ())[:3], *hints)

@@ -99,7 +99,12 @@ def lspci(text: str) -> Reading | None:
     found: dict[str | None, Device] = {}
     text = text[:_LONGEST]
     for _line in range(2):
-        text = _WRAPPED.sub(lambda line: line[0] if "(rev " in line[1] else _joined(line[1], line[2]), text)
+        text = _WRAPPED.sub(
+            lambda line: (
+                line[0] if "(rev " in line[1] else line[1].rstrip() + " "[: line[2][:1] != "-"] + line[2].lstrip()
+            ),
+            text,
+        )
     for domain, address, kind, name, more in _LSPCI.findall(text):
         ids = _ids(name)
         vendor = vendor_of(ids[-1]) if ids else vendor_of_name(name)
@@ -120,10 +125,6 @@ def _ids(name: str) -> list[str]:
     unknown = re.search(r"(?:Corporation|Inc\. \[AMD/ATI\]) Device ([0-9a-f]{4})(?![\w\[])", name)
     number = pci_id(vendor_of_name(name), unknown[1]) if unknown else None
     return [own or other for own, other in ids] or ([number] if number else [])
-
-
-def _joined(line: str, rest: str) -> str:
-    return line.rstrip() + ("" if rest[:1] == "-" else " ") + rest.lstrip()
 
 
 def _own_name(line: str, number: str) -> str | None:

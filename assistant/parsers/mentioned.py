@@ -127,22 +127,19 @@ def mentioned(text: str) -> Machine:
         systems = [name for name, pattern in patterns("spoken").items() if _first(pattern, text)]
         systems = [name for name in systems if _numbered(patterns("spoken")[name], text)] or systems
     system: Any = "linux" if wsl else systems[0] if len(systems) == 1 else None
+    found = _PATH.search(text)
+    in_path = f"3.{next(filter(None, found.groups()))}" if found else None
     return Machine(
         os=system,
         wsl=wsl,
         container="docker" if _CONTAINER.search(text) else None,
         glibc=next((match[1] or match[2] for match in _GLIBC.finditer(text)), None),
-        python=next(filter(None, (_first(form, text) for form in _PYTHON)), None) or _path(text),
+        python=next(filter(None, (_first(form, text) for form in _PYTHON)), None) or in_path,
         python_bits=32 if _BITS.search(text) else None,
         nvidia_driver=_first(_DRIVER, text),
         gpus=_gpus(text),
         packages=_packages(text),
     )
-
-
-def _path(text: str) -> str | None:
-    found = _PATH.search(text)
-    return f"3.{next(filter(None, found.groups()))}" if found else None
 
 
 def rocm_said(text: str) -> str | None:
@@ -159,6 +156,7 @@ def _numbered(pattern: re.Pattern[str], text: str) -> bool:
 
 
 def _packages(text: str) -> dict[str, str]:
+    """Return the versions that a text names, by package; one with a build's tag counts more than one without."""
     found: dict[str, str] = {}
     for match in _there(_PACKAGE, text):
         name = match[1].replace("_", "-").replace("pytorch", "torch")
@@ -227,6 +225,7 @@ _LEADS = re.compile(
 
 
 def _gpus(text: str) -> tuple[Gpu, ...]:
+    """Return the cards that a text names; a target alone is one only where no card with it is named."""
     cards: dict[str, Gpu] = {}
     text = _TARGETS.sub(" ", text)
     for vendor, pattern in patterns("mentions").items():

@@ -52,6 +52,7 @@ _WDDM = re.compile(r" (?:WDDM|MCDM|TCC/WDDM) |: (?:WDDM|MCDM|TCC)$", re.MULTILIN
 
 
 def _facts(text: str) -> dict[str, object]:
+    """Read the driver, its CUDA and the system off the head of what nvidia-smi prints."""
     return {
         "nvidia_driver": _first(r"\b(?:Driver|KMD) Version\s*:\s*(\d{2,4}\.[\d.]{1,12})", text),
         "cuda_driver_api": _first(r"\bCUDA(?: UMD| Driver)? Version\s*:\s*(\d{1,3}\.\d{1,3})", text),

@@ -79,7 +79,7 @@ def companion(pin: Requirement, release: TorchRelease) -> str | None:
 def companions(pin: Requirement, release: TorchRelease) -> list[str]:
     """Return the versions of torchvision or torchaudio that go with a release and satisfy its pin, the newest first."""
     paired: tuple[str, ...] = getattr(release, canonicalize_name(pin.name))
-    return sorted((one for one in paired if _within(pin.specifier, one)), key=number, reverse=True)
+    return sorted((version for version in paired if _within(pin.specifier, version)), key=number, reverse=True)
 
 
 def read_pins(pins: Iterable[str], catalog: Catalog, environment: Mapping[str, str]) -> Pins:
@@ -188,7 +188,7 @@ class Context(NamedTuple):
         if target.platform == "macos_x86_64":
             return True  # these end with 2.2.2, which loads on every macOS that such a Python runs on
         if target.os == "macos":
-            return not target.macos or target.macos >= floor(wheel.release.macos.wheel)
+            return not target.macos or target.macos >= macos_floor(wheel.release.macos.wheel)
         return not target.glibc or target.glibc >= wheel.glibc
 
     def published(self, package: str, cuda: int | None = None) -> str | None:
@@ -216,7 +216,7 @@ class Context(NamedTuple):
         return {name: found for name in conditions if (found := find(freed[name])) is not None}
 
 
-def floor(version: str) -> Number:
+def macos_floor(version: str) -> Number:
     """Turn a macOS floor into numbers that any of its minor versions reaches: "14.0" is (14,), "12.3" is (12, 3)."""
     major, _dot, minor = version.partition(".")
     return (int(major), int(minor)) if minor != "0" else (int(major),)

@@ -29,11 +29,10 @@ def offers(context: Context) -> list[Offer]:
     cards = [card for card in context.cards if card.vendor is Vendor.NVIDIA]
     if not cards:
         return []
-    stop = reject_hidden(Backend.CUDA, Vendor.NVIDIA, context) or _reject_driver_state(context)
-    if stop:
+    if stop := reject_hidden(Backend.CUDA, Vendor.NVIDIA, context) or _reject_driver_state(context):
         return [stop]
-    deciding = _deciding(cards, context.catalog)
-    fitting = _fitting(context)
+    deciding = _cards_that_decide(cards, context.catalog)
+    fitting = _builds_for_driver(context)
     chosen = _best(fitting, deciding, context)
     if chosen is None:
         return _why_none(context, deciding)
@@ -42,7 +41,7 @@ def offers(context: Context) -> list[Offer]:
     alone = _best(fitting, [newest], context)
     if alone is not None and alone.number > chosen.number:  # covering every card holds torch back
         found.append(_candidate(alone, cards, context))
-    return [*found, *_rivals(context, chosen, deciding)]
+    return [*found, *_newer_builds_missed(context, chosen, deciding)]
 
 
 def _reject_driver_state(context: Context) -> Rejection | None:
@@ -55,19 +54,19 @@ def _reject_driver_state(context: Context) -> Rejection | None:
     return reject(Backend.CUDA, obstacle.key, _(obstacle.text), _(help_, floor=_floor_text(build, context)))
 
 
-def _deciding(cards: Iterable[Card], catalog: Catalog) -> list[Card]:
+def _cards_that_decide(cards: Iterable[Card], catalog: Catalog) -> list[Card]:
     """Keep the cards whose code must be in the build; retired cards count only when there is no other.
 
     A card is retired when its last driver runs none of the newest release's builds, as for Kepler and older.
     """
     rated = [
-        card if card.capability else card._replace(capability=number(_family(card.name, catalog).capability))
+        card if card.capability else card._replace(capability=number(_family_by_name(card.name, catalog).capability))
         for card in cards
     ]
     return [card for card in rated if not () < _last_branch(card, catalog)[:1] < catalog.oldest_driver] or rated
 
 
-def _family(name: str, catalog: Catalog) -> Row:
+def _family_by_name(name: str, catalog: Catalog) -> Row:
     """Return the family of a card that no table lists, by its name, with the capability to assume of it.
 
     The last one, without words, takes every name: any current build serves it.
@@ -82,7 +81,7 @@ def _last_branch(card: Card, catalog: Catalog) -> Number:
     return number(row.last) if row else ()
 
 
-def _fitting(context: Context) -> list[TorchWheel]:
+def _builds_for_driver(context: Context) -> list[TorchWheel]:
     """List the builds that install here and that the driver runs, by NVIDIA's minor-version compatibility.
 
     Where no row knows a build's CUDA major, the driver itself must speak it.
@@ -93,12 +92,12 @@ def _fitting(context: Context) -> list[TorchWheel]:
         variant
         for (variant, on), floor in context.catalog.drivers.items()
         if on == windows
-        if (_reaches(floor.least, context) if floor.least or unknown else driver.api[:1] >= _cuda(variant)[:1])
+        if (_driver_reaches(floor.least, context) if floor.least or unknown else driver.api[:1] >= _cuda(variant)[:1])
     }
     return [wheel for wheel in context.wheels("cu") if wheel.variant in enough]
 
 
-def _reaches(least: Number, context: Context) -> bool:
+def _driver_reaches(least: Number, context: Context) -> bool:
     """Return whether the driver is at least of a version; an unknown version is taken to be new enough.
 
     Where only the driver's CUDA version is known, it is compared with the highest one that the branch supports.
@@ -131,11 +130,11 @@ def _own_floor(card: Card, catalog: Catalog) -> Number:
     return number(row.driver) if row else ()
 
 
-def _runs(wheel: TorchWheel, card: Card, context: Context) -> bool:
+def _serves(wheel: TorchWheel, card: Card, context: Context) -> bool:
     """Return whether a build holds code for a card, and the driver knows that card."""
     row = context.catalog.by("cuda.tegra", "capability").get(_dotted(card.capability))
     alone = row is not None and not (row.desktop_code_from and _cuda(wheel.variant) >= _cuda(row.desktop_code_from))
-    return has_code(wheel.sm, wheel.ptx, card.capability, alone=alone) and _reaches(
+    return has_code(wheel.sm, wheel.ptx, card.capability, alone=alone) and _driver_reaches(
         _own_floor(card, context.catalog), context
     )
 
@@ -150,14 +149,14 @@ def _best(wheels: list[TorchWheel], cards: list[Card], context: Context) -> Torc
     for wheel in wheels:  # newest first: past the first release that serves all, none can be better
         if best and highest and highest[:2] == (True, True) and wheel.number != best.number:
             break
-        serves = [_runs(wheel, card, context) for card in ranked]
-        rating = (all(serves), wheel.confirmed, serves, wheel.number, _ease(wheel, context))
+        serves = [_serves(wheel, card, context) for card in ranked]
+        rating = (all(serves), wheel.confirmed, serves, wheel.number, _driver_fit(wheel, context))
         if any(serves) and (highest is None or rating > highest):
             best, highest = wheel, rating
     return best
 
 
-def _ease(wheel: TorchWheel, context: Context) -> tuple[bool, Number]:
+def _driver_fit(wheel: TorchWheel, context: Context) -> tuple[bool, Number]:
     """Prefer the newest CUDA whose own driver is here; failing that, the oldest of the major."""
     own = context.catalog.drivers[wheel.variant, context.target.windows_driver].own
     cuda = int(wheel.variant[2:])
@@ -168,7 +167,7 @@ def _ease(wheel: TorchWheel, context: Context) -> tuple[bool, Number]:
 
 def _candidate(wheel: TorchWheel, cards: list[Card], context: Context) -> Candidate:
     """Return a build as a candidate for the cards that it serves, with what speaks for it and what to know of it."""
-    served = [card for card in _deciding(cards, context.catalog) if _runs(wheel, card, context)]
+    served = [card for card in _cards_that_decide(cards, context.catalog) if _serves(wheel, card, context)]
     floor = context.catalog.drivers[wheel.variant, context.target.windows_driver].least
     own = max((_own_floor(card, context.catalog) for card in served), default=())
     # What the build needs, or the cards.
@@ -213,7 +212,7 @@ def _warnings(
         if not any(card.name == other.name for other in served):
             yield sentence("card-unused", name=card.name)
         if not card.capability:
-            family = _family(card.name, context.catalog)
+            family = _family_by_name(card.name, context.catalog)
             key = "capability-assumed" if family.words else "card-assumed-current"
             yield sentence(key, name=card.name, code=family.capability)
     if not context.driver.text:
@@ -226,14 +225,14 @@ def _warnings(
         yield sentence("build-not-seen")
 
 
-def _rivals(context: Context, chosen: TorchWheel, deciding: list[Card]) -> Iterator[Rejection]:
+def _newer_builds_missed(context: Context, chosen: TorchWheel, deciding: list[Card]) -> Iterator[Rejection]:
     """Name the newer torch that another driver or card would open."""
     free = context.with_any_driver()
-    better = _best(_fitting(free), deciding, free)
+    better = _best(_builds_for_driver(free), deciding, free)
     if better is not None and better.number > chosen.number:
         yield _reject_driver(better, context)
-    current = number(_family("", context.catalog).capability)
-    newest = _best(_fitting(free), [deciding[0]._replace(capability=current)], free)
+    current = number(_family_by_name("", context.catalog).capability)
+    newest = _best(_builds_for_driver(free), [deciding[0]._replace(capability=current)], free)
     if newest is not None and (better is None or newest.number > better.number):
         oldest = min(deciding, key=lambda card: card.capability)
         why = _(
@@ -273,12 +272,11 @@ def _reject_driver(wheel: TorchWheel, context: Context) -> Rejection:
 
 def _why_none(context: Context, deciding: list[Card]) -> list[Offer]:
     """Name each condition that, lifted alone, opens a build: driver, pins, system and Python; else the cards' age."""
-    board = _reject_jetson(context, deciding)
-    if board:
+    if board := _reject_jetson(context, deciding):
         return [board]
 
     def best(freed: Context) -> TorchWheel | None:
-        return _best(_fitting(freed), deciding, freed)
+        return _best(_builds_for_driver(freed), deciding, freed)
 
     opened = context.lift(("driver", "pins", "system"), best)
     found: list[Offer] = []
@@ -297,8 +295,7 @@ def _why_none(context: Context, deciding: list[Card]) -> list[Offer]:
         found.append(reject_system(Backend.CUDA, context, help_, wheel.variant))
     if found:
         return found
-    everything = context.with_any_driver()._replace(pins=context.pins.unpinned(), target=context.target.anywhere())
-    last = best(everything)
+    last = best(context.with_any_driver()._replace(pins=context.pins.unpinned(), target=context.target.anywhere()))
     return [_reject_code(context, deciding) if last is None else _reject_driver(last, context)]
 
 

@@ -33,7 +33,9 @@ def candidates_here(context: Context) -> tuple[list[Candidate], list[Rejection]]
     found, slow = _without_slow([offer for offer in offers if isinstance(offer, Candidate)], context)
     found = in_order(found, context)
     if found and found[0].rank == 0 and not found[0].integrated:
-        found = [one for one in found if not (one.backend is Backend.DIRECTML and one.integrated)]
+        found = [
+            candidate for candidate in found if not (candidate.backend is Backend.DIRECTML and candidate.integrated)
+        ]
     return found, [*rejected, *slow]
 
 
@@ -43,17 +45,17 @@ def _without_slow(found: list[Candidate], context: Context) -> tuple[list[Candid
     It stays where it was asked for, or where nothing else is left.
     """
     slow = {row.gfx: row.text for row in context.catalog.rows("rocm.caveats") if row.slow}
-    aside = [one for one in found if one.cards and all(card.gfx in slow for card in one.cards)]
-    if aside in ([], found) or any(one.backend is context.request.backend for one in aside):
+    aside = [candidate for candidate in found if candidate.cards and all(card.gfx in slow for card in candidate.cards)]
+    if aside in ([], found) or any(candidate.backend is context.request.backend for candidate in aside):
         return found, []
     rejected = []
-    for one in {one.backend: one for one in aside}.values():
-        text = next(slow[card.gfx] for card in one.cards if card.gfx)
-        why = _(text, name=one.cards[0].name)
-        option = f"--backend {one.backend.value}"
-        help_ = _("Choose {backend} to use it all the same.", backend=one.backend.title, option=option)
-        rejected.append(reject(one.backend, "gpu-no-faster", why, help_))
-    return [one for one in found if one not in aside], rejected
+    for candidate in {candidate.backend: candidate for candidate in aside}.values():
+        text = next(slow[card.gfx] for card in candidate.cards if card.gfx)
+        why = _(text, name=candidate.cards[0].name)
+        option = f"--backend {candidate.backend.value}"
+        help_ = _("Choose {backend} to use it all the same.", backend=candidate.backend.title, option=option)
+        rejected.append(reject(candidate.backend, "gpu-no-faster", why, help_))
+    return [candidate for candidate in found if candidate not in aside], rejected
 
 
 def reject_asked(asked: Backend) -> Rejection:
@@ -89,16 +91,16 @@ def in_order(found: list[Candidate], context: Context) -> list[Candidate]:
     5. a discrete card, then the backends' own order, which is that of how much software is written for them.
     """
     standings = _standings(found, context)
-    return sorted(found, key=lambda one: standings[one.backend])
+    return sorted(found, key=lambda candidate: standings[candidate.backend])
 
 
 def why_first(found: list[Candidate], context: Context) -> tuple[Message, ...]:
     """Say why the first card goes before each that another backend would use, and how to choose that one instead."""
-    first, *others = _leaders(found).values()
+    first, *others = _first_of_each(found).values()
     standings = _standings(found, context)
-    named, said = {_best(first)}, []
+    named, said = {_strongest_card(first)}, []
     for other in others:
-        card = _best(other)
+        card = _strongest_card(other)
         if card is not None and card not in named:
             named.add(card)
             instead = _(
@@ -111,39 +113,39 @@ def why_first(found: list[Candidate], context: Context) -> tuple[Message, ...]:
     return tuple(said)
 
 
-def _leaders(found: list[Candidate]) -> dict[Backend, Candidate]:
+def _first_of_each(found: list[Candidate]) -> dict[Backend, Candidate]:
     """Return the first candidate of each backend."""
-    first = {one.backend: one for one in reversed(found)}
-    return {one.backend: first[one.backend] for one in found}
+    first = {candidate.backend: candidate for candidate in reversed(found)}
+    return {candidate.backend: first[candidate.backend] for candidate in found}
 
 
 def _standings(found: list[Candidate], context: Context) -> dict[Backend, _Standing]:
     """Return what each backend is sorted by: that of its first candidate's strongest card."""
-    leaders, system = _leaders(found), context.target.os
-    cards = {backend: _best(one) for backend, one in leaders.items()}
+    leaders, system = _first_of_each(found), context.target.os
+    cards = {backend: _strongest_card(candidate) for backend, candidate in leaders.items()}
     measured = all(card.memory for card in cards.values() if card)
     return {
         backend: _Standing(
-            one.rank,
-            -_step(card) if (card := cards[backend]) else 0,
+            candidate.rank,
+            -_speed_step(card) if (card := cards[backend]) else 0,
             # It runs a sister card's code, or its maker does not test it for the card.
-            rocm.OVERRIDE in one.env
-            or any(system not in context.catalog.amd_targets[gfx].tested for gfx in one.targets),
+            rocm.OVERRIDE in candidate.env
+            or any(system not in context.catalog.amd_targets[gfx].tested for gfx in candidate.targets),
             -round(math.log2(card.memory)) if measured and card and card.memory else 0,
-            one.integrated,
+            candidate.integrated,
             _ORDER[backend],
         )
-        for backend, one in leaders.items()
+        for backend, candidate in leaders.items()
     }
 
 
-def _best(candidate: Candidate) -> Card | None:
+def _strongest_card(candidate: Candidate) -> Card | None:
     """Return the strongest card that a candidate serves, None for the CPU and Apple's GPUs, which have no rival."""
-    return max(candidate.cards, key=_step, default=None)
+    return max(candidate.cards, key=_speed_step, default=None)
 
 
 @lru_cache(maxsize=8192)  # far above the kinds of cards that one fleet has
-def _step(card: Card) -> int:
+def _speed_step(card: Card) -> int:
     """Return a card's speed as a power of two, one less for an integrated GPU."""
     rate = _rate(card)
     return round(math.log2(rate.half)) - card.integrated if rate else _UNKNOWN
@@ -171,7 +173,7 @@ _DECISIVE = {
 def _why(first: Candidate, other: Candidate, standings: dict[Backend, _Standing]) -> Message:
     """Return the sentence for what decides between two candidates whose cards differ."""
     ours, theirs = standings[first.backend], standings[other.backend]
-    card, rival = _best(first), _best(other)
+    card, rival = _strongest_card(first), _strongest_card(other)
     rate, against = card and _rate(card), rival and _rate(rival)
     field = next(name for name, a, b in zip(_Standing._fields, ours, theirs, strict=True) if a != b)
     key, figures = _DECISIVE[field], dict[str, object]()

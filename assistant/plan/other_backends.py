@@ -10,7 +10,7 @@ from assistant.plan.candidates import (
     Candidate,
     Context,
     Offer,
-    floor,
+    macos_floor,
     reject,
     reject_hidden,
     reject_pins,
@@ -136,7 +136,9 @@ def mps(context: Context) -> list[Offer]:
         key = "mps-x86-python-rosetta" if rosetta else "gpu-without-code"
         return [reject(Backend.MPS, key, why, help_)]
     wheels = (
-        wheel for wheel in context.wheels("pypi") if not target.macos or target.macos >= floor(wheel.release.macos.mps)
+        wheel
+        for wheel in context.wheels("pypi")
+        if not target.macos or target.macos >= macos_floor(wheel.release.macos.mps)
     )
     wheel = next(wheels, None)
     needed = newest.macos.mps.removesuffix(".0")
@@ -148,7 +150,7 @@ def mps(context: Context) -> list[Offer]:
         help_ = _("Update macOS to {macos} or newer.", macos=needed)
         return [reject(Backend.MPS, "macos-too-old", why, help_)]
     reason = sentence("mps-in-wheel", version=wheel.version, least=wheel.release.macos.mps)
-    held_back = wheel.release is not newest and target.macos and target.macos < floor(newest.macos.mps)
+    held_back = wheel.release is not newest and target.macos and target.macos < macos_floor(newest.macos.mps)
     warnings = (sentence("newer-macos", macos=needed),) if held_back else ()
     return [Candidate(Backend.MPS, "pypi", wheel.version, (reason,), warnings, wheel=wheel)]
 

@@ -73,7 +73,8 @@ def plans_for(machine: Machine, catalog: Catalog, request: Request = _ANYTHING) 
         planning = _planned(machine, catalog, request)
     # Where no torch has a wheel for the machine's Python, that is reported as the machine's own problem.
     asked = request.pins or request.constraints or request.overrides or request.pythons
-    if planning.choice is None and asked and not any(one.key in _WHATEVER_PYTHON for one in planning.rejected):
+    hopeless = any(rejection.key in _WHATEVER_PYTHON for rejection in planning.rejected)
+    if planning.choice is None and asked and not hopeless:
         planning = _with_another_python(planning, machine, catalog, request)
     return with_nightly(planning, request, catalog) if request.nightly else planning
 
@@ -110,12 +111,10 @@ def _with_another_python(planning: Planning, machine: Machine, catalog: Catalog,
     for python in other_pythons(machine, request, catalog):
         found = _planned(machine, catalog, replace(request, python=python))
         if found.choice:
-            new = (one for one in found.rejected if one not in planning.rejected)
+            new = (rejection for rejection in found.rejected if rejection not in planning.rejected)
             return replace(with_python_reason(found, own, request), rejected=(*planning.rejected, *new))
         planning = planning if planning.rejected else found
-    if planning.rejected:
-        return planning
-    return Planning(rejected=(_outside_project(own, request),))
+    return planning if planning.rejected else Planning(rejected=(_outside_project(own, request),))
 
 
 def _elsewhere(own: Candidate, context: Context) -> tuple[Plan, ...]:
@@ -125,19 +124,19 @@ def _elsewhere(own: Candidate, context: Context) -> tuple[Plan, ...]:
         return ()
     other = context._replace(target=context.target._replace(python=USUAL_PYTHON, tag=usual, warnings=()))
     found, rejected = candidates_here(other)
-    if not found or not _better(found[0], own, context):
+    if not found:
+        return ()
+    confirmed = [candidate.wheel.confirmed for candidate in (own, found[0]) if candidate.wheel]
+    if found[0].backend is not own.backend:
+        better = in_order([own, found[0]], context)[0] is found[0]
+    elif confirmed in ([True, False], [False, True]):
+        better = confirmed[1]
+    else:
+        better = number(found[0].version) > number(own.version)
+    if not better:
         return ()
     plans = [_plan_of(candidate, other, rejected if candidate is found[0] else ()) for candidate in found]
     return (plans[0], plans[-1]) if len(plans) > 1 else tuple(plans)
-
-
-def _better(other: Candidate, own: Candidate, context: Context) -> bool:
-    """Return whether a candidate for another Python is worth that: a better backend, a surer or a newer build."""
-    if other.backend is not own.backend:
-        return in_order([own, other], context)[0] is other
-    if own.wheel and other.wheel and own.wheel.confirmed is not other.wheel.confirmed:
-        return other.wheel.confirmed
-    return number(other.version) > number(own.version)
 
 
 def _plan_of(candidate: Candidate, context: Context, rejected: Collection[Rejection]) -> Plan:
@@ -286,8 +285,8 @@ def _why_no_nightly(plan: Plan, catalog: Catalog) -> Message | None:
     if plan.variant == AMD_INDEX or plan.backend is Backend.DIRECTML:
         return _("Its packages are not built each night.")
     if plan.torch != catalog.newest_torch:
-        why = _("This machine needs torch {version}; nightly builds continue only torch {newest}.")
-        return why.format(version=plan.torch, newest=catalog.newest_torch)
+        values = {"version": plan.torch, "newest": catalog.newest_torch}
+        return _("This machine needs torch {version}; nightly builds continue only torch {newest}.", **values)
     return None
 
 

@@ -31,7 +31,7 @@ from assistant.model.requirement import name_of, requirement
 from assistant.plan import cuda, other_backends, rocm
 from assistant.plan.candidates import Candidate, Context, companion, companions, needed, sentence
 from assistant.plan.rocm import family_line, with_device_code
-from assistant.plan.target import Card, Target, target_of
+from assistant.plan.target import Target, target_of
 
 # Built against NumPy 1: torch up to this minor (NumPy 2 is supported from 2.3 on:
 # https://github.com/pytorch/pytorch/issues/132179), and the onnxruntime-gpu releases for CUDA 11.
@@ -62,7 +62,7 @@ def requirements(candidate: Candidate, context: Context) -> tuple[tuple[str, ...
     if is_recipe(bundle.key):
         beside = {line: line for line in bundle.also.get(candidate.backend, ())}
     else:
-        beside = {name: _line(name, candidate, context) for name in bundle.requirements if name not in pinned}
+        beside = {name: _bundle_line(name, candidate, context) for name in bundle.requirements if name not in pinned}
         libraries += [context.published("onnx"), *onnxruntimes(candidate, context)]
     family = [line for name, line in beside.items() if name in FAMILY]
     others = [line for name, line in beside.items() if name not in FAMILY]
@@ -100,7 +100,7 @@ def download_mb(candidate: Candidate, context: Context) -> int | None:
     return sum(figures) if len(figures) == len(parts) else None
 
 
-def _line(name: str, candidate: Candidate, context: Context) -> str:
+def _bundle_line(name: str, candidate: Candidate, context: Context) -> str:
     """Return the requirement of a package of a bundle; "" where it has no wheel."""
     if name in FAMILY:
         version = built_companion(Requirement(name), candidate, context)
@@ -116,14 +116,13 @@ def _line(name: str, candidate: Candidate, context: Context) -> str:
 
 def built_companion(pin: Requirement, candidate: Candidate, context: Context) -> str:
     """Return the newest torchvision or torchaudio for a torch that satisfies a pin and has its build; "" for none."""
-    release = context.catalog.release(candidate.version)
+    catalog, name, target = context.catalog, canonicalize_name(pin.name), context.target
+    release = catalog.release(candidate.version)
     fitting = companions(pin, release) if release else []
-    name, target = canonicalize_name(pin.name), context.target
     build = (candidate.variant, target.platform, target.tag)
-    own_index = candidate.variant in _ELSEWHERE - {"pypi"}  # which is not torch's, and has what it has
-    return next(
-        (one for one in fitting if own_index or context.catalog.has_companion(name, one, candidate.version, build)), ""
-    )
+    if candidate.variant not in _ELSEWHERE - {"pypi"}:  # these indexes are not torch's, and have what they have
+        fitting = [version for version in fitting if catalog.has_companion(name, version, candidate.version, build)]
+    return next(iter(fitting), "")
 
 
 def requested(machine: Machine, catalog: Catalog, request: Request) -> list[Requirement]:
@@ -142,26 +141,26 @@ def onnxruntimes(candidate: Candidate, context: Context) -> tuple[str, ...]:
 
     A build that the user asks for stands in for ours, since two would write one folder.
     """
-    asked = _asked(context)
+    asked = _asked_packages(context)
     if any(is_build(name, need.specifier) for name, need in asked.items()):
         return ()
-    for lines in _ways(candidate, context, asked):
+    for lines in _runtimes(candidate, context, asked):
         if all(lines):
             return tuple(line for line in lines if line)
     return ()
 
 
-def _asked(context: Context) -> dict[str, Requirement]:
+def _asked_packages(context: Context) -> dict[str, Requirement]:
     """Return what the user asks for, by its name in PyPI's spelling."""
     return {canonicalize_name(pin.name): pin for pin in context.pins.others}
 
 
-def _ways(candidate: Candidate, context: Context, asked: Collection[str]) -> Iterator[tuple[str | None, ...]]:
+def _runtimes(candidate: Candidate, context: Context, asked: Collection[str]) -> Iterator[tuple[str | None, ...]]:
     """Yield the sets of requirements that would do, best first; None in one stands for what is not published here."""
     if any(runtime_plugins()[name].plain for name in asked if name in runtime_plugins()):
         yield (context.published(_PLAIN),)
-    for row in _catalogs(context):
-        yield (_build_here(row.runtime, context),)
+    for row in _provider_catalogs(context):
+        yield (_published_build(row.runtime, context),)
     if candidate.backend is Backend.CUDA:
         yield (context.published("onnxruntime-gpu", int(candidate.variant[2:4])),)
     elif candidate.backend is Backend.XPU:
@@ -170,14 +169,14 @@ def _ways(candidate: Candidate, context: Context, asked: Collection[str]) -> Ite
         yield context.published(_PLAIN), plugin if here else None
         yield (context.published("onnxruntime-openvino"),)
     elif context.target.os == "windows" and candidate.backend in (Backend.ROCM, Backend.DIRECTML):
-        yield from ((_build_here(name, context),) for name in _FOR_WINDOWS)
+        yield from ((_published_build(name, context),) for name in _FOR_WINDOWS)
     elif candidate.backend is Backend.ROCM and context.machine.rocm_tools:
         # MIGraphX itself is part of a ROCm installation, not of the wheels.
         yield (context.published("onnxruntime-migraphx"),)
     yield (context.published(_PLAIN),)
 
 
-def _build_here(name: str, context: Context) -> str | None:
+def _published_build(name: str, context: Context) -> str | None:
     row, build = runtime_builds()[name], context.target.windows_build
     return context.published(name) if build is None or build >= row.windows_build else None
 
@@ -190,27 +189,27 @@ def about_onnxruntime(candidate: Candidate, context: Context, lines: Iterable[st
     found: list[Message] = []
     if candidate.backend is Backend.DIRECTML:
         found += _instead_of_torch_directml(candidate, context, held)
-    found += (_ended(name, row, context) for name, row in builds.items() if row.ended)
+    found += (_about_successor(name, row, context) for name, row in builds.items() if row.ended)
     build = context.target.windows_build
     found += (
         sentence("ort-catalog-needs-windows", package=row.requirement, windows=row.windows_name)
-        for row in _catalogs(context)
+        for row in _provider_catalogs(context)
         if build is not None and build < row.windows_build
     )
     plugged = [name for name in held if name not in builds]
     found += (sentence("ort-plugin-registers", package=name) for name in plugged)
     if not plugged:
-        found += _further(context, plain={*builds} == {_PLAIN})
+        found += _plug_in_to_add(context, plain={*builds} == {_PLAIN})
     return found
 
 
-def _catalogs(context: Context) -> list[Row]:
+def _provider_catalogs(context: Context) -> list[Row]:
     """Return the bindings that the user asks for and that find providers of the system."""
-    asked = _asked(context)
+    asked = _asked_packages(context)
     return [row for row in provider_catalogs() if row.requirement in asked] if asked else []
 
 
-def _ended(package: str, row: Row, context: Context) -> Message:
+def _about_successor(package: str, row: Row, context: Context) -> Message:
     """Say that a build goes no further, and what takes its place: here, or under which condition."""
     if not row.successor:
         return sentence("ort-ended", package=package, version=row.ended)
@@ -220,7 +219,7 @@ def _ended(package: str, row: Row, context: Context) -> Message:
     wheels = context.catalog.by("torch.basics", "package", "cuda").get((successor, None))
     if wheels and not context.published(successor) and (tags := wheels.pythons.get(context.target.platform)):
         return sentence("ort-ended-for-python", pythons=python_range(tags), **values)
-    if next_build and not _build_here(successor, context) and next_build.windows_name:
+    if next_build and not _published_build(successor, context) and next_build.windows_name:
         return sentence("ort-ended-on-windows", windows=next_build.windows_name, **values)
     return sentence("ort-succeeded", **values)
 
@@ -229,7 +228,8 @@ def _instead_of_torch_directml(candidate: Candidate, context: Context, held: Col
     """Say what serves the card of a plan for DirectML better: a current torch, or ONNX Runtime for ONNX models."""
     card = candidate.cards[0]
     better = next(
-        (one for one in _CURRENT[card.vendor](context) if isinstance(one, Candidate) and card in one.cards), None
+        (offer for offer in _CURRENT[card.vendor](context) if isinstance(offer, Candidate) and card in offer.cards),
+        None,
     )
     if better:
         values = {"backend": better.backend.title, "option": f"--backend {better.backend.value}"}
@@ -238,9 +238,11 @@ def _instead_of_torch_directml(candidate: Candidate, context: Context, held: Col
         yield sentence("ort-for-card", package=_FOR_WINDOWS[0], name=card.name)
 
 
-def _further(context: Context, *, plain: bool) -> Iterator[Message]:
+def _plug_in_to_add(context: Context, *, plain: bool) -> Iterator[Message]:
     """Name the plug-in that drives a machine's hardware where torch does not, or where ONNX Runtime is asked for."""
-    about_runtime = bool(_catalogs(context)) or not runtime_builds().keys().isdisjoint(_asked(context))
+    about_runtime = bool(_provider_catalogs(context)) or not runtime_builds().keys().isdisjoint(
+        _asked_packages(context)
+    )
     for card in context.cards:
         own = maker_of(card.name)
         if not (own or about_runtime):
@@ -248,11 +250,7 @@ def _further(context: Context, *, plain: bool) -> Iterator[Message]:
         key = "ort-plugin-for-npu" if own else "ort-plugin-for-card"
         for package, row in runtime_plugins().items():
             here = has_wheel(row, context.target.platform, context.target.python) and plain >= row.plain
-            if here and _drives(row, card, own or card.vendor.value):
+            named = (own or card.vendor.value) in row.makers and re.search(row.names, card.name.lower())
+            if here and named and card.capability >= number(row.capability):
                 yield sentence(key, package=package, name=card.name, option=f"--pin {package}")
                 return
-
-
-def _drives(row: Row, card: Card, maker: str) -> bool:
-    named = re.search(row.names, card.name.lower()) is not None
-    return maker in row.makers and named and card.capability >= number(row.capability)

@@ -58,7 +58,7 @@ def _candidates(context: Context, cards: list[Card]) -> list[Candidate]:
     """List the builds in order of trust; one that serves every card goes before any that does not."""
     if not cards:
         return []
-    native, bridge = _native(context, cards), _bridge(context, cards)
+    native, bridge = _from_pytorch_index(context, cards), _with_override(context, cards)
     own = _from_amd_index(AMD_INDEX, context._replace(request=replace(context.request, nightly=False)), cards)
     found = [native, own] if native and len(native.cards) == len(cards) else [bridge, own, native]
     if context.request.nightly and not (native and native.version == context.catalog.newest_torch):
@@ -67,7 +67,7 @@ def _candidates(context: Context, cards: list[Card]) -> list[Candidate]:
     return sorted(filter(None, found), key=lambda candidate: -len(candidate.cards))
 
 
-def _native(context: Context, cards: list[Card]) -> Candidate | None:
+def _from_pytorch_index(context: Context, cards: list[Card]) -> Candidate | None:
     """Find the newest Linux build with code for all cards, else for as many as possible."""
     wheels = context.wheels("rocm")
     if context.target.wsl:
@@ -97,7 +97,7 @@ def _why_last(card: Card, wheel: TorchWheel, context: Context) -> Message:
     return sentences((said, _only_nightly(card, context)))
 
 
-def _bridge(context: Context, cards: list[Card]) -> Candidate | None:
+def _with_override(context: Context, cards: list[Card]) -> Candidate | None:
     """Pretend a sister target: only on Linux, only where every AMD card of the machine may pretend the same."""
     overrides = context.catalog.by("rocm.overrides", "gfx")
     rows = [overrides.get(card.gfx or "") for card in cards]

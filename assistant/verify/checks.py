@@ -157,12 +157,12 @@ def check_training(target: Target) -> Result:
 
 def training_by_hand(target: Target, inputs: Array, goal: Array, first: Array, second: Array) -> list[Array]:
     """Return loss, both gradients, both weights after a step of 0.1, derived by hand in NumPy's float64."""
-    x, y, one, two = (target.to_float64(array) for array in (inputs, goal, first, second))
-    hidden = target.numpy.tanh(x @ one)
-    miss = hidden @ two - y
+    x, y, first_weights, second_weights = (target.to_float64(array) for array in (inputs, goal, first, second))
+    hidden = target.numpy.tanh(x @ first_weights)
+    miss = hidden @ second_weights - y
     slope = 2.0 * miss / miss.size
-    down, up = x.T @ ((slope @ two.T) * (1.0 - hidden**2)), hidden.T @ slope
-    return [(miss**2).mean(), down, up, one - 0.1 * down, two - 0.1 * up]
+    down, up = x.T @ ((slope @ second_weights.T) * (1.0 - hidden**2)), hidden.T @ slope
+    return [(miss**2).mean(), down, up, first_weights - 0.1 * down, second_weights - 0.1 * up]
 
 
 def check_reductions(target: Target) -> Result:

@@ -173,7 +173,7 @@ def top_level_modules(files: list[str]) -> list[str]:
         if not any(parts[:length] in packages for length in range(1, len(parts)))
     ]
     # A module in a folder that is no package counts only where there is nothing else: mostly it is a stray script.
-    return [".".join(parts) for parts in ([one for one in top if one in packages or len(one) == 1] or top)]
+    return [".".join(parts) for parts in ([name for name in top if name in packages or len(name) == 1] or top)]
 
 
 def module_name(file: str) -> str:
