@@ -36,7 +36,11 @@ CODES = [
 NVIDIA = [
     Gpu(vendor=Vendor.NVIDIA, compute_capability=code) for code in [*CODES, "10.3", "11.0", "12.0", "12.1", "13.0"]
 ]
-TARGETS = sorted({gfx for row in CATALOG.rocm_code for gfx in row.gfx} | set(CATALOG.overrides) | {"gfx803", "gfx90c"})
+TARGETS = sorted(
+    {gfx for row in CATALOG.rocm_code for gfx in row.gfx}
+    | set(CATALOG.by("rocm.overrides", "gfx"))
+    | {"gfx803", "gfx90c"}
+)
 AMD = [Gpu(vendor=Vendor.AMD, gfx=gfx, integrated=iffy) for gfx in TARGETS for iffy in (False, True)]
 INTEL = [
     Gpu(vendor=Vendor.INTEL, pci_id=f"8086:{device}") for device in ("56a0", "e20b", "7d55", "9a49", "5917", "ffff")

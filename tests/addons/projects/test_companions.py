@@ -186,7 +186,7 @@ def test_wheels_for_another_cuda_are_left_out_where_there_are_some_for_this_one(
 @each(("major", "torch", "variant"), [(11, "2.6.0", "cu118"), (12, "2.8.0", "cu128"), (13, "2.13.0", "cu130")])
 def test_what_a_plan_asks_for_by_default_lies_within_these_bounds(major, torch, variant):
     """The range of onnxruntime-gpu that each plan takes stands in another table, with the Pythons of its wheels."""
-    wanted = Requirement(CATALOG.basics["onnxruntime-gpu", major].requirement).specifier
+    wanted = Requirement(CATALOG.by("torch.basics", "package", "cuda")["onnxruntime-gpu", major].requirement).specifier
     allowed = limits(torch, variant)["onnxruntime-gpu"]
     known = ("1.17.1", "1.18.1", "1.19.0", "1.26.0", "1.27.0", "1.28.0", "1.31.1")
     taken = [version for version in known if wanted.contains(version)]
