@@ -58,31 +58,32 @@ class File(NamedTuple):
 
 
 def files_of(seen: Iterable[Seen]) -> list[File]:
-    """Read file names; pre-releases, and builds and platforms that the catalogue does not keep, give nothing."""
-    return [file for wheel in seen for file in _files(wheel)]
+    """Read file names, one file for each platform that a name's tags name.
 
-
-def _files(wheel: Seen) -> list[File]:
-    """Read a file name: one file for each platform that its tags name."""
-    try:
-        name, version, _build, tags = parse_wheel_filename(wheel.filename)
-    except InvalidWheelFilename:
-        return []
-    found = {}
-    for tag in () if version.is_prerelease else tags:
-        platform = next((key for pattern, key in _PLATFORMS.items() if re.fullmatch(pattern, tag.platform)), "")
-        python = re.sub(r"^(cp|py)", "", tag.interpreter) + ("t" if tag.abi.endswith("t") else "")
-        # manylinux_2_28 asks for glibc 2.28, macosx_14_0 for macOS 14.0; linux_x86_64 does not say.
-        numbers = re.search(r"_(\d+)_(\d+)_", tag.platform)
-        floor = f"{numbers[1]}.{numbers[2]}" if numbers else _LEGACY.get(tag.platform.partition("_")[0], "")
-        # What names no build is PyPI's; PyTorch's own index has such a torch for macOS alone, and there it is the same.
-        plain = wheel.source == "pypi" or platform.startswith("macos") or name != "torch"
-        variant = version.local or ("pypi" if plain else "")
-        # Which Pythons a torch with the tag abi3 serves, it does not say: https://docs.python.org/3/c-api/stable.html
-        exact = python[:1].isdigit() and (name, tag.abi) != ("torch", "abi3")
-        if platform and exact and (variant == "pypi" or VARIANT.fullmatch(variant)):
-            found[platform] = File(name, version.public, variant, platform, python, floor, wheel)
-    return list(found.values())
+    Pre-releases, and builds and platforms that the catalogue does not keep, give nothing.
+    """
+    files: dict[tuple[Seen, str], File] = {}
+    for wheel in seen:
+        try:
+            name, version, _build, tags = parse_wheel_filename(wheel.filename)
+        except InvalidWheelFilename:
+            continue
+        for tag in () if version.is_prerelease else tags:
+            platform = next((key for pattern, key in _PLATFORMS.items() if re.fullmatch(pattern, tag.platform)), "")
+            python = re.sub(r"^(cp|py)", "", tag.interpreter) + ("t" if tag.abi.endswith("t") else "")
+            # manylinux_2_28 asks for glibc 2.28, macosx_14_0 for macOS 14.0; linux_x86_64 does not say.
+            numbers = re.search(r"_(\d+)_(\d+)_", tag.platform)
+            floor = f"{numbers[1]}.{numbers[2]}" if numbers else _LEGACY.get(tag.platform.partition("_")[0], "")
+            # What names no build is PyPI's; PyTorch's own index has such a torch for macOS alone, and there it is the
+            # same.
+            plain = wheel.source == "pypi" or platform.startswith("macos") or name != "torch"
+            variant = version.local or ("pypi" if plain else "")
+            # Which Pythons a torch with the tag abi3 serves, it does not say:
+            # https://docs.python.org/3/c-api/stable.html
+            exact = python[:1].isdigit() and (name, tag.abi) != ("torch", "abi3")
+            if platform and exact and (variant == "pypi" or VARIANT.fullmatch(variant)):
+                files[wheel, platform] = File(name, version.public, variant, platform, python, floor, wheel)
+    return list(files.values())
 
 
 Changes = tuple[Message, ...]

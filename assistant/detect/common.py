@@ -14,7 +14,7 @@ from assistant.host.folders import OWN_ENVIRONMENTS, is_from_store
 from assistant.i18n import Text, _
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.machine import Answer, Evidence, Gpu, Vendor
-from assistant.model.record import Record, replace
+from assistant.model.record import Record
 from assistant.model.visible import one_line
 from assistant.parsers.cards import Device
 from assistant.parsers.windows import nvidia_version
@@ -93,9 +93,10 @@ class Notes:
     def warn(
         self, key: str, text: Text, fix: Text, *commands: str, evidence: str = "", severity: Severity = Severity.WARNING
     ) -> None:
-        """Note what is wrong, what to do, and the commands that do it."""
-        self.inform(key, text, *filter(None, (evidence,)), severity=severity)
-        self.findings[-1] = replace(self.findings[-1], remedies=(Remedy(text=fix, commands=commands),))
+        """Note what is wrong, what to do, and the commands that do it; `evidence` is what a tool said of it."""
+        remedies = (Remedy(text=fix, commands=commands),)
+        said = tuple(map(private, filter(None, (evidence,))))
+        self.findings.append(Finding(key=key, severity=severity, text=text, evidence=said, remedies=remedies))
 
     def could_not_look(self, source: str, answer: Answer) -> None:
         """Note that a source exists but did not answer; "missing" and "unrecorded" are no such case."""
