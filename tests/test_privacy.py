@@ -169,7 +169,8 @@ def _started(text: str, folder: Path) -> str:
 def _evidence(text: str, _folder: Path) -> str:
     notes = Notes()
     notes.looked("gpus", "tool", text)
-    notes.finding("x", Severity.INFO, "", evidence=(text,))
+    notes.inform("x", "", text)
+    notes.warn("y", "", "", evidence=text)
     return to_json([notes.evidence, notes.findings])
 
 
@@ -214,7 +215,6 @@ EXEMPT = {
     "cli/lab.py:put_copies": "private: names of notebooks and their hashes",
     "host/streams.py:keep_log": "what was typed, in the user's own log",
     "host/streams.py:write": "what stands on the user's terminal, in their own log",
-    "export/write.py:_step_in": "it puts back what had been there",
     "host/files.py:write_named": "it is the writer",
     "start.py:_lead_home": "Python obeys it: the way to the project",
     "host/files.py:write_whole": "it is the writer",

@@ -29,7 +29,7 @@ _ANYTHING = Request()
 _WHATEVER_PYTHON = {"libc-musl", "python-32bit", "pins-exclude-release", "python-not-cpython"}
 _PARTS = 2  # the dots of "3.12.4", which names its patch release
 _LAST_PATCH = 99  # chosen: above any patch release, of which uv fetches the newest
-_TORCH = re.compile(r"\s*torch(?![\w.-])", re.IGNORECASE)
+_TORCH = re.compile(r"torch(?![\w.-])", re.IGNORECASE)
 M = TypeVar("M", bound=Machine)
 
 
@@ -86,7 +86,8 @@ def _planned(machine: Machine, catalog: Catalog, request: Request) -> Planning:
     if isinstance(target, Refusal):
         return Planning(rejected=(reject(asked or Backend.CPU, *target),))
     try:
-        on_torch = filter(_TORCH.match, (*request.constraints, *request.overrides))  # a plan always has it
+        bounds = (*request.constraints, *request.overrides)
+        on_torch = (line for line in bounds if _TORCH.match(line.lstrip()))  # which a plan always has
         pins = read_pins((*request.pins, *on_torch), catalog, target.markers)
         cards, driver = cards_of(machine), driver_of(machine, catalog)
         context = Context(machine, catalog, target, pins, cards, driver, request)
