@@ -98,15 +98,15 @@ class Notes:
         said = tuple(map(private, filter(None, (evidence,))))
         self.findings.append(Finding(key=key, severity=severity, text=text, evidence=said, remedies=remedies))
 
-    def could_not_look(self, source: str, answer: Answer) -> None:
-        """Note that a source exists but did not answer; "missing" and "unrecorded" are no such case."""
+    def text_of(self, source: str, answer: Answer) -> str:
+        """Return an answer's text; note that a source exists but did not answer, which "missing" does not say."""
         reasons = {"denied": _("access denied"), "timeout": _("no answer in time"), "failed": _("it failed")}
-        if answer.status in reasons:
-            reason = reasons[answer.status]
+        if reason := reasons.get(answer.status):
             text = _(
                 "{source} could not be read ({reason}), so what it holds is unknown.", source=source, reason=reason
             )
             self.inform("could-not-look", text, *filter(None, (answer.text,)))
+        return answer.text
 
 
 FIELDS = tuple(name for name in Gpu.__struct_fields__ if name != "vendor")
@@ -237,7 +237,7 @@ def interpreter(host: Host, notes: Notes) -> None:
     """Note the system's family and the Python that runs this."""
     facts = {name: str(value) for name, value in host.facts("platform").items()}
     if not facts:
-        notes.could_not_look("Python", host.ask("platform"))
+        notes.text_of("Python", host.ask("platform"))
         return
     built = re.search(r"64 bit \((A[RM][MD]64)\)", facts["build"])  # on Windows: the machine may emulate it
     machine = (built[1] if built else facts["machine"]).lower()

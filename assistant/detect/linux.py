@@ -29,9 +29,8 @@ def kernel_release(host: Host) -> str:
 
 def release(host: Host, notes: Notes) -> None:
     """Note the distribution, its C library and whether this is WSL."""
-    answer = host.read("/etc/os-release")
-    notes.fact("os_version", linux.os_name(answer.text), "/etc/os-release")
-    notes.could_not_look("/etc/os-release", answer)
+    about = "/etc/os-release"
+    notes.fact("os_version", linux.os_name(notes.text_of(about, host.read(about))), about)
     notes.fact("wsl", "microsoft" in kernel_release(host).lower(), "kernel release")
     facts = host.facts("platform")
     if facts.get("libc") == "glibc":
@@ -73,11 +72,8 @@ def container(host: Host, notes: Notes) -> None:
 def adapters(host: Host, notes: Notes) -> None:
     """Note every display and accelerator device on the PCI bus."""
     answer = host.ask("pci")
-    notes.could_not_look(PCI, answer)
-    if not answer:
-        return
-    devices = linux.pci_devices(answer.text)
-    if not devices:
+    devices = linux.pci_devices(notes.text_of(PCI, answer))
+    if answer and not devices:
         notes.looked("gpus", PCI, "no display or accelerator device")
     in_wsl = "microsoft" in kernel_release(host).lower()  # where a GPU is passed through an adapter of Microsoft's
     for device in devices:
@@ -119,9 +115,7 @@ def intel_memory(host: Host, notes: Notes) -> None:
     """Note what xpu-smi reports of each Intel GPU: the kernel does not report a card's memory."""
     if not _pci(host, Vendor.INTEL) or not host.which("xpu-smi"):
         return
-    answer = host.run("xpu-smi", "discovery", "-j")
-    notes.could_not_look("xpu-smi", answer)
-    for listed in amd.xpu_smi(answer.text) or ():
+    for listed in amd.xpu_smi(notes.text_of("xpu-smi", host.run("xpu-smi", "discovery", "-j"))) or ():
         detail = amd.xpu_smi(host.run("xpu-smi", "discovery", "-d", str(listed.index), "-j").text)
         notes.devices(detail[:1] if detail else [listed], "xpu-smi")
 
@@ -251,14 +245,11 @@ def rocm(host: Host, notes: Notes) -> None:
         return
     report = None
     if tool:
-        answer = host.run("rocminfo")
-        report = amd.rocminfo(answer.text)
-        notes.could_not_look("rocminfo", answer)
+        report = amd.rocminfo(notes.text_of("rocminfo", host.run("rocminfo")))
         notes.devices(report.devices if report else (), "rocminfo")
     if not (report and report.devices) and host.which("amd-smi"):
         answer = host.run("amd-smi", "static", "--asic", "--bus", "--vram", "--json")
-        notes.could_not_look("amd-smi", answer)
-        notes.devices(amd.amd_smi(answer.text) or (), "amd-smi")
+        notes.devices(amd.amd_smi(notes.text_of("amd-smi", answer)) or (), "amd-smi")
 
 
 def amd_access(host: Host, notes: Notes) -> None:

@@ -37,7 +37,6 @@ def gpus(host: Host, notes: Notes) -> None:
         notes.gpu(Gpu(vendor=Vendor.APPLE, name=chip, integrated=True, vram_gb=vram), "sysctl")
         return
     answer = host.run("system_profiler", "-json", "SPDisplaysDataType")
-    notes.could_not_look("system_profiler", answer)
-    for gpu in profiler_json(answer.text) or ():
+    for gpu in profiler_json(notes.text_of("system_profiler", answer)) or ():
         if not not_a_gpu(gpu.pci_id or "", name=gpu.name):
             notes.gpu(gpu, "system_profiler")

@@ -70,7 +70,7 @@ def _tool(host: Host, notes: Notes) -> bool:
         notes.fact("nvidia_driver_state", complaint, "nvidia-smi")
         notes.fact("nvidia_smi_output", answer.text.strip(), "nvidia-smi")
     else:
-        notes.could_not_look("nvidia-smi", answer)
+        notes.text_of("nvidia-smi", answer)
     return report is not None or complaint is not None
 
 

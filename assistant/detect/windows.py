@@ -35,7 +35,7 @@ def _entries(host: Host, key: str) -> list[dict[str, object]]:
 def release(host: Host, notes: Notes) -> None:
     """Note Windows' release and build, and a Python that Windows emulates on an Arm processor."""
     notes.fact("os_version", windows.windows_name(_values(host, VERSION)), REGISTRY)
-    notes.could_not_look(REGISTRY, host.registry(VERSION))
+    notes.text_of(REGISTRY, host.registry(VERSION))
     build = str(host.facts("platform").get("build", ""))
     native = str(_values(host, _SESSION).get("PROCESSOR_ARCHITECTURE", ""))
     if native == "ARM64" and "(AMD64)" in build:
@@ -61,7 +61,7 @@ def adapters(host: Host, notes: Notes) -> None:
     """Note each display adapter of the registry that is present; DXGI tells which entries are of cards long gone."""
     answer, present = host.registry(DISPLAY), _present(host)
     there = {adapter.get("pci_id") for adapter in present or ()}
-    notes.could_not_look(REGISTRY, answer)
+    notes.text_of(REGISTRY, answer)
     entries = [found for found in map(windows.adapter, _entries(host, DISPLAY)) if found]
     if answer and not entries:
         notes.looked("gpus", REGISTRY, "no display adapter")

@@ -126,26 +126,26 @@ def run_checks(  # noqa: PLR0913 - what runs it, on what, who hears it; the rest
     def start(child: Child, **request: object) -> None:
         """Run a process for the open checks of a child until it ends, and take down how it ended."""
         words = [*command, json.dumps({"device": device, "checks": results.open_keys(child.keys), **request})]
-        child.clock.restart()
+        child.restart()
         try:
-            child.end(stream(words, child.hear, cancel=child.clock, environment=variables, lock=lock))
+            child.end(stream(words, child.hear, cancel=child, environment=variables, lock=lock))
         except Cancelled:
             if not child.stopped():
                 raise
 
-    child = Child(results, keys, Clock(cancel, limit_per_check))
+    child = Child(results, keys, cancel, limit_per_check)
     while results.open_keys(keys):
         start(child, ready=[key for key, check in results.done.items() if check.status in RIGHT], memory=memory_limit)
     if "import" in keys and results.done["import"].status not in RIGHT:
         results.skip(asked, sentence("needs", {"need": "import"}))
     limit = IMPORT_LIMIT_FACTOR * limit_per_check
-    alone = [Child(results, (key,), Clock(cancel, limit)) for key in results.open_keys(asked)]
+    alone = [Child(results, (key,), cancel, limit) for key in results.open_keys(asked)]
     with ThreadPoolExecutor(IMPORT_WORKERS) as pool:
         try:
             list(pool.map(lambda child: start(child, packages={key: asked[key] for key in child.keys}), alone))
         except BaseException:  # Ctrl-C, which the children do not hear in their own sessions, ends them all
             for child in alone:
-                child.clock.set()
+                child.set()
             raise
     results.progress(_("Verification done"))
     return results.report(time.monotonic() - started)
@@ -170,30 +170,6 @@ def _questions(packages: Sequence[str], recipe: str, *, calls: bool) -> tuple[di
     if found or unknown:
         asked[recipe_check(recipe)] = call(found)
     return asked, unknown
-
-
-class Clock(CancelToken):
-    """A request to stop a child: the user's, that of the time limit of its check, or `set` once it has answered.
-
-    The last is for what a library leaves running behind the answer: it would keep the child's output open. `expired`
-    is True where it was the time limit.
-    """
-
-    def __init__(self, cancel: CancelToken | None, limit: float) -> None:
-        super().__init__()
-        self._cancel, self.limit = cancel, limit
-        self.restart()
-
-    def restart(self) -> None:
-        """Begin the time of another check."""
-        self.expired = False
-        self._deadline = time.monotonic() + self.limit
-
-    def __bool__(self) -> bool:
-        if self._cancel or super().__bool__():
-            return True
-        self.expired = self.expired or time.monotonic() > self._deadline
-        return self.expired
 
 
 class Results:
@@ -252,16 +228,33 @@ class _Line(Record, frozen=True):
     values: dict[str, str | int | float] = {}
 
 
-class Child:
-    """The process that runs some checks, and the one that goes on after it: what it says, and how it ends."""
+class Child(CancelToken):
+    """The process that runs some checks, and the one that goes on after it: what it says, how it ends, when to end it.
 
-    def __init__(self, results: Results, keys: Sequence[str], clock: Clock) -> None:
-        self.keys, self.clock = tuple(keys), clock
-        self._results = results
+    It is itself the request to stop it: the user's, that of a check's time limit, or `set` once it has answered. The
+    last is for what a library leaves running behind the answer: it would keep the child's output open.
+    """
+
+    def __init__(self, results: Results, keys: Sequence[str], cancel: CancelToken | None, limit: float) -> None:
+        super().__init__()
+        self.keys = tuple(keys)
+        self._results, self._cancel, self._limit = results, cancel, limit
         self._left = len(keys)
         self._timeouts = 0
         self._cleaned = Lines(Policy.USABLE)
         self._stray: deque[str] = deque(maxlen=STRAY_LINES)
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin the time of another check."""
+        self._expired = False
+        self._deadline = time.monotonic() + self._limit
+
+    def __bool__(self) -> bool:
+        if self._cancel or super().__bool__():
+            return True
+        self._expired = self._expired or time.monotonic() > self._deadline
+        return self._expired
 
     def hear(self, text: str) -> None:
         """Read one line of the child's output; what a library wrote becomes a line of the log."""
@@ -274,7 +267,7 @@ class Child:
             return
         self._results.facts.update(line.facts)
         if line.start is not None:
-            self.clock.restart()
+            self.restart()
             self._stray.clear()
             self._results.progress(check_title(line.start))
         if line.check is not None and line.check.key in self.keys:
@@ -282,7 +275,7 @@ class Child:
             detail = lines((sentence(line.reason, line.values), line.check.detail))
             self._results.finish(replace(line.check, detail=detail))
             if checked_package(line.check.key):
-                self.clock.set()
+                self.set()
 
     def end(self, code: int) -> None:
         """Set the status of the check during which the child died; those after it are left to another child."""
@@ -298,11 +291,11 @@ class Child:
         Those after it are left to another child, unless the device hangs. A child that was stopped after its answer has
         nothing left to do.
         """
-        if not self.clock.expired:
+        if not self._expired:
             return not self._results.open_keys(self.keys)
         self._timeouts += 1
         go_on = self._results.done.keys() >= FIRST and self._timeouts < MOST_TIMEOUTS
-        text = _("It did not end within {seconds:g} seconds.", seconds=self.clock.limit)
+        text = _("It did not end within {seconds:g} seconds.", seconds=self._limit)
         self._stop(Status.TIMEOUT, text, go_on=go_on)
         return True
 
