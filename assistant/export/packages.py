@@ -23,7 +23,9 @@ _INSTALLERS = ("pip", "uv")  # left out: on Windows pip cannot replace itself wh
 
 def pinned_files(setup: Setup) -> dict[str, str]:
     """Write every package pinned: as requirements, as constraints and, where addresses and hashes are known, a lock."""
-    files = {"requirements.txt": requirements_text(setup), "constraints.txt": constraints_text(setup)}
+    note = say("Keeps what is installed: python -m pip install -c constraints.txt NAME")
+    constraints = for_pip("\n".join([f"# {MARKER}", f"# {note}", *pins(setup), ""]))
+    files = {"requirements.txt": requirements_text(setup), "constraints.txt": constraints}
     return {**files, "pylock.toml": lock_text(setup)} if setup.lock else files
 
 
@@ -36,12 +38,6 @@ def lines(setup: Setup) -> list[str]:
     """List what pip and uv are to install, and where torch comes from: every package, or what the plan asks for."""
     links = [f"--find-links {place}" for place in setup.plan.links if "://" in place]
     return [*pages(setup), *links, *(pins(setup) or setup.plan.requirements)]
-
-
-def constraints_text(setup: Setup) -> str:
-    """Write pins that install nothing: `pip install -c constraints.txt NAME` keeps to these versions."""
-    note = say("Keeps what is installed: python -m pip install -c constraints.txt NAME")
-    return for_pip("\n".join([f"# {MARKER}", f"# {note}", *pins(setup), ""]))
 
 
 def lock_text(setup: Setup) -> str:

@@ -6,7 +6,7 @@ import re
 
 from assistant.export.first_steps import ALLOW_SCRIPTS
 from assistant.export.setup import Setup, filled
-from assistant.i18n import Message, Text, render
+from assistant.i18n import Message, render
 from assistant.model.record import replace, to_json
 from assistant.model.report import verdict
 from assistant.privacy import at_home
@@ -20,9 +20,15 @@ def report_text(setup: Setup) -> str:
     environment, report = setup.environment, setup.report
     facts = replace(setup.machine, packages=environment.packages, nvidia_smi_output=None, evidence=())
     machine = to_json(facts, indent=1)
+    folder = "Scripts" if "Scripts" in re.split(r"[\\/]", environment.python)[-2:] else "bin"
     return filled(
         "report.md",
-        {"text": escaped, "code": code, "cell": _cell, "cells": lambda row: f"| {' | '.join(map(escaped, row))} |"},
+        {
+            "text": escaped,
+            "code": code,
+            "cell": lambda value: escaped(value) if isinstance(value, Message) else code(value),
+            "cells": lambda row: f"| {' | '.join(map(escaped, row))} |",
+        },
         setup=setup,
         plan=setup.plan,
         report=report,
@@ -33,7 +39,10 @@ def report_text(setup: Setup) -> str:
         headings=CHECK_HEADINGS,
         checks=check_rows(folded(report)),
         speeds=speed_lines(report),
-        activate=_activation(environment.path, environment.python),
+        activate={
+            "bash": f"source {_shell_path(environment.path, folder, 'activate')}",
+            "powershell": f"{ALLOW_SCRIPTS}; & {_shell_path(environment.path, folder, 'Activate.ps1')}",
+        },
         machine_json=machine,
         fence="`" * max(3, 1 + max(map(len, re.findall("`+", machine)), default=0)),
         target=_shell_path(environment.path),
@@ -56,20 +65,6 @@ def code(value: object) -> str:
 
 def _line(value: object) -> str:
     return " ".join(at_home(render(value) if isinstance(value, Message) else str(value)).split())
-
-
-def _cell(value: Text) -> str:
-    """Write a value of a plan as code, and a sentence about it as text."""
-    return escaped(value) if isinstance(value, Message) else code(value)
-
-
-def _activation(path: str, python: str) -> dict[str, str]:
-    """Return the commands that enter the environment, by shell."""
-    folder = "Scripts" if "Scripts" in re.split(r"[\\/]", python)[-2:] else "bin"
-    return {
-        "bash": f"source {_shell_path(path, folder, 'activate')}",
-        "powershell": f"{ALLOW_SCRIPTS}; & {_shell_path(path, folder, 'Activate.ps1')}",
-    }
 
 
 def _shell_path(*parts: str) -> str:

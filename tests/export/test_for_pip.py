@@ -2,7 +2,7 @@
 
 from export.setups import ENVIRONMENT, SETUP
 
-from assistant.export.packages import constraints_text, requirements_text
+from assistant.export.packages import pinned_files, requirements_text
 from assistant.i18n import use_language
 from assistant.install.constraints import constraints_file_text
 
@@ -13,7 +13,7 @@ def texts(language):
     try:
         return {
             "requirements": requirements_text(SETUP),
-            "constraints": constraints_text(SETUP),
+            "constraints": pinned_files(SETUP)["constraints.txt"],
             "environment": constraints_file_text(ENVIRONMENT.packages),
         }
     finally:

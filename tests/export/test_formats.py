@@ -23,7 +23,7 @@ from tables import each
 from assistant.export import read_config
 from assistant.export.config import config_text
 from assistant.export.launch import variable_files
-from assistant.export.packages import constraints_text, pyproject_text, requirements_text
+from assistant.export.packages import pinned_files, pyproject_text, requirements_text
 from assistant.export.setup import clean
 from assistant.host.telemetry import quiet
 from assistant.model.errors import BadInput
@@ -234,7 +234,7 @@ def test_pip_keeps_to_the_constraints(pip, tmp_path, loopback_index):
     """`pip install -c constraints.txt` takes the version that was installed, not the newest."""
     for version in ("2.1.0", "2.9.9"):
         loopback_index.add("numpy", version)
-    (tmp_path / "constraints.txt").write_text(constraints_text(SETUP), "utf-8")
+    (tmp_path / "constraints.txt").write_text(pinned_files(SETUP)["constraints.txt"], "utf-8")
     constraints = tmp_path / "constraints.txt"
     said = without_settings(*pip, "install", "--dry-run", "--index-url", loopback_index.url, "-c", constraints, "numpy")
     assert "Would install numpy-2.1.0" in said
