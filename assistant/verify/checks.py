@@ -396,32 +396,28 @@ def check_complex(target: Target) -> Result:
     """Multiply complex numbers and transform a signal there and back."""
     np, parts = target.numpy, [target.random_array(35 + number, 4, 64) for number in range(4)]
     left, right = parts[0] + 1j * parts[1], parts[2] + 1j * parts[3]
-    a, b = target.to_device(left.astype("complex64")), target.to_device(right.astype("complex64"))
+    there = [target.to_device(array) for array in (left.astype("complex64"), right.astype("complex64"), parts[0])]
 
-    def compute() -> list[Tensor]:
-        fft = target.torch.fft
-        made = [a * b, fft.fft(a), fft.ifft(fft.fft(a)), fft.rfft(a.real.contiguous())]
+    def transformed(fft: Any, a: Array, b: Array, real: Array) -> list[Array]:  # noqa: ANN401 - NumPy's or torch's module
+        made = [a * b, fft.fft(a), fft.ifft(fft.fft(a)), fft.rfft(real)]
         return [part for number in made for part in (number.real, number.imag[..., 1:])]
 
-    expected = [left * right, np.fft.fft(left), left, np.fft.rfft(parts[0])]
-    return target.measure(compute, [part for number in expected for part in (number.real, number.imag[..., 1:])])
+    return target.measure(lambda: transformed(target.torch.fft, *there), transformed(np.fft, left, right, parts[0]))
 
 
 def check_integers(target: Target) -> Result:
     """Compute with 64-bit integers, exactly."""
     np = target.numpy
     array = np.random.default_rng(39).integers(-(2**40), 2**40, 4096)
-    there = target.to_device(array)
-    expected = [array * 3 + 1, array // 7, array % 7, array & 0xFFFF, array >> 3, array.cumsum()]
 
-    def compute() -> list[Tensor]:
-        return [there * 3 + 1, there // 7, there % 7, there & 0xFFFF, there >> 3, there.cumsum(0)]
+    def computed(numbers: Array) -> list[Array]:
+        return [numbers * 3 + 1, numbers // 7, numbers % 7, numbers & 0xFFFF, numbers >> 3, numbers.cumsum(0)]
 
-    got = compute()
+    got = computed(target.to_device(array))
     for tensor in got:
         target.require_device(tensor)
-    differences = [tensor.cpu().numpy() - right for tensor, right in zip(got, expected)]  # noqa: B905 - Python 3.8
-    return target.judge([differences], [np.zeros(4096)] * len(expected), tolerance=0.0)
+    differences = [tensor.cpu().numpy() - right for tensor, right in zip(got, computed(array))]  # noqa: B905 - Python 3.8
+    return target.judge([differences], [np.zeros(4096)] * len(got), tolerance=0.0)
 
 
 def precision(target: Target, name: str) -> Result:
