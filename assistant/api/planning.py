@@ -34,12 +34,12 @@ from assistant.install.sources import Tools
 from assistant.install.uv import VERSIONS, own_cache
 from assistant.model.plan import ProjectSummary
 from assistant.model.requirement import index_fault, name_of, requirement
+from assistant.plan.candidates import applicable_requirements, read_pins, reject
 from assistant.plan.candidates import companion as companion_for
-from assistant.plan.candidates import needed, read_pins, reject
 from assistant.plan.planner import PlanInputs, make_plans, other_pythons, plans_for, with_python_reason
 from assistant.plan.requirements import requested
 from assistant.plan.rocm import targets_of, with_device_code
-from assistant.plan.target import USUAL_PYTHON, Refusal, Target, called, card_name, cards_of, driven_by, target_of
+from assistant.plan.target import USUAL_PYTHON, Refusal, Target, card_name, cards_of, driven_by, short_name, target_of
 from assistant.privacy import Lines
 from assistant.session.planning import unchecked
 from assistant.views import rejection_reason, system_name

@@ -92,7 +92,7 @@ def read_pins(pins: Iterable[str], catalog: Catalog, environment: Mapping[str, s
     torch, local = SpecifierSet(), None
     family: list[Requirement] = []
     others: list[Requirement] = []
-    for pin in needed(pins, environment):
+    for pin in applicable_requirements(pins, environment):
         name = canonicalize_name(pin.name)
         if name not in CORE:
             others.append(pin)
@@ -136,7 +136,7 @@ def read_pins(pins: Iterable[str], catalog: Catalog, environment: Mapping[str, s
     raise NothingFits(_("No release of torch satisfies {pins}.", pins=found.text), hint=hint)
 
 
-def needed(lines: Iterable[str], environment: Mapping[str, str]) -> list[Requirement]:
+def applicable_requirements(lines: Iterable[str], environment: Mapping[str, str]) -> list[Requirement]:
     """Read requirements, without markers, as far as they apply where markers have the values of `environment`.
 
     They are read once and shared: change a copy. Raises `BadInput` for one that cannot be read, and for a torch that is
@@ -202,7 +202,7 @@ class Context(NamedTuple):
         """Return this context with an NVIDIA driver that runs every build."""
         return self._replace(driver=self.driver._replace(version=(), api=()))
 
-    def lift(self, conditions: Iterable[str], find: Callable[[Context], T | None]) -> dict[str, T]:
+    def without_each(self, conditions: Iterable[str], find: Callable[[Context], T | None]) -> dict[str, T]:
         """Lift one condition at a time and return what `find` then finds, by condition.
 
         Conditions: "driver" (NVIDIA's version), "pins" (on torch), "system" (its age and the Python), "wsl".
@@ -344,7 +344,7 @@ def sentence(key: str, /, **params: object) -> Message:
     return Message(text.id, key=key).format(**params)
 
 
-def passed_over(candidate: Candidate, context: Context) -> Message | None:
+def why_not_newest(candidate: Candidate, context: Context) -> Message | None:
     """Say why a candidate is not of the newest release that the pins allow; None where it is, or something else says.
 
     torch-directml's torch is frozen, which its own warning tells.
@@ -368,7 +368,7 @@ def passed_over(candidate: Candidate, context: Context) -> Message | None:
     return sentence(key, **values) if key else None
 
 
-def of_code(text: Message, wheel: TorchWheel) -> Message:
+def with_assumed_code(text: Message, wheel: TorchWheel) -> Message:
     """Return what is said of the code in a build; of one that nobody has looked into, that it is assumed."""
     if not wheel.assumed:
         return text

@@ -14,12 +14,12 @@ from assistant.plan.candidates import (
     Candidate,
     Context,
     Offer,
-    of_code,
     reject,
     reject_hidden,
     reject_pins,
     reject_system,
     sentence,
+    with_assumed_code,
 )
 from assistant.plan.target import USUAL_PYTHON, Card
 
@@ -201,7 +201,7 @@ def _code_of(wheel: TorchWheel, served: list[Card]) -> Iterator[Message]:
                 names=", ".join(dict.fromkeys(card.name for card in cards)),
                 code=", ".join(dict.fromkeys(_dotted(card.capability) for card in cards)),
             )
-            yield said if cards is made else of_code(said, wheel)
+            yield said if cards is made else with_assumed_code(said, wheel)
 
 
 def _warnings(
@@ -243,7 +243,7 @@ def _newer_builds_missed(context: Context, chosen: TorchWheel, deciding: list[Ca
             code=_dotted(oldest.capability),
         )
         key, help_ = _without_code(oldest, _("This needs a newer GPU."), context)
-        yield reject(Backend.CUDA, key, of_code(why, newest), help_, newest.variant)
+        yield reject(Backend.CUDA, key, with_assumed_code(why, newest), help_, newest.variant)
 
 
 def _reject_driver(wheel: TorchWheel, context: Context) -> Rejection:
@@ -278,7 +278,7 @@ def _why_none(context: Context, deciding: list[Card]) -> list[Offer]:
     def best(freed: Context) -> TorchWheel | None:
         return _best(_builds_for_driver(freed), deciding, freed)
 
-    opened = context.lift(("driver", "pins", "system"), best)
+    opened = context.without_each(("driver", "pins", "system"), best)
     found: list[Offer] = []
     if wheel := opened.get("driver"):
         found.append(_reject_driver(wheel, context))

@@ -24,17 +24,17 @@ from assistant.model.plan import Backend, Plan, Planning, Rejection, Request
 from assistant.model.record import replace
 from assistant.model.requirement import name_of, plain_requirement
 from assistant.plan import cuda, other_backends, rocm
-from assistant.plan.candidates import Candidate, Context, passed_over, read_pins, reject, sentence
+from assistant.plan.candidates import Candidate, Context, read_pins, reject, sentence, why_not_newest
 from assistant.plan.requirements import about_onnxruntime, download_mb, requirements
 from assistant.plan.target import (
     USUAL_PYTHON,
     Card,
     Refusal,
     Target,
-    called,
     cards_of,
     driver_of,
     python_tag,
+    short_name,
     target_of,
 )
 from assistant.views import plan_title, rejected_name
@@ -160,7 +160,7 @@ def _plan_of(candidate: Candidate, context: Context, rejected: Collection[Reject
     """Return the plan of a candidate; `rejected` is said beside a plan for the CPU and in place of a newer torch."""
     request, pins = context.request, context.pins
     said = any(rejection.backend is candidate.backend for rejection in rejected)
-    newer = None if said else passed_over(candidate, context)
+    newer = None if said else why_not_newest(candidate, context)
     lines, lacking = requirements(candidate, context)
     warnings = [*candidate.warnings, *context.target.warnings, *lacking]
     if candidate.backend is Backend.CPU:
@@ -432,7 +432,7 @@ def why_first(found: list[Candidate], context: Context) -> tuple[Message, ...]:
             named.add(card)
             instead = _(
                 "To use {second} instead, choose {backend}.",
-                second=called(card),
+                second=short_name(card),
                 backend=other.backend.title,
                 option=f"--backend {other.backend.value}",
             )
@@ -510,7 +510,7 @@ def _why(first: Candidate, other: Candidate, standings: dict[Backend, _Standing]
         key, figures = "first-is-faster", {"ours": _figure(rate), "theirs": _figure(against)}
     elif field == "room" and card and rival:
         figures = {"ours": f"{card.memory:g}", "theirs": f"{rival.memory:g}"}
-    names = {"first": called(card) if card else first.backend.title, "second": called(rival) if rival else ""}
+    names = {"first": short_name(card) if card else first.backend.title, "second": short_name(rival) if rival else ""}
     said = sentence(key, **names, **figures, backend=first.backend.title)
     if not (rate and against) or ours[:2] != theirs[:2]:
         return said

@@ -29,7 +29,7 @@ from assistant.model.machine import Machine, Vendor
 from assistant.model.plan import Backend, Request
 from assistant.model.requirement import name_of, requirement
 from assistant.plan import cuda, other_backends, rocm
-from assistant.plan.candidates import Candidate, Context, companion, companions, needed, sentence
+from assistant.plan.candidates import Candidate, Context, applicable_requirements, companion, companions, sentence
 from assistant.plan.rocm import family_line, with_device_code
 from assistant.plan.target import Target, target_of
 
@@ -128,7 +128,7 @@ def built_companion(pin: Requirement, candidate: Candidate, context: Context) ->
 def requested(machine: Machine, catalog: Catalog, request: Request) -> list[Requirement]:
     """Return what the user asks for on this machine, line by line: without markers, and without what they leave out."""
     target = target_of(machine, request, catalog)
-    return needed(request.pins, target.markers) if isinstance(target, Target) else []
+    return applicable_requirements(request.pins, target.markers) if isinstance(target, Target) else []
 
 
 _PLAIN = "onnxruntime"

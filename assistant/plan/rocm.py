@@ -21,12 +21,12 @@ from assistant.plan.candidates import (
     Candidate,
     Context,
     Offer,
-    of_code,
     reject,
     reject_hidden,
     reject_pins,
     reject_system,
     sentence,
+    with_assumed_code,
 )
 from assistant.plan.target import Card
 
@@ -80,7 +80,7 @@ def _from_pytorch_index(context: Context, cards: list[Card]) -> Candidate | None
     if wheel is None or not served:
         return None
     values = {"variant": wheel.variant, "version": wheel.version, "names": _names(served), "targets": _codes(served)}
-    reason = of_code(sentence("rocm-build-has-code", **values), wheel)
+    reason = with_assumed_code(sentence("rocm-build-has-code", **values), wheel)
     unsure = [] if wheel.confirmed else [sentence("build-not-seen")]
     newer = wheels[0]
     ended = [_why_last(card, wheel, context) for card in served if card.gfx not in newer.gfx]
@@ -119,7 +119,7 @@ def _with_override(context: Context, cards: list[Card]) -> Candidate | None:
         value=value,
         twin=twin,
     )
-    reasons = (of_code(reason, wheel),)
+    reasons = (with_assumed_code(reason, wheel),)
     return Candidate(
         Backend.ROCM, wheel.variant, wheel.version, reasons, env={OVERRIDE: value}, wheel=wheel, cards=tuple(cards)
     )
@@ -178,7 +178,7 @@ def _why_not_here(card: Card, context: Context, deciding: list[Card]) -> Rejecti
     """Name the one condition that, lifted alone, opens a build for a card; else the Python and the system."""
     if context.target.platform not in _AMD_PLATFORMS:
         return reject(Backend.ROCM, "no-wheel-for-system", _("ROCm builds exist for x86_64 only."))
-    opened = context.lift(("wsl", "pins"), lambda freed: next(iter(_candidates(freed, deciding)), None))
+    opened = context.without_each(("wsl", "pins"), lambda freed: next(iter(_candidates(freed, deciding)), None))
     if "wsl" in opened:
         why = _("AMD's WSL runtime does not know {name} ({gfx}).", name=card.name, gfx=card.gfx)
         help_ = _("Use ROCm in Windows itself or in Linux without WSL.")

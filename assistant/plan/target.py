@@ -280,10 +280,10 @@ def card_name(machine: Machine, backend: Backend) -> str:
     """
     driven = (card for card in cards_of(machine) if driven_by(card, backend))
     card = min(driven, key=lambda card: card.integrated, default=None)  # a card of its own before the processor's
-    return called(card) if card else ""
+    return short_name(card) if card else ""
 
 
-def called(card: Card) -> str:
+def short_name(card: Card) -> str:
     """Return a GPU's name as people say it."""
     name = "".join(filter(str.isprintable, card.name))
     return " ".join(_MARKS.sub(" ", name).split())[:_LONGEST_NAME].strip()

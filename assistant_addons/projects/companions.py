@@ -16,14 +16,13 @@ from assistant.api.planning import (
     PlanInputs,
     Target,
     VersionRange,
+    applicable_requirements,
     between,
     bounds_beside,
     carried_by_torch_index,
     companion,
     every_companion,
     load_catalog,
-    needed,
-    needs,
     overlap,
     target_of,
     version_ranges,
@@ -54,7 +53,8 @@ def _with_needs(plan: Plan, case: PlanInputs) -> Plan:
     target = target_of(case.machine, replace(case.request, python=plan.python), case.catalog)
     if not isinstance(target, Target):
         return plan
-    asked = [need for need in needed(case.request.pins, target.markers) if canonicalize_name(need.name) not in CORE]
+    pins = applicable_requirements(case.request.pins, target.markers)
+    asked = [pin for pin in pins if canonicalize_name(pin.name) not in CORE]
     added = beside(asked, plan.torch, plan.variant.removeprefix("nightly/"), target.platform)
     system = (need for pin in asked for need in needs(pin.name, target.os, plan.backend))
     said = (sentences((need.text, need.help)) for need in system if need.key != _NEEDED_BY_TORCH)

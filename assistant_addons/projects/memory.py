@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from assistant.api import BadInput, Record, _
-from assistant.api.planning import Table, called, card_name, cards_of, driven_by
+from assistant.api.planning import Table, card_name, cards_of, driven_by, short_name
 from assistant.api.records import Backend, Machine, Vendor, from_json
 
 GIB = 1024**3
@@ -94,9 +94,9 @@ def largest_card(machine: Machine, backend: Backend) -> tuple[str, float | None]
     cards = zip(machine.gpus, cards_of(machine), strict=True)
     own = [(gpu.vram_gb, card) for gpu, card in cards if driven_by(card, backend)]
     discrete = [(size, card) for size, card in own if not card.integrated and card.vendor is not Vendor.APPLE]
-    sizes = [(size, called(card)) for size, card in discrete if size]
+    sizes = [(size, short_name(card)) for size, card in discrete if size]
     if not sizes or len(sizes) < len(discrete):
-        unknown = next((called(card) for size, card in discrete if not size), card_name(machine, backend))
+        unknown = next((short_name(card) for size, card in discrete if not size), card_name(machine, backend))
         return unknown, None
     size, name = max(sizes)
     return name, size
