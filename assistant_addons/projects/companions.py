@@ -23,6 +23,7 @@ from assistant.api.planning import (
     companion,
     every_companion,
     load_catalog,
+    needs,
     overlap,
     target_of,
     version_ranges,
