@@ -203,7 +203,7 @@ class Context(NamedTuple):
         return self._replace(driver=self.driver._replace(version=(), api=()))
 
     def without_each(self, conditions: Iterable[str], find: Callable[[Context], T | None]) -> dict[str, T]:
-        """Lift one condition at a time and return what `find` then finds, by condition.
+        """Call `find` with this context without one of the conditions at a time; return what it finds, by condition.
 
         Conditions: "driver" (NVIDIA's version), "pins" (on torch), "system" (its age and the Python), "wsl".
         """
@@ -345,7 +345,7 @@ def sentence(key: str, /, **params: object) -> Message:
 
 
 def why_not_newest(candidate: Candidate, context: Context) -> Message | None:
-    """Say why a candidate is not of the newest release that the pins allow; None where it is, or something else says.
+    """Return why a candidate is not of the newest release that the pins allow; None where it is, or is said otherwise.
 
     torch-directml's torch is frozen, which its own warning tells.
     """
@@ -369,7 +369,7 @@ def why_not_newest(candidate: Candidate, context: Context) -> Message | None:
 
 
 def with_assumed_code(text: Message, wheel: TorchWheel) -> Message:
-    """Return what is said of the code in a build; of one that nobody has looked into, that it is assumed."""
+    """Return a sentence about the code in a build, in words that call it assumed where nobody has looked into it."""
     if not wheel.assumed:
         return text
     key = f"{text.key}-assumed"

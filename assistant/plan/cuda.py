@@ -55,7 +55,7 @@ def _reject_driver_state(context: Context) -> Rejection | None:
 
 
 def _cards_that_decide(cards: Iterable[Card], catalog: Catalog) -> list[Card]:
-    """Keep the cards whose code must be in the build; retired cards count only when there is no other.
+    """Return the cards whose code must be in the build; retired cards count only when there is no other.
 
     A card is retired when its last driver runs none of the newest release's builds, as for Kepler and older.
     """
@@ -157,7 +157,7 @@ def _best(wheels: list[TorchWheel], cards: list[Card], context: Context) -> Torc
 
 
 def _driver_fit(wheel: TorchWheel, context: Context) -> tuple[bool, Number]:
-    """Prefer the newest CUDA whose own driver is here; failing that, the oldest of the major."""
+    """Return what ranks builds of a release: the newest CUDA whose own driver is here, else the oldest of its major."""
     own = context.catalog.drivers[wheel.variant, context.target.windows_driver].own
     cuda = int(wheel.variant[2:])
     version = context.driver.version
@@ -189,7 +189,7 @@ def _candidate(wheel: TorchWheel, cards: list[Card], context: Context) -> Candid
 
 
 def _code_of(wheel: TorchWheel, served: list[Card]) -> Iterator[Message]:
-    """Say which cards a build holds code for, and for which newer ones the driver makes it from PTX."""
+    """Yield which cards a build holds code for, and for which newer ones the driver makes it from PTX."""
     made = [card for card in served if not has_code(wheel.sm, None, card.capability, alone=False)]
     held = [card for card in served if card not in made]
     for key, cards in (("cuda-build-has-code", held), ("cuda-build-has-ptx", made)):
@@ -226,7 +226,7 @@ def _warnings(
 
 
 def _newer_builds_missed(context: Context, chosen: TorchWheel, deciding: list[Card]) -> Iterator[Rejection]:
-    """Name the newer torch that another driver or card would open."""
+    """Yield a rejection for each newer torch that a newer driver, or a newer card, could run."""
     free = context.with_any_driver()
     better = _best(_builds_for_driver(free), deciding, free)
     if better is not None and better.number > chosen.number:
@@ -271,7 +271,7 @@ def _reject_driver(wheel: TorchWheel, context: Context) -> Rejection:
 
 
 def _why_none(context: Context, deciding: list[Card]) -> list[Offer]:
-    """Name each condition that, lifted alone, opens a build: driver, pins, system and Python; else the cards' age."""
+    """Return a rejection for each of driver, pins and system that alone is in the way, or else for the cards."""
     if board := _reject_jetson(context, deciding):
         return [board]
 
@@ -300,7 +300,7 @@ def _why_none(context: Context, deciding: list[Card]) -> list[Offer]:
 
 
 def _reject_jetson(context: Context, deciding: list[Card]) -> Rejection | None:
-    """Send a Jetson board that no upstream build serves to NVIDIA's own wheels."""
+    """Return the rejection that names NVIDIA's own wheels for a Jetson board; None for any other machine."""
     if context.target.platform != "linux_aarch64":
         return None
     for row in context.catalog.rows("cuda.jetson"):

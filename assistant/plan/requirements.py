@@ -156,7 +156,7 @@ def _asked_packages(context: Context) -> dict[str, Requirement]:
 
 
 def _runtimes(candidate: Candidate, context: Context, asked: Collection[str]) -> Iterator[tuple[str | None, ...]]:
-    """Yield the sets of requirements that would do, best first; None in one stands for what is not published here."""
+    """Yield sets of requirements for ONNX Runtime, best first; None in one stands for what is not published here."""
     if any(runtime_plugins()[name].plain for name in asked if name in runtime_plugins()):
         yield (context.published(_PLAIN),)
     for row in _provider_catalogs(context):
@@ -210,7 +210,7 @@ def _provider_catalogs(context: Context) -> list[Row]:
 
 
 def _about_successor(package: str, row: Row, context: Context) -> Message:
-    """Say that a build goes no further, and what takes its place: here, or under which condition."""
+    """Return the sentence that a build goes no further, and what takes its place: here, or under which condition."""
     if not row.successor:
         return sentence("ort-ended", package=package, version=row.ended)
     successor = requirement(row.successor).name
@@ -239,7 +239,7 @@ def _instead_of_torch_directml(candidate: Candidate, context: Context, held: Col
 
 
 def _plug_in_to_add(context: Context, *, plain: bool) -> Iterator[Message]:
-    """Name the plug-in that drives a machine's hardware where torch does not, or where ONNX Runtime is asked for."""
+    """Yield the hint at a plug-in that drives hardware where torch does not, or where ONNX Runtime is asked for."""
     about_runtime = bool(_provider_catalogs(context)) or not runtime_builds().keys().isdisjoint(
         _asked_packages(context)
     )

@@ -98,7 +98,10 @@ def _why_last(card: Card, wheel: TorchWheel, context: Context) -> Message:
 
 
 def _with_override(context: Context, cards: list[Card]) -> Candidate | None:
-    """Pretend a sister target: only on Linux, only where every AMD card of the machine may pretend the same."""
+    """Return the build of a related target that the override lets these cards run; None where none is known to work.
+
+    All AMD cards of the machine must be able to take the same target.
+    """
     overrides = context.catalog.by("rocm.overrides", "gfx")
     rows = [overrides.get(card.gfx or "") for card in cards]
     if context.target.wsl or not all(row and row.state == "works" for row in rows):
@@ -204,7 +207,7 @@ def _only_nightly(card: Card, context: Context) -> Text:
 
 
 def _from_amd_index(variant: str, context: Context, cards: list[Card]) -> Candidate | None:
-    """Take the newest release that AMD publishes itself, with the code of each card as an extra, or the last night's.
+    """Return the newest release that AMD publishes itself, with the code of each card as an extra, or the last night's.
 
     The nightly build is of AMD's newest release line of torch, for the ROCm of tomorrow.
     """
