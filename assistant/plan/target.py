@@ -81,7 +81,7 @@ class Target(NamedTuple):
 
 @lru_cache(maxsize=256)
 def python_tag(version: str) -> tuple[str, str]:
-    """Turn "3.12.4" into ("3.12", "312") and "3.13t" or "3.13.2t" into ("3.13t", "313t")."""
+    """Turn "3.12.4" into ("3.12", "312") and "3.13.2t" into ("3.13t", "313t"); raise `BadInput` for other texts."""
     match = re.fullmatch(r"(\d+)\.(\d+)(?:\.\d+)?(?:(?:rc|a|b)\d+)?\+?(t?)", version.strip())
     if not match:
         raise BadInput(
@@ -92,7 +92,7 @@ def python_tag(version: str) -> tuple[str, str]:
 
 
 def target_of(machine: Machine, request: Request, catalog: Catalog) -> Target | Refusal:
-    """Return where wheels would go; a fact that is missing is assumed, with a warning that says so."""
+    """Return where wheels would go, or why none fits; missing facts are assumed. Raises as `python_tag` does."""
     warnings: list[Message] = []
     os = machine.os
     if os is None:
@@ -202,7 +202,7 @@ def _glibc(machine: Machine, catalog: Catalog) -> Number:
 
 
 def _windows_build(version: str) -> int | None:
-    """Find the build in "10.0.19045", "Windows 11 (22631)" and the like; 0 is older than every Windows 10."""
+    """Return the build in "10.0.19045", "Windows 11 (22631)" …; 0 for all before Windows 10, None for unknown."""
     found = re.search(r"\b(?:10\.0\.)?(\d{5})\b", version)
     if found:
         return int(found[1])
@@ -231,7 +231,7 @@ def cards_of(machine: Machine) -> tuple[Card, ...]:
 
 @lru_cache(maxsize=8192)  # far above the kinds of cards that one fleet has
 def _card(gpu: Gpu) -> Card:
-    """Complete a GPU from the identity tables, which are asked only for what the machine's facts leave open."""
+    """Return a GPU with what the identity tables say where the machine's facts leave something open."""
     vendor = gpu.vendor
     if vendor in (Vendor.UNKNOWN, Vendor.OTHER) and gpu.pci_id:
         vendor = vendor_of(gpu.pci_id)
@@ -302,7 +302,7 @@ class Driver(NamedTuple):
 
 
 def driver_of(machine: Machine, catalog: Catalog) -> Driver:
-    """Read the driver off the machine's facts, or off nvidia-smi's own text ("CUDA UMD Version" since driver 610)."""
+    """Return the driver by the machine's facts, or by nvidia-smi's own text ("CUDA UMD Version" since driver 610)."""
     text = machine.nvidia_smi_output or ""
     cards = " ".join(gpu.driver or "" for gpu in machine.gpus if gpu.vendor is Vendor.NVIDIA)
     version = _nvidia_number(machine.nvidia_driver or "") or _after("Driver Version|KMD Version", text)
@@ -318,7 +318,7 @@ def driver_of(machine: Machine, catalog: Catalog) -> Driver:
 
 
 def _nvidia_number(text: str) -> str:
-    """Turn Windows' number of a driver into NVIDIA's own: 32.0.15.7652 is 576.52."""
+    """Return a text in which Windows' numbers of drivers are NVIDIA's own: 32.0.15.7652 is 576.52."""
     return re.sub(r"\b\d+\.\d+\.\d*(\d)\.(\d{2})(\d{2})\b", r"\1\2.\3", text)
 
 
