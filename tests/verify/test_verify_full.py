@@ -112,7 +112,7 @@ def test_faults_planted_in_the_real_torch_are_caught(planted_python, faults):
     ],
 )
 def test_the_intended_provider_must_run_the_nodes(planted_python, fault, status, detail):
-    """A session that silently took the CPU's provider is found out; one that did not is compared with the CPU's."""
+    """A session that silently took the CPU's provider is found out; one that did not passes by its results."""
     settings = {"PLANTED_FAULTS": fault}
     report = run_checks(planted_python, "cuda", lambda _: None, level=("onnxruntime",), variables=settings)
     assert report.checks[0].status is status, report
