@@ -28,7 +28,7 @@ BUDGETS = {
     "assistant_addons/classroom": (1300, 600),
     "assistant/catalog": (1900, 850),
     "assistant/cli": (2750, 1250),
-    "assistant/detect": (1350, 750),
+    "assistant/detect": (1350, 700),
     "assistant/diagnose": (6450, 2950),
     "assistant/export": (1250, 500),
     "assistant/host": (3200, 1450),

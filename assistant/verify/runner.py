@@ -164,7 +164,7 @@ def _questions(packages: Sequence[str], recipe: str, *, calls: bool) -> tuple[di
     asked = {package_check(name): {"name": name, **call(trial(name) if calls else None)} for name in packages}
     unknown: Text = ""
     try:
-        found = trial_of(recipe) if calls else None
+        found = trial_of(recipe) if calls and recipe else None
     except WorkFailed as error:
         found, unknown = None, error.message
     if found or unknown:
