@@ -36,7 +36,7 @@ from assistant.privacy.rules import RULES
 from assistant.session.diagnosis import log_report
 from assistant.session.state import Detected, Diagnosed, Pasted, Phase, Planned, State, StepStatus
 from assistant.session.store import Store
-from assistant.verify.runner import Child, Clock, Results
+from assistant.verify.runner import Child, Results
 from assistant.wizard.saved_page import page
 
 ROOT = Path(__file__).parents[1] / "assistant"
@@ -180,7 +180,7 @@ def _marker(text: str, _folder: Path) -> str:
 
 def _stray(text: str, _folder: Path) -> str:
     heard: list[object] = []
-    child = Child(Results("cpu", (), heard.append), (), Clock(None, 1.0))
+    child = Child(Results("cpu", (), heard.append), (), None, 1.0)
     for line in text.splitlines():
         child.hear(line)
     return to_json(heard)
