@@ -109,17 +109,15 @@ def identified(gpu: Gpu) -> GpuIdentity | None:
     return identities[0] if len(identities) == 1 else None
 
 
-def cut_names(vendor: Vendor, part: str, *, at_end: bool = False, longer: int = 0) -> tuple[str, ...]:
-    """List the products whose names begin (or end) like a name that a table cut off, as drivers spell them.
+def cut_names(part: str, *, at_end: bool, longer: int) -> tuple[str, ...]:
+    """List NVIDIA's cards whose names begin (or end) like a name that a table cut off, as drivers spell them.
 
     `longer` is how many letters the table shows: a name that fits is not cut off. Of the spellings of a laptop's card
     the one that drivers use counts.
     """
-    if vendor not in _FILES:
-        return ()
     part, found = part.lower().replace("-", " "), set()
-    maker = f"{vendor.value} " if part.startswith(f"{vendor.value} ") and not at_end else ""
-    for name in (f"{maker}{name}" for row in _rows(vendor) if not row.generic for name in row.names):
+    maker = "nvidia " if part.startswith("nvidia ") and not at_end else ""
+    for name in (f"{maker}{name}" for row in _rows(Vendor.NVIDIA) if not row.generic for name in row.names):
         spelt = name.lower().replace("-", " ")
         fits = spelt.endswith(part) if at_end else spelt.startswith(part) and len(name) > longer
         if fits and not _LISTED.search(name):

@@ -69,7 +69,7 @@ def _device(bus: str, shown: str, size: str | float | None, pci_id: str | None =
 
 
 _CUT = re.compile(r"^(?:\.{2,3}|…)|(?:\.{2,3}|…)$")
-_SPARE = 0.85  # of a card's memory, drivers and error correction leave so much; measured: 14.9 of 16, 39.4 of 40
+_LEAST_SHOWN = 0.85  # of a card's memory, drivers and error correction leave so much; measured: 14.9 of 16, 39.4 of 40
 
 
 def _whole_name(shown: str, vram_gb: float | None) -> tuple[str | None, str | None]:
@@ -83,9 +83,9 @@ def _whole_name(shown: str, vram_gb: float | None) -> tuple[str | None, str | No
     if part == shown or (at_end and identify_name(Vendor.NVIDIA, part)):
         return part or None, None
     names = []
-    for name in cut_names(Vendor.NVIDIA, part, at_end=at_end, longer=len(shown)):
-        told = re.search(r"\b(\d{1,3}) ?GB\b", name)
-        if told is None or not vram_gb or _SPARE * int(told[1]) <= vram_gb <= int(told[1]):
+    for name in cut_names(part, at_end=at_end, longer=len(shown)):
+        stated = re.search(r"\b(\d{1,3}) ?GB\b", name)
+        if stated is None or not vram_gb or _LEAST_SHOWN * int(stated[1]) <= vram_gb <= int(stated[1]):
             names.append(name if at_end else part + name[len(part) :])
     if len(names) < 2:  # noqa: PLR2004 - one is sure
         return names[0] if names else None if at_end else shown, None
