@@ -299,7 +299,7 @@ class Child(CancelToken):
         self._stop(Status.TIMEOUT, text, go_on=go_on)
         return True
 
-    def _stop(self, status: Status, detail: Text, *, go_on: bool = False) -> None:
+    def _stop(self, status: Status, detail: Text, *, go_on: bool) -> None:
         """Set the status of the check at hand and, unless the rest can go on, skip those after it."""
         for key in self._results.open_keys(self.keys)[:1]:
             self._results.finish(Check(key=key, status=status, detail=lines((detail, *self._stray))))
