@@ -27,7 +27,7 @@ from assistant.host.pip_settings import (
     uv_arguments,
     uv_environment,
 )
-from assistant.host.process import become, heed_requests_to_end, stream
+from assistant.host.process import heed_requests_to_end, replace_process, stream
 from assistant.host.streams import settle_streams
 from assistant.host.telemetry import for_child
 from assistant.i18n import STARTED_AS, _, render, say
@@ -65,9 +65,9 @@ def main(arguments: Sequence[str]) -> int:
             os.chdir(ROOT)
             if arguments[0] == "test" and "--quick" not in arguments:
                 _obtain_browser(python)
-            become([python, "-P", *_checks(arguments)])
+            replace_process([python, "-P", *_checks(arguments)])
         os.environ[STARTED_AS] = _as_typed(sys.orig_argv[: len(sys.orig_argv) - len(arguments)])
-        become([python, "-P", "-m", "torch_setup_assistant", *(arguments or ["lab"])])
+        replace_process([python, "-P", "-m", "torch_setup_assistant", *(arguments or ["lab"])])
     except AssistantError as error:
         _say(render(error.message))
         _say(render(error.hint))

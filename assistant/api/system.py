@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from assistant import __version__
-from assistant.host.extras import NAME, lacking, require
+from assistant.host.extras import NAME, missing_extra_error, require
 from assistant.host.files import (
     append_private,
     discard,
@@ -15,13 +15,13 @@ from assistant.host.files import (
     open_temporary,
     put_in_place,
     read_plain,
-    settle,
+    sync_to_disk,
     write_temporary,
     write_whole,
 )
 from assistant.host.folders import user_cache
 from assistant.host.lock import Lock
-from assistant.host.process import CancelToken, Isolation, become, stream
+from assistant.host.process import CancelToken, Isolation, replace_process, stream
 from assistant.host.telemetry import for_child, quiet
 from assistant.model.errors import unreadable, unwritable
 

@@ -14,7 +14,7 @@ from assistant.cli.terminal import echo
 from assistant.host.extras import require
 from assistant.host.files import private_folder, read_plain, write_whole
 from assistant.host.folders import user_data, user_state
-from assistant.host.process import become, is_root
+from assistant.host.process import is_root, replace_process
 from assistant.i18n import _, say
 from assistant.model.errors import AssistantError, BadInput, unwritable
 from assistant.model.record import Record, from_json, to_json
@@ -127,7 +127,7 @@ def lab(jupyter_arguments: tuple[str, ...], folder: str | None, *, as_app: bool)
     if is_root():
         options.append("--allow-root")  # in containers root is the only user, and the server listens on loopback only
     searched = filter(None, (str(CONFIGURATION), os.environ.get("JUPYTER_CONFIG_PATH")))
-    become(
+    replace_process(
         [sys.executable, "-m", "jupyterlab", *options, *jupyter_arguments],
         {"JUPYTER_CONFIG_PATH": os.pathsep.join(searched)},
     )

@@ -12,7 +12,7 @@ import click
 from assistant.cli.commands import BEGINNINGS, cli, translated
 from assistant.cli.terminal import choose, echo, unwritten
 from assistant.host.process import REQUESTS_TO_END, heed_requests_to_end
-from assistant.host.streams import drained, keep_log, settle_streams
+from assistant.host.streams import flush_output, keep_log, settle_streams
 from assistant.host.uv import by_uvx
 from assistant.i18n import (
     FOLDER,
@@ -37,7 +37,7 @@ def main() -> None:
     keep_log()
     heed_requests_to_end()
     code = _run(sys.argv[1:])
-    if (reason := drained()) and not code:
+    if (reason := flush_output()) and not code:
         code = _print_failure(unwritten(reason))
     for number in REQUESTS_TO_END:  # while Python tidies up they would change the exit code
         signal.signal(number, signal.SIG_IGN)
@@ -116,10 +116,13 @@ def _failure(error: BaseException) -> AssistantError:
     if isinstance(error, click.Abort | KeyboardInterrupt):
         return Cancelled(_("You stopped the command."))
     if isinstance(error, ModuleNotFoundError) and error.name:
-        from assistant.host.extras import extra_of, lacking  # noqa: PLC0415 - not needed while all goes well
+        from assistant.host.extras import (  # noqa: PLC0415 - not needed while all goes well
+            extra_of,
+            missing_extra_error,
+        )
 
         if belongs := extra_of(error.name):
-            return lacking(*belongs)
+            return missing_extra_error(*belongs)
     from assistant.session.store import fault  # noqa: PLC0415 - likewise
 
     return fault(error)

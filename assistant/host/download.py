@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from assistant.host.files import discard, put_in_place, settle
+from assistant.host.files import discard, put_in_place, sync_to_disk
 from assistant.host.network import DIRECT, Network, local_path
 from assistant.host.parallel import each_within
 from assistant.host.process import CancelToken
@@ -170,7 +170,7 @@ class _Job:
         if file.sha256 and digest.hexdigest() != file.sha256:
             discard(part)
             raise _WrongHash(_("the file that arrived is not the one that the index describes (its hash differs)"))
-        settle(part)
+        sync_to_disk(part)
         put_in_place(part, Path(file.path))
 
     def _pieces(self, file: Fetch, have: int) -> Iterator[bytes | int]:

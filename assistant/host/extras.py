@@ -27,7 +27,7 @@ def require(extra: str) -> None:
     """Raise `WorkFailed`, with the command to type, if a package of an extra is not installed."""
     for package in _packages_of(extra):
         if _is_missing(package):
-            raise lacking(package, extra)
+            raise missing_extra_error(package, extra)
 
 
 def extra_of(module: str) -> tuple[str, str] | None:
@@ -37,7 +37,7 @@ def extra_of(module: str) -> tuple[str, str] | None:
     return next(((package, extra) for extra in SMALLEST_FIRST if package in _packages_of(extra)), None)
 
 
-def lacking(package: str, extra: str) -> WorkFailed:
+def missing_extra_error(package: str, extra: str) -> WorkFailed:
     """Return the error for a missing package of an extra, with the command to type."""
     return WorkFailed(
         _(

@@ -21,7 +21,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, TypeVar
 
-from assistant.host.process import alive
+from assistant.host.process import is_running
 from assistant.i18n import _
 
 STATE_LIMIT = 64 << 20  # bytes; chosen: more than any file of our own, and little enough to be read at once
@@ -43,7 +43,7 @@ _PART = re.compile(r"\..+\.(?P<pid>\d+)-[0-9a-f]{8}\.part")
 Result = TypeVar("Result")
 
 
-def patiently(change: Callable[[], Result]) -> Result:
+def retry_while_in_use(change: Callable[[], Result]) -> Result:
     """Return the result of renaming or removing something; try for two seconds while Windows says that it is in use.
 
     Raises `OSError` as the change does; elsewhere at once.
@@ -60,12 +60,12 @@ def patiently(change: Callable[[], Result]) -> Result:
 
 def discard(path: Path) -> None:
     """Remove a file or a link, if it is there; raises `OSError`."""
-    patiently(lambda: path.unlink(missing_ok=True))
+    retry_while_in_use(lambda: path.unlink(missing_ok=True))
 
 
 def discard_folder(path: Path) -> None:
     """Remove a folder with all that it holds; raises `OSError`, also if another process removes it meanwhile."""
-    patiently(lambda: shutil.rmtree(path))
+    retry_while_in_use(lambda: shutil.rmtree(path))
 
 
 def write_whole(path: Path, data: str | bytes, *, private: bool = False) -> None:
@@ -147,12 +147,12 @@ def draft(path: Path, write: Callable[[IO[bytes]], object], *, private: bool = F
 def put_in_place(part: Path, path: Path) -> None:
     """Rename a draft to its name, durably; raises `OSError` after deleting the draft."""
     try:
-        patiently(lambda: part.replace(path))
+        retry_while_in_use(lambda: part.replace(path))
     except OSError:
         with suppress(OSError):
             discard(part)
         raise
-    settle(path.parent)
+    sync_to_disk(path.parent)
 
 
 def _sync(handle: int) -> None:
@@ -166,7 +166,7 @@ def _sync(handle: int) -> None:
     os.fsync(handle)
 
 
-def settle(path: Path) -> None:
+def sync_to_disk(path: Path) -> None:
     """Bring a file, or the names in a folder, to the disk itself; do nothing on Windows.
 
     Some network file systems cannot do so for folders, which is ignored. Raises `OSError` otherwise.
@@ -182,7 +182,7 @@ def settle(path: Path) -> None:
             os.close(handle)
 
 
-def settle_all(folder: Path) -> None:
+def sync_file_system(folder: Path) -> None:
     """Bring all of a folder's file system to the disk itself; do nothing on Windows. Raises `OSError`.
 
     It is the only way for 20,000 files that others have written. syncfs(2) waits for the one file system;
@@ -253,10 +253,10 @@ def may_write(folder: Path) -> bool:
         return False
 
 
-def sweep(folder: Path) -> None:
+def delete_stale_drafts(folder: Path) -> None:
     """Delete the drafts that killed processes left in a folder; ignore what cannot be deleted."""
     for part in folder.glob(".*.part") if folder.is_dir() else ():
         match = _PART.fullmatch(part.name)
-        if match and not alive(int(match["pid"])):
+        if match and not is_running(int(match["pid"])):
             with suppress(OSError):
                 discard(part)

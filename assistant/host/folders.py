@@ -41,12 +41,12 @@ def is_redirected(path: Path) -> bool:
     return is_from_store(sys.executable, sys.base_prefix) and _is_below(path, _REDIRECTED)
 
 
-def for_everybody() -> Path:
+def shared_environments_folder() -> Path:
     """Return the folder for environments that other programs use, too."""
     return (Path.home() / NAME if is_redirected(user_data()) else user_data()) / "envs"
 
 
-def synchronised(path: Path) -> bool:
+def is_in_onedrive(path: Path) -> bool:
     """Return whether a path lies in a folder of OneDrive."""
     return _is_below(path, _ONEDRIVE)
 
@@ -56,7 +56,7 @@ def _is_below(path: Path, variables: tuple[str, ...]) -> bool:
     return any(path.is_relative_to(folder) for folder in filter(None, map(os.environ.get, variables)))
 
 
-def here() -> Path:
+def current_folder() -> Path:
     """Return the current folder; for a notebook's kernel that is the notebook's."""
     return Path.cwd()
 

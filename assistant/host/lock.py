@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from assistant.host.files import read_plain
-from assistant.host.process import alive, end_orphans
+from assistant.host.process import end_orphans, is_running
 from assistant.i18n import _
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.record import Record, from_json, replace, to_json
@@ -155,7 +155,7 @@ def read_holder(path: Path) -> Holder | None:
 
 def _is_orphaned(holder: Holder) -> bool:
     """Return whether a holder was killed, and only its children can be left; False for processes of other machines."""
-    return holder.where.partition(" ")[2] == _scope_of_numbers() and not alive(holder.pid)
+    return holder.where.partition(" ")[2] == _scope_of_numbers() and not is_running(holder.pid)
 
 
 def _unusable_error(path: Path, error: OSError) -> WorkFailed:

@@ -373,7 +373,7 @@ def _signal_group(group: int, *, kill: bool) -> None:
             os.killpg(group, signal.SIGKILL if kill else signal.SIGTERM)
 
 
-def alive(pid: int) -> bool:
+def is_running(pid: int) -> bool:
     """Return whether a process of this machine exists, another user's as well."""
     if sys.platform == "win32":
         import psutil  # noqa: PLC0415 - os.kill would end the process there
@@ -402,7 +402,7 @@ def start_detached(argv: Sequence[str | Path]) -> None:
     threading.Thread(target=child.wait, daemon=True).start()  # or it would stay as a zombie
 
 
-def become(argv: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> NoReturn:
+def replace_process(argv: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> NoReturn:
     """Replace this process by another program, whose environment has more variables.
 
     Windows cannot: there the program is a child that ends with this process, while what it starts (a browser) stays as

@@ -87,7 +87,7 @@ def settle_streams() -> None:
         sys.stdin.reconfigure(errors="replace")
 
 
-def drained() -> str:
+def flush_output() -> str:
     """Flush standard output; return the system's words if that fails, "" if it does not or nobody reads any more.
 
     What could not be written is dropped: Python would try again at its end, and fail with words of its own.

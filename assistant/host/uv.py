@@ -27,9 +27,9 @@ def find_uv() -> str:
     places = [os.environ.get("UV"), shutil.which("uv")]
     uv_path = next((place for place in places if place and Path(place).is_absolute() and Path(place).is_file()), None)
     if uv_path is None:
-        from assistant.host.extras import lacking  # noqa: PLC0415 - it asks for uv itself
+        from assistant.host.extras import missing_extra_error  # noqa: PLC0415 - it asks for uv itself
 
-        raise lacking("uv", "uv")
+        raise missing_extra_error("uv", "uv")
     from assistant.host.extras import allows  # noqa: PLC0415 - likewise
 
     printed = subprocess.run(

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from assistant.host.download import Fetch, download, file_name
-from assistant.host.files import discard_folder, open_plain, patiently
+from assistant.host.files import discard_folder, open_plain, retry_while_in_use
 from assistant.host.folders import user_cache
 from assistant.host.lock import Lock
 from assistant.host.network import local_path
@@ -104,7 +104,7 @@ def _download_wheels(packages: Sequence[Package], uv: Uv, index_urls: tuple[str,
 def _set_aside(path: Path) -> None:
     """Rename whatever is at a path to "NAME.….damaged", so that a file can go there; do nothing if nothing is."""
     if os.path.lexists(path):
-        patiently(partial(path.rename, path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.damaged")))
+        retry_while_in_use(partial(path.rename, path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.damaged")))
 
 
 def set_aside_damaged(packages: Iterable[Package], uv: Uv) -> None:

@@ -15,7 +15,7 @@ from refused import refused, without
 
 from assistant.cli import lab as notebooks
 from assistant.cli.lab import originals, put_copies
-from assistant.host.extras import lacking
+from assistant.host.extras import missing_extra_error
 
 ROOT = Path(__file__).parents[2]
 
@@ -135,6 +135,6 @@ def test_under_uvx_the_command_is_run_anew_with_the_extra(monkeypatch):
     """What uvx runs lies in uv's cache, where nothing may be added: the command names the extra instead."""
     monkeypatch.setattr(sys, "prefix", "/home/ann/.cache/uv/archive-v0/M1qoK1yLzf9Hy1Is")
     monkeypatch.setattr(sys, "argv", ["torch-setup-assistant", "lab"])
-    text = str(lacking("jupyterlab", "lab"))
+    text = str(missing_extra_error("jupyterlab", "lab"))
     assert " type: uvx " in text
     assert text.endswith("[lab]' lab")
