@@ -27,9 +27,8 @@ from assistant.host.pip_settings import (
     uv_arguments,
     uv_environment,
 )
-from assistant.host.process import heed_requests_to_end, replace_process, stream
+from assistant.host.process import for_child, heed_requests_to_end, replace_process, stream
 from assistant.host.streams import settle_streams
-from assistant.host.telemetry import for_child
 from assistant.i18n import STARTED_AS, _, render, say
 from assistant.model.errors import AssistantError, WorkFailed
 from assistant.model.shell import quoted

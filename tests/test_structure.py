@@ -141,8 +141,7 @@ EXTRA_OF_ROOM = {"wizard/": "lab", **{f"{name}/": name for name in ADDONS}}
 # Where the core asks first whether the package is there, and does without it otherwise.
 ASKED_FIRST = {
     "diagnose/log.py": {"ahocorasick_rs"},
-    "host/uv.py": {"uv"},
-    "host/web.py": {"truststore"},
+    "host/extras.py": {"uv"},
     "runtime/fallback.py": {"matplotlib"},
 }
 

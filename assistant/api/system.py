@@ -16,13 +16,12 @@ from assistant.host.files import (
     put_in_place,
     read_plain,
     sync_to_disk,
+    user_cache,
     write_temporary,
     write_whole,
 )
-from assistant.host.folders import user_cache
 from assistant.host.lock import Lock
-from assistant.host.process import CancelToken, Isolation, replace_process, stream
-from assistant.host.telemetry import for_child, quiet
+from assistant.host.process import CancelToken, Isolation, for_child, quiet, replace_process, stream
 from assistant.model.errors import unreadable, unwritable
 
 RUNTIME = Path(__file__).parents[1] / "runtime"  # files that users copy into their own code

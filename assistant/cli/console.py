@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from assistant.cli.terminal import SHORT, columns, folded_command, indent, layout, pieces, printing
-from assistant.host.shell import shell_for
+from assistant.host.process import shell_for
 from assistant.i18n import Message, render
 from assistant.model.shell import command_line
 from assistant.model.visible import visible

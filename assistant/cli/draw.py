@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from assistant.cli.console import console, draw_command, draw_rows
-from assistant.host.shell import shell_for
+from assistant.host.process import shell_for
 from assistant.i18n import Message, _, as_typed, ngettext, render, say
 from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
 from assistant.model.report import Status, verdict

@@ -30,9 +30,9 @@ from assistant.cli.draw import (
 )
 from assistant.cli.terminal import ask
 from assistant.host.base import Host
+from assistant.host.extras import find_uv
 from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken, on_interrupt
-from assistant.host.uv import find_uv
 from assistant.i18n import Message, _, render, say, sentences
 from assistant.install import KERNEL, Sources, Tools, find_target, read_marker
 from assistant.model.errors import AssistantError, BadInput, Cancelled, WorkFailed
@@ -164,7 +164,7 @@ class Work:
         return answer
 
 
-def _raise_abort() -> None:
+def _raise_abort(_number: int) -> None:
     raise click.Abort
 
 

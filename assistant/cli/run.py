@@ -11,9 +11,8 @@ import click
 
 from assistant.cli.commands import BEGINNINGS, cli, translated
 from assistant.cli.terminal import choose, echo, unwritten
-from assistant.host.process import REQUESTS_TO_END, heed_requests_to_end
+from assistant.host.process import REQUESTS_TO_END, by_uvx, heed_requests_to_end
 from assistant.host.streams import flush_output, keep_log, settle_streams
-from assistant.host.uv import by_uvx
 from assistant.i18n import (
     FOLDER,
     STARTED_AS,

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import msgspec.structs
 
 from assistant.host.base import Host
-from assistant.host.folders import OWN_ENVIRONMENTS, is_from_store
+from assistant.host.files import OWN_ENVIRONMENTS, is_from_store
 from assistant.i18n import Text, _
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.machine import Answer, Evidence, Gpu

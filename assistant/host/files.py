@@ -1,4 +1,4 @@
-"""The only writer of files, and the reader of those that the assistant obeys.
+"""Files and folders: the only writer, the reader of what the assistant obeys, and where a program's files belong.
 
 A file is written whole or not at all: beside its name, on the disk itself, then renamed. What is read back must be a
 regular file of a sane size: a pipe would block for ever, and a link leads to what somebody else chose.
@@ -13,9 +13,7 @@ import re
 import shutil
 import stat
 import sys
-import tempfile
 import time
-import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -24,6 +22,8 @@ from typing import IO, TypeVar
 from assistant.host.process import is_running
 from assistant.i18n import _
 
+NAME = "pytorch-setup-assistant"  # of our folders
+OWN_ENVIRONMENTS = ".assistant"  # beside start.py, which makes the assistant's own environment in it
 STATE_LIMIT = 64 << 20  # bytes; chosen: more than any file of our own, and little enough to be read at once
 # Windows refuses to rename or remove what another has open, and a virus scanner opens each new file for a moment. pip
 # tries a rename again for 1 s and a removal for 3 s (`replace` and `rmtree` in src/pip/_internal/utils); uv
@@ -38,7 +38,10 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _BINARY = getattr(os, "O_BINARY", 0)
 # A draft, such as `.kernel.json.4711-0badcafe.part`.
 _PART = re.compile(r"\..+\.(?P<pid>\d+)-[0-9a-f]{8}\.part")
-
+# What a Python from the Microsoft Store writes below these goes into a private folder of its package:
+# https://docs.python.org/3/using/windows.html#redirection-of-local-data-registry-and-temporary-paths
+_REDIRECTED = ("LOCALAPPDATA", "APPDATA")
+_ONEDRIVE = ("OneDrive", "OneDriveConsumer", "OneDriveCommercial")
 
 Result = TypeVar("Result")
 
@@ -130,7 +133,7 @@ def append_private(path: Path, text: str) -> None:
 
 def draft(path: Path, write: Callable[[IO[bytes]], object], *, private: bool = False) -> Path:
     """Return a new file beside `path` that `write` has filled, its bytes on the disk itself; raises `OSError`."""
-    part = path.with_name(f".{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.part")
+    part = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.part")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK | _BINARY
     try:
         with os.fdopen(os.open(part, flags, 0o600 if private else 0o666), "wb") as file:
@@ -246,11 +249,10 @@ def may_write(folder: Path) -> bool:
     """
     if os.name != "nt":
         return os.access(folder, os.W_OK | os.X_OK)
-    try:
-        with tempfile.TemporaryFile(dir=folder):
-            return True
-    except OSError:
-        return False
+    with suppress(OSError):
+        discard(draft(folder / "may_write", lambda _file: None))
+        return True
+    return False
 
 
 def delete_stale_drafts(folder: Path) -> None:
@@ -260,3 +262,67 @@ def delete_stale_drafts(folder: Path) -> None:
         if match and not is_running(int(match["pid"])):
             with suppress(OSError):
                 discard(part)
+
+
+def user_data() -> Path:
+    """Return the folder for what the user keeps, as environments."""
+    return _platform_folder("user_data_path")
+
+
+def user_state() -> Path:
+    """Return the folder for work in progress: setups, their logs, journals of installations."""
+    return _platform_folder("user_state_path")
+
+
+def user_cache() -> Path:
+    """Return the folder for what can be downloaded or made again: wheels, labs."""
+    return _platform_folder("user_cache_path")
+
+
+def _platform_folder(kind: str) -> Path:
+    """Return the folder of this program for a kind of data, such as "user_cache_path", as platformdirs has it."""
+    import platformdirs  # noqa: PLC0415 - 3 ms that `detect` need not pay
+
+    folder: Path = getattr(platformdirs, kind)(NAME, appauthor=False)
+    return folder
+
+
+def shared_environments_folder() -> Path:
+    """Return the folder for environments that other programs use, too."""
+    return (Path.home() / NAME if is_redirected(user_data()) else user_data()) / "envs"
+
+
+def is_from_store(executable: str, base_prefix: str) -> bool:
+    """Return whether the Python with these paths comes from the Microsoft Store."""
+    return "\\WindowsApps\\" in executable or "PythonSoftwareFoundation" in base_prefix
+
+
+def is_redirected(path: Path) -> bool:
+    """Return whether Windows redirects what this Python writes to a path, so that no other program finds it."""
+    return is_from_store(sys.executable, sys.base_prefix) and _is_below(path, _REDIRECTED)
+
+
+def is_in_onedrive(path: Path) -> bool:
+    """Return whether a path lies in a folder of OneDrive."""
+    return _is_below(path, _ONEDRIVE)
+
+
+def _is_below(path: Path, variables: tuple[str, ...]) -> bool:
+    """Return whether a path lies in a folder that one of these environment variables gives."""
+    return any(path.is_relative_to(folder) for folder in filter(None, map(os.environ.get, variables)))
+
+
+def is_own_environment(prefix: str | Path) -> bool:
+    """Return whether an environment is the one that start.py made for the assistant itself, and will replace."""
+    return Path(prefix).parent.name == OWN_ENVIRONMENTS
+
+
+def current_folder() -> Path:
+    """Return the current folder; for a notebook's kernel that is the notebook's."""
+    return Path.cwd()
+
+
+def shortened(path: str) -> str:
+    """Return a path as people write it, with "~" for the home folder."""
+    home = Path.home()
+    return str("~" / Path(path).relative_to(home)) if Path(path).is_relative_to(home) else path

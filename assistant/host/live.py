@@ -20,7 +20,7 @@ import msgspec
 
 from assistant.host.base import Host
 from assistant.host.files import open_plain
-from assistant.host.telemetry import for_child
+from assistant.host.process import for_child
 from assistant.model.machine import Answer
 from assistant.privacy import PrivateNames, secret_values
 

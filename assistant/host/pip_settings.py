@@ -12,14 +12,11 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assistant.i18n import Text, _
 from assistant.model.errors import BadInput
 from assistant.privacy import Policy, redact
-
-if TYPE_CHECKING:
-    from assistant.host.network import Network
 
 # pip 24, which Python 3.11.9 brings, takes lists of requirements for text of the locale's encoding unless one of the
 # first two lines names another (`auto_decode` in pip/_internal/utils/encoding.py); pip 25 tries UTF-8 before that
@@ -52,14 +49,8 @@ class PipSettings:
         first = (self.index_url,) if self.index_url else ()
         return () if self.no_index else (*first, *self.extra_index_urls)
 
-    @property
-    def network(self) -> Network:
-        """The proxy, the certificates and the trusted hosts."""
-        from assistant.host.network import Network  # noqa: PLC0415 - needs more than the standard library
 
-        return Network(proxy=self.proxy, cert=self.cert, client_cert=self.client_cert, trusted_hosts=self.trusted_hosts)
-
-
+NO_SETTINGS = PipSettings()
 # One line of `pip config list`; the value is a Python literal:
 #   global.extra-index-url='\nhttps://a.example/simple\nhttps://b.example/simple'
 _LINE = re.compile(r"^(?P<section>:env:|[\w-]+)\.(?P<name>[\w-]+)=(?P<value>.*)$")

@@ -15,11 +15,9 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
-from assistant.host.download import Fetch, download, file_name
-from assistant.host.files import discard_folder, open_plain, retry_while_in_use
-from assistant.host.folders import user_cache
+from assistant.host.download import Fetch, download, file_name, local_path
+from assistant.host.files import discard_folder, open_plain, retry_while_in_use, user_cache
 from assistant.host.lock import Lock
-from assistant.host.network import local_path
 from assistant.host.process import CancelToken
 from assistant.i18n import _
 from assistant.install.resolution import Package
@@ -95,7 +93,7 @@ def _download_wheels(packages: Sequence[Package], uv: Uv, index_urls: tuple[str,
             files,
             _Meter(files, uv).update,
             uv.cancel,
-            network=uv.settings.network,
+            settings=uv.settings,
             index_urls=(*index_urls, *uv.index_urls),
             patience=uv.patience,
         )

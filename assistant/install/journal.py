@@ -20,8 +20,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from assistant.host.files import delete_stale_drafts, discard, discard_folder, private_folder, read_plain, write_whole
-from assistant.host.folders import user_state
+from assistant.host.files import (
+    delete_stale_drafts,
+    discard,
+    discard_folder,
+    private_folder,
+    read_plain,
+    user_state,
+    write_whole,
+)
 from assistant.host.lock import Holder, Lock
 from assistant.host.process import is_running
 from assistant.i18n import Text, _

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from assistant.host.files import delete_stale_drafts, discard, read_plain, write_whole
-from assistant.host.telemetry import quiet
+from assistant.host.process import quiet
 from assistant.i18n import _
 from assistant.install.constraints import constraint_variables
 from assistant.model.errors import WorkFailed

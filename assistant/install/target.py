@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 
 from assistant.host.base import Host
-from assistant.host.files import may_write
-from assistant.host.folders import is_in_onedrive, is_redirected, shared_environments_folder
+from assistant.host.files import is_in_onedrive, is_redirected, may_write, shared_environments_folder
 from assistant.i18n import Message, Text, _
 from assistant.install.conflicts import environment_of
 from assistant.install.environments import can_be_renamed_to, refuse_unknown, settle_folders

@@ -18,8 +18,7 @@ from assistant.catalog.onnxruntimes import runtime_plugins
 from assistant.catalog.rows import FAMILY
 from assistant.detect import detect
 from assistant.host.base import Host
-from assistant.host.files import may_write
-from assistant.host.folders import current_folder, is_own_environment
+from assistant.host.files import current_folder, is_own_environment, may_write
 from assistant.host.lock import Lock
 from assistant.i18n import Text, _, first_line
 from assistant.install import (

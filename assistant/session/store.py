@@ -12,8 +12,15 @@ from pathlib import Path
 from typing import Literal
 
 from assistant import __version__
-from assistant.host.files import append_private, delete_stale_drafts, discard, private_folder, read_plain, write_whole
-from assistant.host.folders import user_state
+from assistant.host.files import (
+    append_private,
+    delete_stale_drafts,
+    discard,
+    private_folder,
+    read_plain,
+    user_state,
+    write_whole,
+)
 from assistant.host.live import private_names_here
 from assistant.host.process import is_running
 from assistant.i18n import Message, Text, _, render

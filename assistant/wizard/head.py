@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assistant.export import first_notebook, write_first_notebook
-from assistant.host.folders import current_folder
+from assistant.host.files import current_folder
 from assistant.i18n import Text, language, render, say, sentences
 from assistant.machines import label, load
 from assistant.markup import Markup, style, tag

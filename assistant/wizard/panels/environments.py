@@ -7,7 +7,7 @@ from pathlib import Path
 import ipywidgets as widgets
 
 from assistant.export import first_notebook, write_first_notebook
-from assistant.host.folders import current_folder, shortened
+from assistant.host.files import current_folder, shortened
 from assistant.i18n import as_typed, render, say, sentences
 from assistant.markup import Markup, joined, tag
 from assistant.model.errors import AssistantError, Cancelled

@@ -11,7 +11,7 @@ from pathlib import Path
 import ipywidgets as widgets
 
 from assistant.export import FORMATS, PURPOSES
-from assistant.host.folders import current_folder
+from assistant.host.files import current_folder
 from assistant.i18n import render, say
 from assistant.markup import Markup, tag
 from assistant.model.event import Step
