@@ -212,10 +212,18 @@ def sync_file_system(folder: Path) -> None:
 def open_plain(path: Path, *, follow: bool = False) -> io.BufferedReader:
     """Return a regular file opened for reading; raise `OSError` for anything else, and for a link unless `follow`."""
     handle = os.open(path, os.O_RDONLY | _NO_WAIT | _BINARY | (0 if follow else _NO_LINK))
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
+    try:
+        refuse_irregular(handle, path)
+    except OSError:
         os.close(handle)
-        raise OSError(errno.EINVAL, _("it is not a regular file"), str(path))
+        raise
     return os.fdopen(handle, "rb")
+
+
+def refuse_irregular(handle: int, path: Path) -> None:
+    """Raise `OSError` for an open file that is none on a disk, such as a pipe or a folder."""
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        raise OSError(errno.EINVAL, _("it is not a regular file"), str(path))
 
 
 def read_plain(path: Path, limit: int = STATE_LIMIT, *, follow: bool = False) -> bytes:

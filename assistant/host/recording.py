@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Mapping
-from functools import cache
+from contextlib import suppress
 
 import msgspec
 
@@ -96,21 +96,18 @@ def reduced(exchange: Exchange) -> Exchange | None:
     kind, argument, answer = exchange.ask[0], " ".join(exchange.ask[1:]), exchange.answer
     for expected, pattern, keys in _OBJECTS:
         if kind == expected and re.fullmatch(pattern, argument):
-            return replace(exchange, answer=replace(answer, text=_filter_object(answer.text, keys) if answer else ""))
+            text = "{}" if answer else ""
+            with suppress(msgspec.DecodeError):
+                text = (
+                    msgspec.json.encode(_keep_keys(msgspec.json.decode(answer.text), keys)).decode() if answer else ""
+                )
+            return replace(exchange, answer=replace(answer, text=text))
     for expected, pattern, line in TEXTS:
         if kind == expected and re.fullmatch(pattern, argument):
             lines = answer.text.splitlines(keepends=True)
-            kept_lines = [text for text in lines if _compiled(line).fullmatch(text.rstrip("\r\n"))]
+            kept_lines = [text for text in lines if re.fullmatch(line, text.rstrip("\r\n"))]
             return replace(exchange, answer=replace(answer, text="".join(kept_lines)))
     return None
-
-
-def _filter_object(text: str, keys: Keys) -> str:
-    """Return a JSON object with some keys alone; "{}" for a text that is no JSON."""
-    try:
-        return msgspec.json.encode(_keep_keys(msgspec.json.decode(text), keys)).decode()
-    except msgspec.DecodeError:
-        return "{}"
 
 
 def _keep_keys(value: object, keys: Keys | None) -> object:
@@ -123,9 +120,6 @@ def _keep_keys(value: object, keys: Keys | None) -> object:
         return None
     expected = {name: name if name in keys else "*" for name in value}
     return {name: _keep_keys(item, keys[expected[name]]) for name, item in value.items() if expected[name] in keys}
-
-
-_compiled = cache(re.compile)
 
 
 class RecordingHost(Host):

@@ -138,10 +138,7 @@ def forget_typed() -> None:
 
     Only a terminal is emptied: what is piped in was meant for the questions to come.
     """
-    try:
-        if not sys.stdin or not sys.stdin.isatty():
-            return
-    except ValueError:  # standard input is closed
+    if not sys.stdin or sys.stdin.closed or not sys.stdin.isatty():
         return
     if sys.platform == "win32":
         import msvcrt  # noqa: PLC0415 - exists on Windows only
