@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from assistant.cli.inputs import host_of, read_text, replay_option
 from assistant.cli.journey import Journey, refuse_failed
 from assistant.cli.options import (
     dry_run_option,
@@ -14,3 +13,4 @@ from assistant.cli.options import (
     target_option,
 )
 from assistant.cli.plan import Brief, plan, plan_tools, read_brief
+from assistant.cli.terminal import host_of, read_text, replay_option

@@ -1,20 +1,28 @@
-"""How the terminal draws facts, plans, causes, reports and models; text from outside is never read as markup."""
+"""How the terminal draws, by rich: tables and commands at any width, facts, plans, causes, reports.
+
+Text from outside is never read as markup, and is cleaned of hidden characters here.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from rich.console import Console, ConsoleDimensions, ConsoleOptions, RenderableType
+from rich.segment import Segment
+from rich.table import Table
 from rich.text import Text
 
-from assistant.cli.console import console, draw_command, draw_rows
+from assistant.cli.terminal import columns, indent, pieces, printing, unbroken
 from assistant.host.process import shell_for
 from assistant.i18n import Message, _, as_typed, ngettext, render, say
 from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
 from assistant.model.report import Status, verdict
+from assistant.model.shell import command_line
 from assistant.model.visible import one_line, visible
 from assistant.views import (
     CHECK_HEADINGS,
@@ -36,7 +44,6 @@ if TYPE_CHECKING:
     from assistant.install import Prepared
     from assistant.model.machine import Detection
     from assistant.model.plan import Plan, Planning
-    from assistant.model.report import Report
     from assistant.session.apply import Approach
     from assistant.session.state import State, Unexplained
 
@@ -50,6 +57,130 @@ STYLES = {Status.PASSED: "green", Status.SKIPPED: "dim"}
 MOST_FILES = 9  # chosen: whose names are printed
 CAUSES = 3  # chosen: that are drawn of one log or failure, best first
 LOG_WIDTH = 160  # chosen: characters of a log's line, of which some hold thousands
+SHORT = 12  # chosen: columns of a cell that stays in one line, such as "2.41 s" or "20.1 GB"
+UNBOUND = 10_000  # chosen: columns; more than any row of ours has
+
+
+class Terminal(Console):
+    """Draws as rich does; colours and moves are rich's own, never those that a text brings along.
+
+    A line that is wider than the terminal goes on below it, lined up; what is not shown on a terminal keeps its lines.
+    """
+
+    @property
+    def size(self) -> ConsoleDimensions:
+        """The columns and lines that there are; a file or a pipe has as many columns as a table needs."""
+        found = super().size
+        return found if self.is_terminal else ConsoleDimensions(UNBOUND, found.height)
+
+    @size.setter
+    def size(self, new: tuple[int, int]) -> None:
+        Console.size.fset(self, new)  # type: ignore[attr-defined] # mypy sees no setter of a property
+
+    def print(self, *objects: Any, folds: bool = True, **options: Any) -> None:  # noqa: ANN401 - rich's signature
+        """Print; a single text is folded unless it must stay as it is."""
+        if folds and self.is_terminal and len(objects) == 1 and isinstance(objects[0], Text):
+            for line in objects[0].split("\n", allow_blank=True):
+                margin = " " * indent(line.plain, self.width)
+                for number, (start, end) in enumerate(pieces(line.plain, self.width)):
+                    part = Text(margin if number else "", style=line.style) + line[start:end]
+                    self.print(part, folds=False, **options)
+            return
+        with printing():
+            super().print(*objects, **options)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        """Yield the pieces of what is drawn, their text cleaned before any width is reckoned."""
+        for part in super().render(renderable, options):
+            yield part if part.control else Segment(visible(part.text), part.style)
+
+
+console = Terminal(highlight=False, soft_wrap=True)
+
+
+Cell = str | Message | Text
+
+
+def draw_rows(headings: Iterable[str | Message], rows: Iterable[Iterable[Cell]], *, numbers: bool = False) -> None:
+    """Print a table without its empty columns; nothing at all where it has no rows.
+
+    On a terminal no word is broken: where the columns do not fit, each row stands by itself. In a file or a pipe each
+    row is one line. With `numbers`, all cells between the first and the last of a row are figures.
+    """
+    names = [render(heading) for heading in headings]
+    cells = [[cell if isinstance(cell, Text) else Text(render(cell)) for cell in row] for row in rows]
+    filled = [place for place in range(len(cells[0]) if cells else 0) if any(row[place].plain for row in cells)]
+    cells = [[row[place] for place in filled] for row in cells]
+    names = [names[place] for place in filled] if names else [""] * len(filled)
+    texts = [names, *([cell.plain for cell in row] for row in cells)]
+    natural = sum(max(map(columns, column)) + 4 for column in zip(*texts, strict=True))
+    narrow = console.is_terminal and natural > console.width
+    widths = layout(texts, console.width - 2 * len(filled)) if narrow else None
+    if narrow and widths is None:
+        _draw_one_by_one(names, cells, numbers=numbers)
+    elif cells:
+        table = Table(box=None, padding=(0, 0, 0, 2) if widths else (0, 2), show_header=any(names))
+        for place, name in enumerate(names):
+            figures = numbers and 0 < place < len(names) - 1
+            width = widths[place] if widths else None
+            table.add_column(name, overflow="fold", width=width, justify="right" if figures else "left")
+        for row in cells:
+            table.add_row(*row)
+        console.print(table)
+
+
+def layout(rows: Sequence[Sequence[str]], width: int) -> list[int] | None:
+    """Return the widths of a table's columns that break no word, where `width` columns are there for all of them.
+
+    None where they would not do: the rows are better read one below the other.
+    """
+
+    def least_of(cell: str) -> int:
+        """Return the columns of a cell that stays in one line, else of its longest word."""
+        return columns(cell) if columns(cell) <= SHORT else max(columns(word[0].strip()) for word in unbroken(cell))
+
+    table = list(zip(*rows, strict=True))
+    natural = [max(map(columns, cells)) for cells in table]
+    least = [max(map(least_of, cells)) for cells in table]
+    spare, wish = width - sum(least), sum(natural) - sum(least)
+    if spare < 0:
+        return None
+    share = min(1.0, spare / wish) if wish else 0.0
+    return [low + int(share * (most - low)) for low, most in zip(least, natural, strict=True)]
+
+
+def _draw_one_by_one(names: Sequence[str], rows: Iterable[Sequence[Text]], *, numbers: bool) -> None:
+    """Print each row by itself: short cells behind the first one, where they speak for themselves, the others below."""
+    for first, *others in rows:
+        short = [not numbers and columns(cell.plain) <= SHORT for cell in others]
+        behind = [cell for cell, fits in zip(others, short, strict=True) if cell.plain and fits]
+        console.print(Text("  ").join([Text(), first, *behind]))
+        for name, cell, fits in zip(names[1:], others, short, strict=True):
+            if cell.plain and not fits:
+                console.print(Text.assemble(f"      {name}: " if name else "      ", cell))
+
+
+def draw_command(command: str | Sequence[str], margin: str = "    ", style: str = "dim") -> None:
+    """Print a command, words as the shell takes them; on a narrow terminal in lines that can be copied."""
+    command = command if isinstance(command, str) else command_line(command, shell_for())
+    for line in folded_command(command, console.width - len(margin)) if console.is_terminal else [command]:
+        console.print(Text(margin + line, style=style), folds=False)
+
+
+def folded_command(command: str, width: int) -> Iterator[str]:
+    """Yield the lines of a command that is to be copied: each but the last ends as the shell wants it.
+
+    Windows has two shells that differ in this; there a command stays one line.
+    """
+    words = re.findall(r"""(?:[^\s'"]|'[^']*'|"[^"]*"|['"])+""", command) if os.name != "nt" else [command]
+    line = ""
+    for word in words:
+        longer = f"{line} {word}" if line else word
+        if line and columns(longer) > width - 2:
+            yield f"{line} \\"
+            longer = f"  {word}"
+        line = longer
+    yield line
 
 
 def draw_detection(found: Detection) -> None:
@@ -93,13 +224,11 @@ def draw_planning(planning: Planning, *, brief: bool = False) -> None:
 
     With `brief`, reasons are left out: the caller prints the full explanation.
     """
-    for index, plan in enumerate(planning.plans):
-        if index == 0:
-            draw_plan(plan, brief=brief)
-            continue
+    for plan in planning.plans[:1]:
+        draw_plan(plan, brief=brief)
+    for plan in planning.plans[1:]:
         console.print(Text(f"  {render(plan_summary(plan))}"))
-        if not brief:
-            _bullets(plan.warnings, "!")
+        _draw_bullets("!", () if brief else plan.warnings)
     for rejection in () if brief else planning.rejected:
         console.print(Text(f"✗ {rejected_name(rejection)}: {render(rejection_reason(rejection))}", style="dim"))
 
@@ -107,12 +236,12 @@ def draw_planning(planning: Planning, *, brief: bool = False) -> None:
 def draw_plan(plan: Plan, *, brief: bool = False) -> None:
     """Print the chosen plan with its reasons and warnings; with `brief` only its name."""
     console.print(Text(f"→ {render(plan_summary(plan))}", style="bold"))
-    if not brief:
-        _bullets(plan.reasons, "·")
-        _bullets(plan.warnings, "!")
+    _draw_bullets("·", () if brief else plan.reasons)
+    _draw_bullets("!", () if brief else plan.warnings)
 
 
-def _bullets(lines: Iterable[str | Message], sign: str) -> None:
+def _draw_bullets(sign: str, lines: Iterable[str | Message]) -> None:
+    """Print lines behind a sign."""
     for line in lines:
         console.print(Text(f"    {sign} {as_typed(line)}"))
 
@@ -132,20 +261,6 @@ def draw_drifts(found: Iterable[Drift]) -> None:
     """Print differences, one line each."""
     for drift in found:
         console.print(Text(f"  ≠ {drift.text}", style="yellow"))
-
-
-def draw_report(report: Report) -> None:
-    """Print every check of a verification."""
-    report = folded(report)
-    styles = (STYLES.get(check.status, "red") for check in report.checks)
-    rows = [
-        (row.title, Text(render(row.result), style=style), row.later, row.detail)
-        for row, style in zip(check_rows(report), styles, strict=True)
-    ]
-    named = CHECK_HEADINGS
-    draw_rows((named.title, named.result, _("Time"), named.detail), rows)
-    for line in speed_lines(report):
-        console.print(Text(render(line)))
 
 
 def draw_diagnoses(
@@ -187,23 +302,21 @@ def draw_unknown(answer: Unexplained) -> None:
 
 def draw_detected(state: State) -> None:
     """Print what was detected, in a line, and what is wrong."""
-    machine = state.detection.machine if state.detection else None
-    if machine is None:
-        return
-    gpus = ", ".join(gpu_line(gpu) for gpu in machine.gpus) or say("no GPU found")
-    system = machine.os_version or machine.os
-    _draw_done(say("Detect"), say("{system}, Python {python}, {gpus}", system=system, python=machine.python, gpus=gpus))
-    draw_findings(state.findings)
+    if state.detection:
+        machine = state.detection.machine
+        gpus = ", ".join(gpu_line(gpu) for gpu in machine.gpus) or say("no GPU found")
+        system = machine.os_version or machine.os
+        text = say("{system}, Python {python}, {gpus}", system=system, python=machine.python, gpus=gpus)
+        _draw_done(say("Detect"), text)
+        draw_findings(state.findings)
 
 
 def draw_planned(state: State) -> None:
     """Print the plan, in a line, with its reasons."""
     if state.plan:
         _draw_done(say("Plan"), render(plan_summary(state.plan)))
-        for line in state.plan.reasons:
-            console.print(Text(f"    {render(line)}", style="dim"))
-        for line in state.plan.warnings:
-            console.print(Text(f"  ! {as_typed(line)}", style="yellow"))
+        _draw_bullets("·", state.plan.reasons)
+        _draw_bullets("!", state.plan.warnings)
 
 
 def draw_prepared(state: State) -> None:
@@ -252,10 +365,18 @@ def draw_installed(state: State) -> None:
 
 
 def draw_verified(state: State) -> None:
-    """Print every check, and the verdict."""
-    if state.report:
-        draw_report(state.report)
-        _draw_done(say("Verify"), render(verdict(state.report)), good=state.report.passed)
+    """Print every check of a verification, and the verdict."""
+    if state.report is None:
+        return
+    report = folded(state.report)
+    rows = (
+        (row.title, Text(render(row.result), style=STYLES.get(check.status, "red")), row.later, row.detail)
+        for row, check in zip(check_rows(report), report.checks, strict=True)
+    )
+    draw_rows((CHECK_HEADINGS.title, CHECK_HEADINGS.result, _("Time"), CHECK_HEADINGS.detail), rows)
+    for line in speed_lines(report):
+        console.print(Text(render(line)))
+    _draw_done(say("Verify"), render(verdict(report)), good=report.passed)
 
 
 def draw_diagnosed(state: State) -> None:
@@ -288,17 +409,29 @@ def draw_next(state: State, *, offline: bool) -> None:
     made, report, plan = state.environment, state.report, state.plan
     if not (made and plan and report and report.usable):
         return
-    lines = {say("In this terminal:"): terminal_line(made, plan, shell_for())}
+    console.print(Text(f"  {say('In this terminal:')}"))
+    draw_command(terminal_line(made, plan, shell_for()), style="bold")
     if made.launcher_name and offline:
-        lines[say("In JupyterLab, choose the kernel {kernel}.", kernel=f"“{made.launcher_name}”")] = ""
-    elif made.launcher_name:
-        lines[say("In JupyterLab, with the kernel “{name}”:", name=made.launcher_name)] = as_typed("assistant lab")
-    for text, command in lines.items():
+        text = say("In JupyterLab, choose the kernel {kernel}.", kernel=f"“{made.launcher_name}”")
         console.print(Text(f"  {text}"))
-        if command:
-            draw_command(command, style="bold")
+    elif made.launcher_name:
+        text = say("In JupyterLab, with the kernel “{name}”:", name=made.launcher_name)
+        console.print(Text(f"  {text}"))
+        draw_command(as_typed("assistant lab"), style="bold")
 
 
 def _draw_done(step: str, text: str, *, good: bool = True) -> None:
     sign = ("✓ ", "green") if good else ("✗ ", "red")
     console.print(Text.assemble(sign, (f"{step}  ", "bold"), text))
+
+
+# What is drawn when a task is done, by its name.
+OF_TASK = {
+    "detect": draw_detected,
+    "plan": draw_planned,
+    "prepare": draw_prepared,
+    "install": draw_installed,
+    "verify": draw_verified,
+    "diagnose": draw_diagnosed,
+    "export": draw_exported,
+}

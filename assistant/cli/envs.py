@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.text import Text
 
-from assistant.cli.console import console, draw_rows
-from assistant.cli.draw import draw_findings
+from assistant.cli.draw import console, draw_findings, draw_rows
 from assistant.cli.journey import Work
 from assistant.cli.options import source_options
 from assistant.cli.terminal import ask, echo, echo_json, json_option, yes_option
@@ -20,7 +19,6 @@ from assistant.i18n import _, as_typed, render, say, sentences
 from assistant.install import (
     MadeEnvironment,
     Outcome,
-    Recovered,
     Sources,
     Tools,
     environment_at,
@@ -69,10 +67,8 @@ def envs(remove: str, *, prune: bool, every: bool, yes: bool, as_json: bool, **o
     check, mend, undo, lets_go = (options.pop(name) for name in ("check", "mend", "undo", "lets_go"))
     if sum(map(bool, (check, mend, undo, lets_go, prune or remove))) > 1:
         raise click.UsageError(say("Only one of --check, --mend, --undo, --forget and --remove can be done at a time."))
-    if prune or remove:
-        _tidy(remove, prune=prune, yes=yes, as_json=as_json)
-    elif lets_go:
-        _let_go(lets_go, as_json=as_json)
+    if prune or remove or lets_go:
+        _free(remove, lets_go, prune=prune, yes=yes, as_json=as_json)
     elif every or check or mend or undo:
         work = Work(Sources(LiveHost(), **options), quiet=as_json, asks=not yes)
         _visit(work, {looked: check, compared: mend, undone: undo}, yes=yes, as_json=as_json)
@@ -86,15 +82,14 @@ def envs(remove: str, *, prune: bool, every: bool, yes: bool, as_json: bool, **o
             echo(as_typed(say("There are no environments yet; `assistant setup` makes one.")))
 
 
-def _tidy(remove: str, *, prune: bool, yes: bool, as_json: bool) -> None:
-    freed = prune_downloads() if prune else None
-    if remove and not yes:
-        question = say("Remove {name} and all that is in it?", name=remove)
-        if not ask(question, default=False, err=True):
-            raise Cancelled(_("Nothing was removed."))
+def _free(remove: str, lets_go: str, *, prune: bool, yes: bool, as_json: bool) -> None:
+    """Delete downloads, what is kept for an undo, or an environment, after asking; say how much was freed."""
+    freed = prune_downloads() if prune else forget(environment_at(lets_go).path) if lets_go else None
+    if remove and not (yes or ask(_("Remove {name} and all that is in it?", name=remove), default=False, err=True)):
+        raise Cancelled(_("Nothing was removed."))
     removed = str(remove_environment(remove)) if remove else None
     if as_json:
-        echo_json({"removed": removed, "freed_bytes": freed})
+        echo_json({"freed_bytes": freed} if lets_go else {"removed": removed, "freed_bytes": freed})
         return
     if freed is not None:
         echo(say("Freed {size} MB.", size=freed // 10**6))
@@ -102,28 +97,23 @@ def _tidy(remove: str, *, prune: bool, yes: bool, as_json: bool) -> None:
         echo(say("Removed {path}.", path=removed))
 
 
-def _let_go(path: str, *, as_json: bool) -> None:
-    freed = forget(environment_at(path).path)
-    echo_json({"freed_bytes": freed}) if as_json else echo(say("Freed {size} MB.", size=freed // 10**6))
-
-
-Visit = Callable[[State, Tools], Surveyed]
-
-
-def _visit(work: Work, asked: dict[Visit, str], *, yes: bool, as_json: bool) -> None:
+def _visit(work: Work, asked: dict[Callable[[State, Tools], Surveyed], str], *, yes: bool, as_json: bool) -> None:
     """List the environments, or do what is asked for with one of them."""
     visit, path = next(((visit, path) for visit, path in asked.items() if path), (surveyed, ""))
     state = State().with_environments(picked=str(environment_at(path).path) if path else "")
 
-    def run(visit: Visit) -> State:
+    def run(visit: Callable[[State, Tools], Surveyed]) -> State:
+        """Return the state after a visit."""
         with work.shown(takes_back=visit in {undone, repaired}):
             found = visit(state, work.tools)
         return state.with_environments(survey=found.survey, repair=found.repair)
 
     state = run(visit)
-    repair = state.environments.repair
-    if repair and (yes or not as_json):
-        _agree(repair, yes=yes, as_json=as_json)
+    if (repair := state.environments.repair) and (yes or not as_json):
+        if not as_json:
+            draw_repair(repair)
+        if not yes and not ask(_("Change these packages now?"), default=False, err=True):
+            raise Cancelled(_("Nothing was changed."), hint=_("Run the command again when you are ready."))
         state = run(repaired)
     survey = state.environments.survey or Survey()
     known = survey.of(state.environments.picked)
@@ -133,15 +123,7 @@ def _visit(work: Work, asked: dict[Visit, str], *, yes: bool, as_json: bool) -> 
         draw_findings(survey.notes)
         draw_environment(known)
     else:
-        draw_environments(survey.environments, cut_short=survey.cut_short)
-
-
-def _agree(repair: Repair, *, yes: bool, as_json: bool) -> None:
-    """Show what would change, and ask; raise `Cancelled` where the user says no."""
-    if not as_json:
-        draw_repair(repair)
-    if not yes and not ask(say("Change these packages now?"), default=False, err=True):
-        raise Cancelled(_("Nothing was changed."), hint=_("Run the command again when you are ready."))
+        draw_environments(survey)
 
 
 def _draw(found: tuple[MadeEnvironment, ...]) -> None:
@@ -165,18 +147,16 @@ SIGNS = {
 }
 
 
-def draw_environments(found: Iterable[EnvironmentSummary], *, cut_short: bool) -> None:
+def draw_environments(survey: Survey) -> None:
     """Print three lines for each environment: its name and what it holds, where it is, how it stands."""
-    found = tuple(found)
-    for one in found:
+    for one in survey.environments:
         _draw_one(one)
         console.print(Text(f"    {as_typed(one.state)}", style="" if one.light is Light.GOOD else SIGNS[one.light][1]))
-    if not found:
+    if not survey.environments:
         console.print(Text(as_typed(say("No environments were found; `assistant setup` makes one."))))
-    if cut_short:
-        console.print(
-            Text(say("There are more folders than could be searched; use --check to name an environment."), style="dim")
-        )
+    if survey.cut_short:
+        text = say("There are more folders than could be searched; use --check to name an environment.")
+        console.print(Text(text, style="dim"))
 
 
 def draw_environment(one: EnvironmentSummary) -> None:
@@ -229,18 +209,13 @@ def recover(context: click.Context, /, target: str, *, as_json: bool) -> None:
     if as_json:
         echo_json(done, indent=0)
     elif not done:
-        echo(say("There is nothing to roll back."))
+        echo(_("There is nothing to roll back."))
+    texts = {Outcome.REMOVED: _("{path} has been removed."), Outcome.TAKEN_BACK: _("{path} has been restored.")}
     for one in done:
-        _print_outcome(one, as_json=as_json)
+        if one.outcome is Outcome.FAILED:
+            echo(sentences((as_typed(one.error), as_typed(one.hint))), err=True)
+        elif not as_json:
+            echo(texts[one.outcome].format(path=one.target))
+            if one.beside:
+                echo(_("Something else stands there by now; the environment is in {path}.", path=one.beside))
     context.exit(1 if any(one.outcome is Outcome.FAILED for one in done) else 0)
-
-
-def _print_outcome(one: Recovered, *, as_json: bool) -> None:
-    if one.outcome is Outcome.FAILED:
-        echo(sentences((as_typed(one.error), as_typed(one.hint))), err=True)
-    elif not as_json:
-        removed = one.outcome is Outcome.REMOVED
-        text = say("{path} has been removed.") if removed else say("{path} has been restored.")
-        echo(text.format(path=one.target))
-        if one.beside:
-            echo(say("Something else stands there by now; the environment is in {path}.", path=one.beside))

@@ -49,8 +49,11 @@ def put_copies(folder: Path) -> dict[str, str]:
     goes beside it under another name. Raises `WorkFailed` for a folder that cannot be written.
     """
     notes = user_state() / "notebooks.json"
-    known = _noted(notes)
-    given = known.folders.get(str(folder), {})
+    try:
+        before = from_json(read_plain(notes), _Given, notes.name)
+    except (OSError, AssistantError):
+        before = _Given()
+    given = before.folders.get(str(folder), {})
     try:
         now = {
             name: _put(folder, name, original.read_bytes(), given.get(name))
@@ -61,16 +64,9 @@ def put_copies(folder: Path) -> dict[str, str]:
     except OSError as error:
         raise unwritable(error.filename or folder, error) from error
     with suppress(OSError):  # without it a copy counts as changed, and nothing is lost
-        kept = _Given(folders={**known.folders, str(folder): now})
-        write_whole(private_folder(notes.parent) / notes.name, to_json(kept), private=True)
+        after = _Given(folders={**before.folders, str(folder): now})
+        write_whole(private_folder(notes.parent) / notes.name, to_json(after), private=True)
     return {name: copy.file for name, copy in now.items()}
-
-
-def _noted(notes: Path) -> _Given:
-    try:
-        return from_json(read_plain(notes), _Given, notes.name)
-    except (OSError, AssistantError):
-        return _Given()
 
 
 def _put(folder: Path, name: str, data: bytes, given: _Copy | None) -> _Copy:

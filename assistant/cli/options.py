@@ -11,8 +11,7 @@ import click
 from click.core import ParameterSource
 
 from assistant.catalog.bundles import bundle_of
-from assistant.cli.inputs import read_file
-from assistant.cli.terminal import Option
+from assistant.cli.terminal import Option, read_file
 from assistant.host.live import LiveHost
 from assistant.i18n import _, say
 from assistant.install import KERNEL, Sources, check_index_url, check_requirement, full_path
