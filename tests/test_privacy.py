@@ -21,8 +21,8 @@ from assistant.diagnose import read_log
 from assistant.export import Setup
 from assistant.export.setup import clean
 from assistant.export.write import texts
-from assistant.host.base import Host
-from assistant.host.recording import RecordingHost, write_recording
+from assistant.host.base import Host, RecordingHost
+from assistant.host.recording import write_recording
 from assistant.i18n import _
 from assistant.install.marker import Marker
 from assistant.model.event import Step

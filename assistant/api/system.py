@@ -12,7 +12,6 @@ from assistant.host.files import (
     discard_folder,
     draft,
     open_plain,
-    open_temporary,
     put_in_place,
     read_plain,
     sync_to_disk,

@@ -25,7 +25,7 @@ from assistant.cli.terminal import (
 )
 from assistant.detect import detect
 from assistant.diagnose import Log, read_log
-from assistant.host.live import private_names_here
+from assistant.host.recording import private_names_here
 from assistant.i18n import _, as_typed, ngettext, render, say
 from assistant.install import find_target, full_path, not_an_environment
 from assistant.markup import Markup, joined, tag, web_page

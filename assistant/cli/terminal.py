@@ -19,10 +19,10 @@ from typing import Any, cast
 
 import click
 
-from assistant.host.base import Host
+from assistant.host.base import Host, ReplayHost
 from assistant.host.files import write_named
 from assistant.host.live import LiveHost
-from assistant.host.recording import ReplayHost, read_recording
+from assistant.host.recording import read_recording
 from assistant.host.streams import forget_typed
 from assistant.i18n import Text, _, render, say
 from assistant.machines import load, shipped

@@ -10,8 +10,7 @@ from assistant.detect import amd, common, linux, macos, nvidia, windows
 from assistant.detect.common import Notes
 from assistant.detect.gpus import merge
 from assistant.detect.overrides import overridden
-from assistant.host.base import Host
-from assistant.host.recording import RecordingHost
+from assistant.host.base import Host, RecordingHost
 from assistant.i18n import _
 from assistant.model.finding import Severity
 from assistant.model.machine import Detection, Machine

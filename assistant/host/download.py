@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from assistant.host.files import discard, put_in_place, sync_to_disk
-from assistant.host.parallel import each_within
 from assistant.host.pip_settings import NO_SETTINGS, PipSettings
-from assistant.host.process import CancelToken
+from assistant.host.process import CancelToken, each_within
 from assistant.i18n import Text, _
 from assistant.model.errors import WorkFailed
 from assistant.model.record import Record

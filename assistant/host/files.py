@@ -90,12 +90,6 @@ def write_temporary(path: Path, data: str | bytes) -> None:
         file.write(data.encode() if isinstance(data, str) else data)
 
 
-def open_temporary(path: Path) -> IO[str]:
-    """Open a new file in a temporary folder for writing and reading, and return it; raises `OSError`."""
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_LINK, 0o600)
-    return os.fdopen(handle, "w+", encoding="utf-8", errors="replace")
-
-
 def link_or_copy(source: Path, goal: Path) -> None:
     """Give a file a further name, or copy it if that fails; do nothing if a file is where a folder must be.
 

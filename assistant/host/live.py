@@ -9,7 +9,7 @@ import shutil
 import struct
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
@@ -23,7 +23,6 @@ from assistant.host.base import Host
 from assistant.host.files import open_plain
 from assistant.host.process import for_child
 from assistant.model.machine import Answer
-from assistant.privacy import PrivateNames, secret_values
 
 FILE_LIMIT = 1 << 20  # bytes, as `Host.read` promises
 COMMAND_LIMIT_SECONDS = 8.0  # chosen
@@ -301,14 +300,3 @@ _LOOKS: dict[str, Callable[..., Answer]] = {
     "nvml": _nvml,
     "identity": _identity,
 }
-
-
-def private_names_here() -> PrivateNames:
-    """Return the names of users and hosts of this machine, and the secrets in the environment, for `redact`."""
-    return private_names_of(LiveHost().facts("identity"))
-
-
-def private_names_of(identity: Mapping[str, object]) -> PrivateNames:
-    """Return the `users` and `hosts` of a host's `identity`, and the secrets of this process, for `redact`."""
-    users, hosts = (value if isinstance(value := identity.get(key), list) else [] for key in ("users", "hosts"))
-    return PrivateNames(users=tuple(users), hosts=tuple(hosts), secrets=secret_values(os.environ))

@@ -1,4 +1,4 @@
-"""Child processes, which none outlives this one, their environment, and requests to end: Ctrl-C, `kill`."""
+"""Work beside this thread: threads, child processes that do not outlive this one, and requests to end it all."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path, PureWindowsPath
-from typing import IO, TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Generic, NamedTuple, NoReturn, TypeVar
 
 from assistant.i18n import _
 from assistant.model.errors import Cancelled, WorkFailed
@@ -37,8 +38,13 @@ LINES_AHEAD = 1000  # chosen: lines that are read before `stream` hands them on;
 # it (as in a session of its own elsewhere), and none opens where we have none, such as under a Jupyter server. It waits
 # until it belongs to its job. https://learn.microsoft.com/windows/win32/procthread/process-creation-flags
 _NO_WINDOW, _SUSPENDED = (0x08000000, 0x00000004) if sys.platform == "win32" else (0, 0)
+AT_ONCE = 16  # chosen: the look at an environment's packages is many small requests to few servers
+STOP_SECONDS = 0.5  # chosen: within it, work that is told to stop ends in all but a server's silence
 _FORCED_COLOURS = {"FORCE_COLOR", "CLICOLOR_FORCE"}  # ipykernel sets the first one for all that a notebook starts
 _SHELLS = {"cmd": Shell.CMD, "powershell": Shell.POWERSHELL, "pwsh": Shell.POWERSHELL}
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 def heed_requests_to_end() -> None:
@@ -116,6 +122,81 @@ class CancelToken:
             raise Cancelled(_("You cancelled the work."), hint=_("Start the step again when you are ready."))
 
 
+def each_within(
+    work: Callable[[Item], Result],
+    items: Sequence[Item],
+    seconds: float,
+    *,
+    threads: int = AT_ONCE,
+    check: Callable[[], None] = lambda: None,
+    stop: Callable[[], None] | None = None,
+) -> dict[Item, Result]:
+    """Return the results of `work` for all items, by item, as far as they come in time; raise its first failure.
+
+    `check` is called meanwhile and may raise. `stop` tells the work that still runs at the end to stop; it is waited
+    for a moment. A worker that hangs is left behind: `concurrent.futures` would wait for it at the end of the process
+    (`threading._register_atexit` in CPython).
+    """
+    left, done, errors = deque(items), dict[Item, Result](), list[Exception]()
+
+    def work_until_empty() -> None:
+        """Do the work for one item after another until none is left, or one has failed."""
+        while not errors:
+            try:
+                item = left.popleft()
+            except IndexError:
+                return
+            try:
+                done[item] = work(item)
+            except Exception as error:  # noqa: BLE001 - raised again in the thread that waits
+                errors.append(error)
+
+    deadline = time.monotonic() + seconds
+    workers = [threading.Thread(target=work_until_empty, daemon=True) for _number in range(min(threads, len(items)))]
+    try:
+        for worker in workers:
+            worker.start()
+        while not errors and time.monotonic() < deadline and (busy := [one for one in workers if one.is_alive()]):
+            busy[0].join(WATCH_SECONDS)
+            check()
+    finally:
+        left.clear()
+        if stop:
+            stop()
+            deadline = time.monotonic() + STOP_SECONDS
+            for worker in workers:
+                worker.join(max(0.0, deadline - time.monotonic()))
+    if errors:
+        raise errors[0]
+    return dict(done)
+
+
+class Ahead(Generic[Result]):
+    """Does work on another thread whose result is needed later; one that nobody asks for is never waited for."""
+
+    def __init__(self, work: Callable[[], Result]) -> None:
+        self._results, self._errors = list[Result](), list[BaseException]()
+
+        def run() -> None:
+            """Do the work, and keep its result or what it raised."""
+            try:
+                self._results.append(work())
+            except BaseException as error:  # noqa: BLE001 - whatever it is, it is for who asks for the result
+                self._errors.append(error)
+
+        self._thread = threading.Thread(target=run, daemon=True)
+        self._thread.start()
+
+    def result(self, check: Callable[[], None] = lambda: None) -> Result:
+        """Wait for the work and return its result, or raise as it did; `check` is called meanwhile and may raise."""
+        while self._thread.is_alive():
+            self._thread.join(WATCH_SECONDS)
+            check()
+        for error in self._errors:
+            raise error
+        return self._results[0]
+
+
 @cache
 def _telemetry_switches() -> Mapping[str, str]:
     """Return the values of the variables that turn telemetry off, by name, from the catalogue's file.
@@ -172,13 +253,11 @@ def stream(  # noqa: PLR0913 - each is a condition of its own
     stdin: str | None = None,
     lock: Lock | None = None,
     isolation: Isolation | None = None,
-    log: IO[str] | None = None,
 ) -> int:
     """Run a child, hand each line of its merged output to `on_line`, and return its exit status (negative: a signal).
 
     The child holds `lock` too, so that it stays held while a child outlives us. `environment` is added to ours, unless
-    `isolation` gives the whole of it. With `log` the output goes into that file and is handed on when the child has
-    ended: one that says much is not held up by its reader.
+    `isolation` gives the whole of it.
 
     Raises `Cancelled` after the whole process group has ended on request, `TimeoutError` past `limit` seconds,
     and `WorkFailed` when the child cannot be started.
@@ -193,7 +272,7 @@ def stream(  # noqa: PLR0913 - each is a condition of its own
     with contextlib.ExitStack() as stack:
         with uninterrupted():  # or Ctrl-C could leave a child that nobody ends
             variables = isolation.environment if isolation else for_child(environment)
-            child = _start_child(argv, variables, stdin, lock, isolation, log)
+            child = _start_child(argv, variables, stdin, lock, isolation)
             stack.callback(child.close)
         while (line := child.next_line(WATCH_SECONDS)) is not None:
             if line:
@@ -202,10 +281,6 @@ def stream(  # noqa: PLR0913 - each is a condition of its own
                 next_look = time.monotonic() + WATCH_SECONDS
                 if reason := next((name for name, holds in reasons.items() if holds()), ""):
                     child.end()
-    if log:
-        log.seek(0)
-    for line in log or ():
-        on_line(line.rstrip("\r\n"))
     if cancel is not None and reason == "cancelled":
         cancel.check()
     if reason == "limit":
@@ -276,14 +351,13 @@ def _start_child(
     stdin: str | None,
     lock: Lock | None,
     isolation: Isolation | None,
-    output: IO[str] | None,
 ) -> _Child:
     """Start a child in a group or job of its own, record it in `lock`, and return it; raise `WorkFailed` on failure."""
     try:
         child = _Child(
             [str(part) for part in argv],
             stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
-            stdout=output or subprocess.PIPE,
+            stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             encoding="utf-8",

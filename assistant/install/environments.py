@@ -24,8 +24,7 @@ from pathlib import Path
 
 from assistant.host.files import discard, discard_folder, may_write, retry_while_in_use, sync_file_system, sync_to_disk
 from assistant.host.lock import Lock
-from assistant.host.parallel import Ahead
-from assistant.host.process import uninterrupted
+from assistant.host.process import Ahead, uninterrupted
 from assistant.i18n import _
 from assistant.install.inspect_env import interpreter
 from assistant.install.journal import Entry, Journal, entry_of, locked, not_started_error

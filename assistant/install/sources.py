@@ -14,7 +14,6 @@ from functools import cached_property
 from assistant.catalog import load_catalog
 from assistant.catalog.catalog import known_index
 from assistant.host.base import Host
-from assistant.host.parallel import Ahead
 from assistant.host.pip_settings import (
     PipSettings,
     UvSettings,
@@ -23,7 +22,7 @@ from assistant.host.pip_settings import (
     read_uv_settings,
     uv_environment,
 )
-from assistant.host.process import CancelToken
+from assistant.host.process import Ahead, CancelToken
 from assistant.i18n import Message, _
 from assistant.install.inspect_env import Site
 from assistant.install.uv import Uv

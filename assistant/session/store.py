@@ -21,8 +21,8 @@ from assistant.host.files import (
     user_state,
     write_whole,
 )
-from assistant.host.live import private_names_here
 from assistant.host.process import is_running
+from assistant.host.recording import private_names_here
 from assistant.i18n import Message, Text, _, render
 from assistant.install import is_environment, not_an_environment, python_of, read_marker
 from assistant.model.errors import AssistantError, BadInput, WorkFailed

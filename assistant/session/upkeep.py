@@ -9,7 +9,7 @@ from assistant.catalog import Catalog, number
 from assistant.catalog.refresh import VARIANT, Refreshed, Seen, files_of, may_bring_news, refreshed
 from assistant.catalog.rows import FAMILY
 from assistant.host.index_page import ACCEPT, Listed, read_bounds, read_index_page
-from assistant.host.parallel import each_within
+from assistant.host.process import each_within
 from assistant.host.web import Budget, Page, Unreachable, Web
 from assistant.i18n import Message, Text, _
 from assistant.install import Sources

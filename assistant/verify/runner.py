@@ -18,8 +18,7 @@ from assistant.catalog.bundles import trial_of
 from assistant.catalog.companions import trial
 from assistant.catalog.rows import Trial
 from assistant.host.lock import Lock
-from assistant.host.parallel import Ahead
-from assistant.host.process import CancelToken, stream
+from assistant.host.process import Ahead, CancelToken, stream
 from assistant.i18n import Message, Text, _, lines, render
 from assistant.model.errors import AssistantError, BadInput, Cancelled, WorkFailed
 from assistant.model.event import Event, FindingRaised, LogLine, Part, Progress, Sink, Step
