@@ -17,9 +17,8 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO
 
-from assistant.host.files import discard
+from assistant.host.files import discard, try_to_lock
 from assistant.host.pip_settings import (
     PipSettings,
     ask_pip,
@@ -161,26 +160,11 @@ def _prepare(kind: str) -> Path:
 def _alone(path: Path) -> Iterator[None]:
     """Hold the lock file while preparing; the system lets go of it when this process ends, however it ends."""
     with path.open("a") as file:
-        if not _lock(file):
+        if not try_to_lock(file.fileno()):
             _say(say("Another start is at work in this folder; waiting for it to finish."))
-            while not _lock(file):
+            while not try_to_lock(file.fileno()):
                 time.sleep(0.2)
         yield
-
-
-def _lock(file: IO[str]) -> bool:
-    try:
-        if sys.platform == "win32":
-            import msvcrt  # noqa: PLC0415 - exists on Windows only
-
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl  # noqa: PLC0415 - exists on POSIX only
-
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):
-        return False
-    return True
 
 
 def _make(folder: Path, kind: str) -> None:

@@ -183,6 +183,11 @@ def folded_command(command: str, width: int) -> Iterator[str]:
     yield line
 
 
+def draw_line(text: str | Message, style: str = "") -> None:
+    """Print a sentence, with the assistant's commands as this user types them."""
+    console.print(Text(as_typed(text), style=style))
+
+
 def draw_detection(found: Detection) -> None:
     """Print what was found on a machine: its facts, its GPUs, what is worth knowing."""
     draw_rows((), ((Text(render(label), style="bold"), value) for label, value in machine_rows(found.machine)))
@@ -200,7 +205,7 @@ def draw_findings(findings: Iterable[Finding]) -> None:
 
 def draw_remedy(remedy: Remedy, sign: str, style: str, hide: str = "", system: str | None = None) -> None:
     """Print a remedy behind its sign, and below what to set, type and change on a system; one kind may be hidden."""
-    console.print(Text(f"{sign} {as_typed(remedy.text)}"))
+    draw_line(f"{sign} {remedy.text}")
     for kind, line in remedy_lines(remedy, shell_for(system)):
         if kind == hide:
             continue
@@ -216,7 +221,7 @@ def draw_remedy(remedy: Remedy, sign: str, style: str, hide: str = "", system: s
         if kind in {"command", "plan", "check"}:
             draw_command(text, indent, look)
         else:
-            console.print(Text(indent + text, style=look))
+            draw_line(indent + text, look)
 
 
 def draw_planning(planning: Planning, *, brief: bool = False) -> None:
@@ -227,15 +232,15 @@ def draw_planning(planning: Planning, *, brief: bool = False) -> None:
     for plan in planning.plans[:1]:
         draw_plan(plan, brief=brief)
     for plan in planning.plans[1:]:
-        console.print(Text(f"  {render(plan_summary(plan))}"))
+        draw_line(f"  {plan_summary(plan)}")
         _draw_bullets("!", () if brief else plan.warnings)
     for rejection in () if brief else planning.rejected:
-        console.print(Text(f"✗ {rejected_name(rejection)}: {render(rejection_reason(rejection))}", style="dim"))
+        draw_line(f"✗ {rejected_name(rejection)}: {rejection_reason(rejection)}", "dim")
 
 
 def draw_plan(plan: Plan, *, brief: bool = False) -> None:
     """Print the chosen plan with its reasons and warnings; with `brief` only its name."""
-    console.print(Text(f"→ {render(plan_summary(plan))}", style="bold"))
+    draw_line(f"→ {plan_summary(plan)}", "bold")
     _draw_bullets("·", () if brief else plan.reasons)
     _draw_bullets("!", () if brief else plan.warnings)
 
@@ -243,7 +248,7 @@ def draw_plan(plan: Plan, *, brief: bool = False) -> None:
 def _draw_bullets(sign: str, lines: Iterable[str | Message]) -> None:
     """Print lines behind a sign."""
     for line in lines:
-        console.print(Text(f"    {sign} {as_typed(line)}"))
+        draw_line(f"    {sign} {line}")
 
 
 def draw_approach(approach: Approach) -> None:
@@ -251,16 +256,16 @@ def draw_approach(approach: Approach) -> None:
     draw_drifts(approach.differs)
     if approach.plan:
         requirements = ", ".join(one_line(text)[:300] for text in approach.plan.requirements)
-        console.print(Text(say("The configuration is applied to the letter: the same packages, file by file.")))
-        console.print(Text(f"    {requirements}", style="dim"))
+        draw_line(_("The configuration is applied to the letter: the same packages, file by file."))
+        draw_line(f"    {requirements}", "dim")
     else:
-        console.print(Text(say("The configuration does not fit this machine as it is, so a new plan is made.")))
+        draw_line(_("The configuration does not fit this machine as it is, so a new plan is made."))
 
 
 def draw_drifts(found: Iterable[Drift]) -> None:
     """Print differences, one line each."""
     for drift in found:
-        console.print(Text(f"  ≠ {drift.text}", style="yellow"))
+        draw_line(f"  ≠ {drift.text}", "yellow")
 
 
 def draw_diagnoses(
@@ -271,33 +276,27 @@ def draw_diagnoses(
         sign = ("✗ ", "red") if diagnosis.sure else ("? ", "yellow")
         console.print(Text.assemble(sign, (render(diagnosis.title), "bold"), (f"  {diagnosis.confidence:.0%}", "dim")))
         if log and line is not None:
-            _draw_context(log, line)
-        console.print(Text(f"  {render(diagnosis.cause)}"))
+            for number, text in log.around(line, 2):
+                marked = number == log.lines[line][0]
+                drawn = f"  {'→' if marked else ' '} {number:>6} │ {visible(text)[:LOG_WIDTH]}"
+                console.print(Text(drawn, style="bold red" if marked else "dim"))
+        draw_line(f"  {diagnosis.cause}")
         for number, remedy in enumerate(diagnosis.remedies, 1):
             draw_remedy(remedy, f"  {number}.", style="cyan", system=system)
         for source in diagnosis.sources:
-            console.print(Text(f"  {source}", style="dim"))
+            draw_line(f"  {source}", "dim")
         console.print()
-
-
-def _draw_context(log: Log, index: int) -> None:
-    marked = log.lines[index][0]
-    for number, line in log.around(index, 2):
-        text = visible(line)[:LOG_WIDTH]
-        style = "bold red" if number == marked else "dim"
-        console.print(Text(f"  {'→' if number == marked else ' '} {number:>6} │ {text}", style=style))
 
 
 def draw_unknown(answer: Unexplained) -> None:
     """Say that the cause is not known, what is told, what is wrong anyway, what to find out, and how to ask others."""
-    console.print(Text(say("No known problem matches this log.")))
+    draw_line(_("No known problem matches this log."))
     for symptom in answer.symptoms:
-        console.print(Text(say("  What it tells: {symptom}", symptom=symptom.text)))
+        draw_line(_("  What it tells: {symptom}", symptom=symptom.text))
     draw_findings(answer.findings)
     if answer.question:
         draw_remedy(answer.question, "  ?", style="cyan")
-    text = say("If something did fail, `assistant diagnose LOG --report FILE.md` writes a report to paste.")
-    console.print(Text(as_typed(text)))
+    draw_line(_("If something did fail, `assistant diagnose LOG --report FILE.md` writes a report to paste."))
 
 
 def draw_detected(state: State) -> None:
@@ -332,7 +331,7 @@ def draw_prepared(state: State) -> None:
         text = say("  {changed} of {count} packages change in {target}, {size:.0f} MB to download")
     else:
         text = say("  {count} packages, {size:.0f} MB to download, into {target}")
-    console.print(Text(text.format(count=count, changed=len(changes), size=size, target=preview.target)))
+    draw_line(text.format(count=count, changed=len(changes), size=size, target=preview.target))
     draw_rows((), ((Text(f"  {name}"), change) for name, change in changes))
     draw_findings(preview.findings)
     for command in preview.commands:
@@ -348,12 +347,12 @@ def draw_preview(preview: Prepared) -> None:
     )
     draw_rows((say("Package"), say("Version"), say("Size"), say("Source")), rows)
     if preview.ready:
-        console.print(say("This environment is there already and holds exactly these packages."))
+        draw_line(_("This environment is there already and holds exactly these packages."))
     for path in preview.writes:
-        console.print(Text(say("  writes {path}", path=path)))
+        draw_line(_("  writes {path}", path=path))
     total, fetched = preview.resolution.download / 1e6, preview.download / 1e6
     text = say("  {total:.1f} MB in all, {fetched:.1f} MB of it still to download; nothing was changed")
-    console.print(Text(text.format(total=total, fetched=fetched)))
+    draw_line(text.format(total=total, fetched=fetched))
 
 
 def draw_installed(state: State) -> None:
@@ -375,7 +374,7 @@ def draw_verified(state: State) -> None:
     )
     draw_rows((CHECK_HEADINGS.title, CHECK_HEADINGS.result, _("Time"), CHECK_HEADINGS.detail), rows)
     for line in speed_lines(report):
-        console.print(Text(render(line)))
+        draw_line(line)
     _draw_done(say("Verify"), render(verdict(report)), good=report.passed)
 
 
@@ -399,7 +398,7 @@ def draw_exported(state: State) -> None:
     text = ngettext("{count} file in {folder}", "{count} files in {folder}", len(files), folder=folder)
     _draw_done(say("Export"), render(text))
     for path in files if len(files) <= MOST_FILES else ():
-        console.print(Text(f"    {path.relative_to(folder)}"))
+        draw_line(f"    {path.relative_to(folder)}")
 
 
 def draw_next(state: State, *, offline: bool) -> None:
@@ -409,14 +408,15 @@ def draw_next(state: State, *, offline: bool) -> None:
     made, report, plan = state.environment, state.report, state.plan
     if not (made and plan and report and report.usable):
         return
-    console.print(Text(f"  {say('In this terminal:')}"))
+    for_jupyter = _("In JupyterLab, with the kernel “{name}”:", name=made.launcher_name)
+    if offline:
+        for_jupyter = _("In JupyterLab, choose the kernel {kernel}.", kernel=f"“{made.launcher_name}”")
+    here = _("In this terminal:")
+    draw_line(f"  {here}")
     draw_command(terminal_line(made, plan, shell_for()), style="bold")
-    if made.launcher_name and offline:
-        text = say("In JupyterLab, choose the kernel {kernel}.", kernel=f"“{made.launcher_name}”")
-        console.print(Text(f"  {text}"))
-    elif made.launcher_name:
-        text = say("In JupyterLab, with the kernel “{name}”:", name=made.launcher_name)
-        console.print(Text(f"  {text}"))
+    if made.launcher_name:
+        draw_line(f"  {for_jupyter}")
+    if made.launcher_name and not offline:
         draw_command(as_typed("assistant lab"), style="bold")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 from rich.text import Text
 
-from assistant.cli.draw import console, draw_findings, draw_rows
+from assistant.cli.draw import console, draw_findings, draw_line, draw_rows
 from assistant.cli.journey import Work
 from assistant.cli.options import source_options
 from assistant.cli.terminal import ask, echo, echo_json, json_option, yes_option
@@ -151,35 +151,34 @@ def draw_environments(survey: Survey) -> None:
     """Print three lines for each environment: its name and what it holds, where it is, how it stands."""
     for one in survey.environments:
         _draw_one(one)
-        console.print(Text(f"    {as_typed(one.state)}", style="" if one.light is Light.GOOD else SIGNS[one.light][1]))
+        draw_line(f"    {one.state}", "" if one.light is Light.GOOD else SIGNS[one.light][1])
     if not survey.environments:
-        console.print(Text(as_typed(say("No environments were found; `assistant setup` makes one."))))
+        draw_line(_("No environments were found; `assistant setup` makes one."))
     if survey.cut_short:
-        text = say("There are more folders than could be searched; use --check to name an environment.")
-        console.print(Text(text, style="dim"))
+        draw_line(_("There are more folders than could be searched; use --check to name an environment."), "dim")
 
 
 def draw_environment(one: EnvironmentSummary) -> None:
     """Print all that is known of an environment, with what would fix it."""
     _draw_one(one)
     if one.size is not None:
-        console.print(Text(say("    {size} MB on disk", size=one.size // 10**6), style="dim"))
+        draw_line(_("    {size} MB on disk", size=one.size // 10**6), "dim")
     if one.findings:
         draw_findings(one.findings)
     else:
-        console.print(Text(f"    {as_typed(one.state)}"))
+        draw_line(f"    {one.state}")
     if one.undo:
-        text = say("`assistant envs --undo {path}` undoes its last change.", path=quoted(one.path))
-        console.print(Text(f"    {as_typed(text)} {render(kept_for_undo(one.undo))}", style="dim"))
+        text = _("`assistant envs --undo {path}` undoes its last change.", path=quoted(one.path))
+        draw_line(f"    {text} {kept_for_undo(one.undo)}", "dim")
 
 
 def draw_repair(repair: Repair) -> None:
     """Print the difference that a change would make, what it mends and what it leaves."""
     difference = repair.difference
-    console.print(Text(say("What would change in {path}:", path=repair.path), style="bold"))
+    draw_line(_("What would change in {path}:", path=repair.path), "bold")
     for move in difference.moves:
-        console.print(Text(f"  {render(move_words(move))}"))
-    console.print(Text(say("  {size:.1f} MB to download", size=megabytes(difference.download)), style="dim"))
+        draw_line(f"  {move_words(move)}")
+    draw_line(_("  {size:.1f} MB to download", size=megabytes(difference.download)), "dim")
     draw_findings(difference.findings)
     for finding in repair.mends:
         console.print(Text.assemble(("✓ ", "green"), say("would be mended: {problem}", problem=finding.text)))

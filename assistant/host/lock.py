@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import getpass
 import os
 import platform
@@ -14,18 +13,14 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from assistant.host.files import read_plain, refuse_irregular
+from assistant.host.files import NO_LOCKS, read_plain, refuse_irregular, try_to_lock
 from assistant.host.process import end_orphans, is_running
 from assistant.i18n import _
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.record import Record, from_json, replace, to_json
 
-# Not by filelock (4.2): on Windows it locks the first byte (`LockFileEx` at offset 0 in filelock/_windows.py), where
-# nobody could read who holds the lock meanwhile. Its `lock_descriptor` would only replace `_lock` below.
-LOCKED_BYTE = 1 << 30  # on Windows: far behind the text, which stays readable
 ORPHAN_SECONDS = 5.0  # chosen: how long to wait for the programs of a killed holder to end
 BOOT_ID = "/proc/sys/kernel/random/boot_id"  # random(4): a new one at each boot
-NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}  # some network file systems
 
 
 class Holder(Record, frozen=True):
@@ -110,13 +105,10 @@ class Lock:
             flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
             self.fileno = os.open(self.path, flags, 0o600)
             refuse_irregular(self.fileno, self.path)
-            try:
-                _lock_file(self.fileno)
-                if os.fstat(self.fileno).st_ino == self.path.stat().st_ino:
-                    return True
-            except OSError as error:  # held by another, or taken away since it was opened
-                if error.errno in NO_LOCKS:
-                    raise
+            if try_to_lock(self.fileno):
+                with suppress(OSError):  # taken away since it was opened
+                    if os.fstat(self.fileno).st_ino == self.path.stat().st_ino:
+                        return True
         except OSError as error:
             if self.fileno >= 0:
                 self._close()
@@ -179,16 +171,3 @@ def _scope_of_numbers() -> str:
         namespace = os.readlink("/proc/self/ns/pid")  # noqa: PTH115 - no path, a name
         return f"{Path(BOOT_ID).read_text(encoding='ascii').strip()} {namespace}"
     return namespace or platform.node()
-
-
-def _lock_file(handle: int) -> None:
-    """Lock an open file without waiting; raise `OSError` if another process has locked it."""
-    if sys.platform == "win32":
-        import msvcrt  # noqa: PLC0415 - on Windows only
-
-        os.lseek(handle, LOCKED_BYTE, os.SEEK_SET)
-        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-    else:
-        import fcntl  # noqa: PLC0415 - not on Windows
-
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -95,20 +95,11 @@ class Web:
     """
 
     def __init__(self, settings: PipSettings = NO_SETTINGS, *, timeout: float, index_urls: Iterable[str] = ()) -> None:
-        self._timeout, self._opener = timeout, urllib.request.OpenerDirector()
+        self._timeout = timeout
+        self._opener = urllib.request.build_opener(
+            _Proxies(settings.proxy), _Passwords(index_urls), _Redirects(), _Https(settings)
+        )
         self._opener.addheaders = [("User-Agent", AGENT)]
-        for handler in (
-            _Proxies(settings.proxy),
-            _Passwords(index_urls),
-            _Redirects(),
-            _Https(settings),
-            urllib.request.HTTPHandler(),
-            urllib.request.FileHandler(),
-            urllib.request.HTTPErrorProcessor(),
-            urllib.request.HTTPDefaultErrorHandler(),
-            urllib.request.UnknownHandler(),
-        ):
-            self._opener.add_handler(handler)
 
     @contextmanager
     def open(self, url: str, headers: Mapping[str, str] | None = None, method: str = "GET") -> Iterator[Answer]:
@@ -252,23 +243,21 @@ def _netrc_login(host: str) -> tuple[str, str] | None:
     return None
 
 
-class _Https(urllib.request.AbstractHTTPHandler):
+class _Https(urllib.request.HTTPSHandler):
     """Asks servers with the certificates that the user's pip trusts."""
 
     def __init__(self, settings: PipSettings) -> None:
-        super().__init__()
+        super().__init__(context=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))  # not used, and one of its own would be slow
         self._settings = settings
 
-    def https_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
+    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
         """Open a connection and return the answer; the certificate of a trusted host is not checked."""
-        parts, settings = urlsplit(request.full_url), self._settings
+        parts, settings = urlsplit(req.full_url), self._settings
         trusted = not {parts.hostname, parts.netloc}.isdisjoint(settings.trusted_hosts)
         variables = (os.environ.get(name) for name in CERTIFICATES)
         certificates = "" if trusted else settings.cert or next(filter(None, variables), "")
         context = _certificate_context(certificates, settings.client_cert, trusted=trusted)
-        return self.do_open(http.client.HTTPSConnection, request, context=context)
-
-    https_request = urllib.request.AbstractHTTPHandler.do_request_
+        return self.do_open(http.client.HTTPSConnection, req, context=context)
 
 
 @cache  # 40 ms to read a system's certificates
