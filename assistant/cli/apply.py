@@ -14,7 +14,7 @@ from assistant.catalog import load_catalog
 from assistant.catalog.bundles import installed_recipes
 from assistant.catalog.catalog import known_index
 from assistant.cli.draw import draw_approach, draw_drifts, draw_exported, draw_plan, draw_rows
-from assistant.cli.journey import Journey, Work, refuse_blocked, refuse_failed
+from assistant.cli.journey import Journey, Work, refuse_blocked, refuse_failed, target_option
 from assistant.cli.options import (
     dry_run_option,
     each,
@@ -22,7 +22,6 @@ from assistant.cli.options import (
     offline_option,
     request_of,
     request_options,
-    target_option,
 )
 from assistant.cli.plan import best_plan
 from assistant.cli.terminal import ask, echo, echo_json, host_of, json_option, read_text, replay_option, yes_option

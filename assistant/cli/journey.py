@@ -9,6 +9,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 from rich.progress import BarColumn, SpinnerColumn, TextColumn
 from rich.progress import Progress as Bars
 from rich.table import Column
@@ -20,7 +21,7 @@ from assistant.host.extras import find_uv
 from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken, on_interrupt
 from assistant.i18n import Message, _, render, say, sentences
-from assistant.install import KERNEL, Sources, Tools, find_target, read_marker
+from assistant.install import KERNEL, Sources, Tools, find_target, full_path, read_marker
 from assistant.model.errors import AssistantError, BadInput, Cancelled, WorkFailed
 from assistant.model.event import Event, FindingRaised, Progress, Step
 from assistant.model.plan import Plan, Planning, Request
@@ -31,6 +32,25 @@ from assistant.session.state import Phase, Planned, State, Task
 from assistant.session.steps import TITLES
 from assistant.session.store import Store
 from assistant.session.tasks import TAKE_BACK, failed, perform
+
+
+def parse_target(context: click.Context, option: click.Parameter, target: str) -> str:
+    """Return "new", "kernel" and "" as they are, and a folder as an absolute path; `./kernel` is one of that name.
+
+    Raises `BadInput` for an empty word that was typed: it is a shell's variable that was not set.
+    """
+    if not target and context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE:
+        raise BadInput(_("{name} is empty.", name=option.opts[0]), hint=_("Name a folder, or leave it out."))
+    return target if target in {"", "new", KERNEL} else str(full_path(target))
+
+
+target_option = click.option(
+    "--target",
+    default="",
+    metavar="new|kernel|PATH",
+    callback=parse_target,
+    help="Where to install; a new environment by default.",
+)
 
 
 def refuse_blocked(state: State, task: Task) -> None:

@@ -9,15 +9,13 @@ import click
 
 from assistant import verify as verification
 from assistant.cli.draw import draw_preview, draw_verified
-from assistant.cli.journey import Journey, Work, refuse_failed, with_own_python
+from assistant.cli.journey import Journey, Work, parse_target, refuse_failed, target_option, with_own_python
 from assistant.cli.options import (
     dry_run_option,
-    parse_target,
     project_options,
     request_of,
     request_options,
     source_options,
-    target_option,
     together,
     trust_index_option,
     with_projects,
