@@ -6,6 +6,7 @@ import dataclasses
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from functools import cached_property
 from pathlib import Path
 
 import click
@@ -101,11 +102,15 @@ class Work:
     """
 
     def __init__(self, sources: Sources | None = None, *, quiet: bool = False, asks: bool = False) -> None:
-        host = LiveHost()
-        self.store = Store()
+        self.store, self.cancel = Store(), CancelToken()
         self.bar = Bar(hidden=quiet)
-        self._asks = asks and not quiet and sys.stdin.isatty()
-        self.tools = Tools(host, sources or Sources(host), self.hear, CancelToken(), self._ask)
+        self._sources, self._asks = sources, asks and not quiet and sys.stdin.isatty()
+
+    @cached_property
+    def tools(self) -> Tools:
+        """What a task of a setup works with."""
+        host = LiveHost()
+        return Tools(host, self._sources or Sources(host), self.hear, self.cancel, self._ask)
 
     def hear(self, event: Event) -> None:
         """Write lines of output into the log, and show how far the step is."""
@@ -114,7 +119,7 @@ class Work:
     @contextmanager
     def shown(self, *, takes_back: bool = False) -> Iterator[None]:
         """Show the bar while a step works; with `takes_back`, Ctrl-C asks it to stop and take back what it began."""
-        with self.bar, on_interrupt(self.tools.cancel.signal) if takes_back else nullcontext():
+        with self.bar, on_interrupt(self.cancel.signal) if takes_back else nullcontext():
             yield
 
     def _ask(self, question: Message) -> bool:
@@ -130,9 +135,9 @@ class Work:
                 with on_interrupt(abort):
                     answer = ask(question, default=False)
             except click.Abort:
-                self.tools.cancel.signal()
+                self.cancel.signal()
             self.bar.start()
-            self.tools.cancel.check()
+            self.cancel.check()
         return answer
 
 
@@ -161,10 +166,10 @@ class Journey:
             except KeyboardInterrupt as error:
                 raise KeyboardInterrupt(stopped(self.state)) from error
             except AssistantError as error:
-                if self._work.tools.cancel:
+                if self._work.cancel:
                     raise KeyboardInterrupt(error) from error
                 raise
-            if self._work.tools.cancel:
+            if self._work.cancel:
                 raise KeyboardInterrupt(stopped(self.state))
             if not self._quiet and (draw_done := draw.OF_TASK.get(task.value)):
                 draw_done(self.state)

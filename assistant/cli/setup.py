@@ -106,9 +106,7 @@ def verify(target: str, device: str, *, full: bool, as_json: bool) -> None:
     work = Work(quiet=as_json)
     level: Level = "full" if full else "quick"
     with work.shown():
-        report = verification.run(
-            environment, plan, device=device, level=level, sink=work.tools.sink, cancel=work.tools.cancel
-        )
+        report = verification.run(environment, plan, device=device, level=level, sink=work.hear, cancel=work.cancel)
     state = with_report(state, report)
     if plan:  # what is exported next is what was verified last
         work.store.save(state)
