@@ -92,18 +92,14 @@ class Commands(click.Group):
         try:
             return translated(addons.load(addons.COMMANDS, cmd_name, click.Command))
         except WorkFailed as error:
-            return _failing_command(cmd_name, error)
+            failure = error
 
+        def fail() -> None:
+            """Say what the add-on lacks."""
+            raise failure
 
-def _failing_command(name: str, error: WorkFailed) -> click.Command:
-    """Return a command that only fails, whatever its arguments are, for an add-on that cannot be loaded."""
-
-    def fail() -> None:
-        raise error
-
-    anything = {"ignore_unknown_options": True, "allow_extra_args": True}
-    text = render(error.message)
-    return click.Command(name, callback=fail, help=text, short_help=text, context_settings=anything)
+        text, anything = render(failure.message), {"ignore_unknown_options": True, "allow_extra_args": True}
+        return click.Command(cmd_name, callback=fail, help=text, short_help=text, context_settings=anything)
 
 
 def translated(command: click.Command) -> click.Command:

@@ -300,15 +300,16 @@ class _Child(subprocess.Popen[str]):
     def read(self, longest: int) -> None:
         """Start to read the output, in parts of `longest` characters where a line has more (-1: whole lines)."""
         self._lines = queue.Queue[str | None](LINES_AHEAD)
-        self._reader = threading.Thread(target=self._read_to_the_end, args=(longest,), daemon=True)
-        self._reader.start()
 
-    def _read_to_the_end(self, longest: int) -> None:
-        """Put each line into the queue, and None when the child has ended."""
-        for line in iter(partial(self.stdout.readline, longest), "") if self.stdout else ():
-            self._lines.put(line)
-        self.wait()
-        self._lines.put(None)
+        def read_to_the_end() -> None:
+            """Put each line into the queue, and None when the child has ended."""
+            for line in iter(partial(self.stdout.readline, longest), "") if self.stdout else ():
+                self._lines.put(line)
+            self.wait()
+            self._lines.put(None)
+
+        self._reader = threading.Thread(target=read_to_the_end, daemon=True)
+        self._reader.start()
 
     def next_line(self, seconds: float) -> str | None:
         """Return the next line of the output; "" if none comes within `seconds`, None when the child has ended."""
