@@ -205,8 +205,10 @@ def share_page(log: Log, machine: Machine, causes: Iterable[tuple[Diagnosis, int
     parts: list[str] = []
     for cause, place in zip(shown, where, strict=True):
         marked, near = (place.line, place.lines) if place else (0, ())
+        width = len(str(near[-1][0])) if near else 0
         lines = [
-            tag("mark" if number == marked else "span", f"{number:>6}  {visible(text)}") + "\n" for number, text in near
+            tag("mark" if number == marked else "span", f"{number:>{width}}  {visible(text)}") + "\n"
+            for number, text in near
         ]
         parts += [
             tag("h2", cause.title) if parts else "",
