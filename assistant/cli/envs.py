@@ -50,7 +50,7 @@ from assistant.session.survey import EnvironmentSummary, Light, Repair, Survey, 
 @click.option("--undo", default="", metavar="PATH", help="Put back what this environment held before its last change.")
 @click.option(
     "--forget",
-    "lets_go",
+    "to_forget",
     default="",
     metavar="PATH",
     help="Delete what is kept for undoing the last change, to free space.",
@@ -64,11 +64,11 @@ from assistant.session.survey import EnvironmentSummary, Light, Repair, Survey, 
 @json_option
 def envs(remove: str, *, prune: bool, every: bool, yes: bool, as_json: bool, **options: Any) -> None:  # noqa: ANN401 - click's
     """List environments; check, mend, undo or remove one."""
-    check, mend, undo, lets_go = (options.pop(name) for name in ("check", "mend", "undo", "lets_go"))
-    if sum(map(bool, (check, mend, undo, lets_go, prune or remove))) > 1:
+    check, mend, undo, to_forget = (options.pop(name) for name in ("check", "mend", "undo", "to_forget"))
+    if sum(map(bool, (check, mend, undo, to_forget, prune or remove))) > 1:
         raise click.UsageError(say("Only one of --check, --mend, --undo, --forget and --remove can be done at a time."))
-    if prune or remove or lets_go:
-        _free(remove, lets_go, prune=prune, yes=yes, as_json=as_json)
+    if prune or remove or to_forget:
+        _free(remove, to_forget, prune=prune, yes=yes, as_json=as_json)
     elif every or check or mend or undo:
         work = Work(Sources(LiveHost(), **options), quiet=as_json, asks=not yes)
         _visit(work, {looked: check, compared: mend, undone: undo}, yes=yes, as_json=as_json)
@@ -82,14 +82,14 @@ def envs(remove: str, *, prune: bool, every: bool, yes: bool, as_json: bool, **o
             echo(as_typed(say("There are no environments yet; `assistant setup` makes one.")))
 
 
-def _free(remove: str, lets_go: str, *, prune: bool, yes: bool, as_json: bool) -> None:
+def _free(remove: str, to_forget: str, *, prune: bool, yes: bool, as_json: bool) -> None:
     """Delete downloads, what is kept for an undo, or an environment, after asking; say how much was freed."""
-    freed = prune_downloads() if prune else forget(environment_at(lets_go).path) if lets_go else None
+    freed = prune_downloads() if prune else forget(environment_at(to_forget).path) if to_forget else None
     if remove and not (yes or ask(_("Remove {name} and all that is in it?", name=remove), default=False, err=True)):
         raise Cancelled(_("Nothing was removed."))
     removed = str(remove_environment(remove)) if remove else None
     if as_json:
-        echo_json({"freed_bytes": freed} if lets_go else {"removed": removed, "freed_bytes": freed})
+        echo_json({"freed_bytes": freed} if to_forget else {"removed": removed, "freed_bytes": freed})
         return
     if freed is not None:
         echo(say("Freed {size} MB.", size=freed // 10**6))
@@ -116,17 +116,18 @@ def _visit(work: Work, asked: dict[Callable[[State, Tools], Surveyed], str], *, 
             raise Cancelled(_("Nothing was changed."), hint=_("Run the command again when you are ready."))
         state = run(repaired)
     survey = state.environments.survey or Survey()
-    known = survey.of(state.environments.picked)
+    summary = survey.of(state.environments.picked)
     if as_json:
-        echo_json(of_environment(known, survey, repair) if known else of_environments(survey))
-    elif known:
+        echo_json(of_environment(summary, survey, repair) if summary else of_environments(survey))
+    elif summary:
         draw_findings(survey.notes)
-        draw_environment(known)
+        draw_environment(summary)
     else:
         draw_environments(survey)
 
 
 def _draw(found: tuple[MadeEnvironment, ...]) -> None:
+    """Print a table of the environments that the assistant made, and where they are."""
     headings = (say("Name"), say("Backend"), "PyTorch", "Python", say("Size"), say("State"))
     words = {"good": say("good"), "changed": say("changed since"), "broken": say("broken")}
     rows = []
@@ -158,18 +159,18 @@ def draw_environments(survey: Survey) -> None:
         draw_line(_("There are more folders than could be searched; use --check to name an environment."), "dim")
 
 
-def draw_environment(one: EnvironmentSummary) -> None:
+def draw_environment(environment: EnvironmentSummary) -> None:
     """Print all that is known of an environment, with what would fix it."""
-    _draw_one(one)
-    if one.size is not None:
-        draw_line(_("    {size} MB on disk", size=one.size // 10**6), "dim")
-    if one.findings:
-        draw_findings(one.findings)
+    _draw_one(environment)
+    if environment.size is not None:
+        draw_line(_("    {size} MB on disk", size=environment.size // 10**6), "dim")
+    if environment.findings:
+        draw_findings(environment.findings)
     else:
-        draw_line(f"    {one.state}")
-    if one.undo:
-        text = _("`assistant envs --undo {path}` undoes its last change.", path=quoted(one.path))
-        draw_line(f"    {text} {kept_for_undo(one.undo)}", "dim")
+        draw_line(f"    {environment.state}")
+    if environment.undo:
+        text = _("`assistant envs --undo {path}` undoes its last change.", path=quoted(environment.path))
+        draw_line(f"    {text} {kept_for_undo(environment.undo)}", "dim")
 
 
 def draw_repair(repair: Repair) -> None:
@@ -186,14 +187,15 @@ def draw_repair(repair: Repair) -> None:
         console.print(Text.assemble(("! ", "yellow"), say("would remain: {problem}", problem=finding.text)))
 
 
-def _draw_one(one: EnvironmentSummary) -> None:
-    sign, style = SIGNS[one.light]
-    known = [render(one.keeper)]
-    known += [f"PyTorch {render(one.build)}"] if one.torch else []
-    known += [f"Python {one.python}"] if one.python else []
-    named = ((f"{sign} ", style), (one.name, "bold"), f"  {', '.join(known)}", (f"  ({render(one.light.word)})", style))
-    console.print(Text.assemble(*named))
-    console.print(Text(f"    {one.path}", style="dim"), soft_wrap=True)
+def _draw_one(environment: EnvironmentSummary) -> None:
+    """Print what an environment is and holds, and where it is."""
+    sign, style = SIGNS[environment.light]
+    holds = [render(environment.keeper)]
+    holds += [f"PyTorch {render(environment.build)}"] if environment.torch else []
+    holds += [f"Python {environment.python}"] if environment.python else []
+    word = (f"  ({render(environment.light.word)})", style)
+    console.print(Text.assemble((f"{sign} ", style), (environment.name, "bold"), f"  {', '.join(holds)}", word))
+    console.print(Text(f"    {environment.path}", style="dim"), soft_wrap=True)
 
 
 @click.command()
