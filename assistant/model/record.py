@@ -101,14 +101,15 @@ def _fields(value: msgspec.Struct) -> dict[str, object]:
     config = value.__struct_config__
     every = msgspec.structs.asdict(value)
     if config.omit_defaults:
-        fields = {field.name: field for field in msgspec.structs.fields(value)}
-        every = {name: item for name, item in every.items() if fields[name].required or item != _default(fields[name])}
+        defaults = dict(zip(reversed(every), reversed(value.__struct_defaults__), strict=False))
+        every = {name: item for name, item in every.items() if name not in defaults or item != _made(defaults[name])}
     return {str(config.tag_field): config.tag, **every} if config.tag else every
 
 
-def _default(field: msgspec.structs.FieldInfo) -> object:
-    made = field.default_factory
-    return field.default if made is msgspec.NODEFAULT else made()
+def _made(default: object) -> object:
+    """Return a field's default; that of a list or a mapping is made anew each time."""
+    factory = getattr(default, "factory", None)
+    return factory() if factory else default
 
 
 def to_plain(value: object) -> object:
