@@ -54,9 +54,9 @@ def load(group: str, name: str, kind: type = object) -> Any:  # noqa: ANN401 - w
 def load_from_extra(group: str, name: str, *, extra: str) -> Any:  # noqa: ANN401 - what it is, the group says
     """Import what one of our own add-ons brings; raise `WorkFailed` with the extra where it is not there."""
     if name not in names(group):
-        from assistant.host.extras import lacking  # noqa: PLC0415 - reads what is installed
+        from assistant.host.extras import missing_extra_error  # noqa: PLC0415 - reads what is installed
 
-        raise lacking(f"assistant_addons.{extra}", extra)
+        raise missing_extra_error(f"assistant_addons.{extra}", extra)
     return load(group, name)
 
 
@@ -85,13 +85,15 @@ def moved(module: str) -> Callable[[str], Any]:
 
 def _failure(entry: EntryPoint, error: Exception) -> WorkFailed:
     """Return the failure for an add-on that cannot be imported: the extra of ours that it needs, or whose it is."""
-    from assistant.host.extras import NAME, extra_of, lacking  # noqa: PLC0415 - reads what is installed
+    from assistant.host.extras import NAME, extra_of, missing_extra_error  # noqa: PLC0415 - reads what is installed
 
     distribution = entry.dist.name if entry.dist else ""
     if distribution == NAME and isinstance(error, ImportError):
         module = error.name or entry.module
         package, _smallest = extra_of(module) or (module.partition(".")[0], "")
-        return lacking(package, entry.module.split(".")[1])  # each of our add-ons has an extra of its own name
+        return missing_extra_error(
+            package, entry.module.split(".")[1]
+        )  # each of our add-ons has an extra of its own name
     reason = str(error).partition("\n")[0] or type(error).__name__
     return WorkFailed(
         _("{name} cannot be loaded: {reason}.", name=entry.value, reason=reason),

@@ -17,9 +17,8 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO
 
-from assistant.host.files import discard
+from assistant.host.files import discard, try_to_lock
 from assistant.host.pip_settings import (
     PipSettings,
     ask_pip,
@@ -27,9 +26,8 @@ from assistant.host.pip_settings import (
     uv_arguments,
     uv_environment,
 )
-from assistant.host.process import become, heed_requests_to_end, stream
+from assistant.host.process import for_child, heed_requests_to_end, replace_process, stream
 from assistant.host.streams import settle_streams
-from assistant.host.telemetry import for_child
 from assistant.i18n import STARTED_AS, _, render, say
 from assistant.model.errors import AssistantError, WorkFailed
 from assistant.model.shell import quoted
@@ -65,9 +63,9 @@ def main(arguments: Sequence[str]) -> int:
             os.chdir(ROOT)
             if arguments[0] == "test" and "--quick" not in arguments:
                 _obtain_browser(python)
-            become([python, "-P", *_checks(arguments)])
+            replace_process([python, "-P", *_checks(arguments)])
         os.environ[STARTED_AS] = _as_typed(sys.orig_argv[: len(sys.orig_argv) - len(arguments)])
-        become([python, "-P", "-m", "torch_setup_assistant", *(arguments or ["lab"])])
+        replace_process([python, "-P", "-m", "torch_setup_assistant", *(arguments or ["lab"])])
     except AssistantError as error:
         _say(render(error.message))
         _say(render(error.hint))
@@ -162,26 +160,11 @@ def _prepare(kind: str) -> Path:
 def _alone(path: Path) -> Iterator[None]:
     """Hold the lock file while preparing; the system lets go of it when this process ends, however it ends."""
     with path.open("a") as file:
-        if not _lock(file):
+        if not try_to_lock(file.fileno()):
             _say(say("Another start is at work in this folder; waiting for it to finish."))
-            while not _lock(file):
+            while not try_to_lock(file.fileno()):
                 time.sleep(0.2)
         yield
-
-
-def _lock(file: IO[str]) -> bool:
-    try:
-        if sys.platform == "win32":
-            import msvcrt  # noqa: PLC0415 - exists on Windows only
-
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl  # noqa: PLC0415 - exists on POSIX only
-
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):
-        return False
-    return True
 
 
 def _make(folder: Path, kind: str) -> None:

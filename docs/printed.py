@@ -30,8 +30,8 @@ from assistant.catalog import load_catalog
 from assistant.cli import main
 from assistant.cli.plan import best_plan
 from assistant.detect import detect
+from assistant.host.base import ReplayHost
 from assistant.host.process import REQUESTS_TO_END
-from assistant.host.recording import ReplayHost
 from assistant.i18n import use_language
 from assistant.machines import load
 from assistant.model.plan import Backend, Request

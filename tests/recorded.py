@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from assistant.catalog import load_catalog
 from assistant.detect import detect
-from assistant.host.recording import ReplayHost
+from assistant.host.base import ReplayHost
 from assistant.machines import load
 from assistant.model.finding import Finding
 from assistant.model.machine import Detection, Machine

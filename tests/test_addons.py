@@ -14,8 +14,8 @@ from sources import ROOT, text_of
 
 from assistant import addons
 from assistant.detect import detect
-from assistant.host.recording import ReplayHost
-from assistant.host.uv import find_uv
+from assistant.host.base import ReplayHost
+from assistant.host.extras import find_uv
 from assistant.machines import load
 from assistant.model.record import to_json
 

@@ -18,7 +18,7 @@ from assistant.cli.draw import draw_detection, draw_planning
 from assistant.detect import detect
 from assistant.diagnose import as_remedy
 from assistant.diagnose.rules import load_rules
-from assistant.host.recording import ReplayHost
+from assistant.host.base import ReplayHost
 from assistant.i18n import (
     Message,
     Text,

@@ -21,8 +21,8 @@ from assistant.diagnose import read_log
 from assistant.export import Setup
 from assistant.export.setup import clean
 from assistant.export.write import texts
-from assistant.host.base import Host
-from assistant.host.recording import RecordingHost, write_recording
+from assistant.host.base import Host, RecordingHost
+from assistant.host.recording import write_recording
 from assistant.i18n import _
 from assistant.install.marker import Marker
 from assistant.model.event import Step
@@ -192,8 +192,8 @@ def _child(text: str, _folder: Path) -> str:
 
 # Where text from outside leaves in a file: who writes it, and how to make it.
 PRODUCERS: dict[str, Producer] = {
-    "cli/detect.py:_look": _recording,
-    "cli/diagnose.py:_write": _report,
+    "cli/detect.py:detect": _recording,
+    "cli/diagnose.py:diagnose": _report,
     "wizard/saved_page.py:file_of": _page,
     "export/write.py:write_all": _export,
     "session/store.py:write_log": _log,
@@ -210,11 +210,12 @@ NAMELESS = frozenset({"own user", "own host", "own variable", "own proxy"})  # t
 # Who else writes, and why nothing private goes out with it.
 EXEMPT = {
     "catalog/tables.py:write_tables": "versions and tags of wheels, strictly decoded",
-    "cli/inputs.py:write_file": "it writes what the commands above give it",
+    "cli/terminal.py:write_file": "it writes what the commands above give it",
     "cli/lab.py:_put": "a notebook of the project",
     "cli/lab.py:put_copies": "private: names of notebooks and their hashes",
     "host/streams.py:keep_log": "what was typed, in the user's own log",
     "host/streams.py:write": "what stands on the user's terminal, in their own log",
+    "host/files.py:may_write": "nothing: the file is empty, and is deleted at once",
     "host/files.py:write_named": "it is the writer",
     "start.py:_lead_home": "Python obeys it: the way to the project",
     "host/files.py:write_whole": "it is the writer",

@@ -19,7 +19,7 @@ from rich.text import Text
 from tables import each
 from terminals import at_a_terminal
 
-from assistant.cli.console import Terminal
+from assistant.cli.draw import Terminal
 from assistant.export import Config, Setup, read_config
 from assistant.export.config import config_text
 from assistant.export.write import texts

@@ -2,5 +2,4 @@
 
 from __future__ import annotations
 
-from assistant.cli.console import console, draw_rows
-from assistant.cli.draw import draw_findings, draw_preview
+from assistant.cli.draw import console, draw_findings, draw_preview, draw_rows

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from assistant.cli.inputs import host_of, read_text, replay_option
-from assistant.cli.journey import Journey, refuse_failed
+from assistant.cli.journey import Journey, refuse_failed, target_option
 from assistant.cli.options import (
     dry_run_option,
     each,
@@ -11,6 +10,6 @@ from assistant.cli.options import (
     request_of,
     request_options,
     source_options,
-    target_option,
 )
 from assistant.cli.plan import Brief, plan, plan_tools, read_brief
+from assistant.cli.terminal import host_of, read_text, replay_option

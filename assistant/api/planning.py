@@ -26,7 +26,7 @@ from assistant.catalog.companions import (
 from assistant.catalog.launchers import launchers, written
 from assistant.catalog.rows import CORE, FAMILY, SystemNeed, TorchRelease, Trial
 from assistant.catalog.tables import Table
-from assistant.host.network import local_path
+from assistant.host.download import local_path
 from assistant.install.elsewhere import uv_for
 from assistant.install.journal import scratch
 from assistant.install.resolution import check_plan, only_source, unreachable, without_wheel

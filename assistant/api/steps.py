@@ -6,11 +6,10 @@ from assistant.catalog import Catalog, TorchWheel, load_catalog, number
 from assistant.detect import detect
 from assistant.diagnose import read_log
 from assistant.export import MARKER
-from assistant.host.download import Fetch, Patience, download, file_name
+from assistant.host.base import ReplayHost
+from assistant.host.download import Fetch, Patience, download, file_name, local_path
+from assistant.host.extras import find_uv
 from assistant.host.live import LiveHost
-from assistant.host.network import local_path
-from assistant.host.recording import ReplayHost
-from assistant.host.uv import find_uv
 from assistant.install import (
     Package,
     Resolution,

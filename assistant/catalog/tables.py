@@ -17,8 +17,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from assistant.catalog.rows import AmdRelease, TorchRelease
-from assistant.host.files import read_plain, write_whole
-from assistant.host.folders import user_data
+from assistant.host.files import read_plain, user_data, write_whole
 from assistant.i18n import Text, _
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.record import Record, from_json, to_json

@@ -1,3 +1,3 @@
 """The terminal shell: commands that draw what the rooms decide."""
 
-from assistant.cli.run import main as main
+from assistant.cli.commands import main as main

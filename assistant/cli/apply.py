@@ -13,10 +13,8 @@ from assistant import verify
 from assistant.catalog import load_catalog
 from assistant.catalog.bundles import installed_recipes
 from assistant.catalog.catalog import known_index
-from assistant.cli.console import draw_rows
-from assistant.cli.draw import draw_approach, draw_drifts, draw_exported, draw_plan
-from assistant.cli.inputs import host_of, read_text, replay_option
-from assistant.cli.journey import Journey, Work, refuse_blocked, refuse_failed
+from assistant.cli.draw import draw_approach, draw_drifts, draw_exported, draw_plan, draw_rows
+from assistant.cli.journey import Journey, Work, refuse_blocked, refuse_failed, target_option
 from assistant.cli.options import (
     dry_run_option,
     each,
@@ -24,14 +22,13 @@ from assistant.cli.options import (
     offline_option,
     request_of,
     request_options,
-    target_option,
 )
 from assistant.cli.plan import best_plan
-from assistant.cli.terminal import ask, echo, echo_json, json_option, yes_option
+from assistant.cli.terminal import ask, echo, echo_json, host_of, json_option, read_text, replay_option, yes_option
 from assistant.detect import detect
 from assistant.export import FORMATS, read_config
 from assistant.host.live import LiveHost
-from assistant.i18n import Message, _, as_typed, ngettext, render, say
+from assistant.i18n import _, as_typed, ngettext, render, say, sentences
 from assistant.install import Consent, Sources, check_index_url, check_requirement, python_of
 from assistant.model.errors import BadInput
 from assistant.model.plan import Plan, Request
@@ -42,6 +39,8 @@ from assistant.session.apply import approach, changes, check_lock, drifts, envir
 from assistant.session.state import Detected, State, Task, required
 from assistant.session.steps import write_files
 from assistant.session.store import Store, last_setup
+
+CONFIG_LIMIT = 10**7  # chosen: bytes
 
 
 def agree_sources(plan: Plan, sources: Sources, packages: tuple[str, ...], *, asks: bool) -> None:
@@ -55,37 +54,18 @@ def agree_sources(plan: Plan, sources: Sources, packages: tuple[str, ...], *, as
         check_index_url(url)
     own, pages = sources.trusted, {url for recipe in installed_recipes() for url in recipe.links.values()}
     unknown = [url for url in (*indexes, *plan.links) if url not in pages and not known_index(url, catalog, own)]
-    options = " ".join(f"--trust-index {quoted(url)}" for url in unknown)
-    for url in unknown:
-        _agree(
-            _("The configuration takes packages from {url}, which is no known index. Trust it?", url=url),
-            _("The configuration takes packages from {url}, which is no known index.", url=url),
-            _("If you trust it, add {options}.", options=options),
-            asks=asks,
-        )
+    hint = _("If you trust it, add {options}.", options=" ".join(f"--trust-index {quoted(url)}" for url in unknown))
+    text = _("The configuration takes packages from {url}, which is no known index.")
+    doubts = [(text.format(url=url), _("Trust it?"), hint) for url in unknown]
     if names := unknown_requirements(plan, catalog, packages):
+        text = _("The configuration asks for packages that no plan of the assistant needs: {names}.")
         options = " ".join(f"--trust-requirement {quoted(name)}" for name in names)
-        _agree(
-            _(
-                "The configuration asks for packages that no plan of the assistant needs: {names}. Are all of them "
-                "what you expect, letter by letter?",
-                names=", ".join(names),
-            ),
-            _(
-                "The configuration asks for packages that no plan of the assistant needs: {names}.",
-                names=", ".join(names),
-            ),
-            _("Read the names letter by letter. If you trust them, add {options}.", options=options),
-            asks=asks,
-        )
-
-
-def _agree(question: Message, refusal: Message, hint: Message, *, asks: bool) -> None:
-    if not (asks and sys.stdin.isatty() and ask(question, default=False)):
-        raise BadInput(refusal, hint=hint)
-
-
-CONFIG_LIMIT = 10**7  # chosen: bytes
+        hint = _("Read the names letter by letter. If you trust them, add {options}.", options=options)
+        question = _("Are all of them what you expect, letter by letter?")
+        doubts.append((text.format(names=", ".join(names)), question, hint))
+    for refusal, question, hint in doubts:
+        if not (asks and sys.stdin.isatty() and ask(sentences((refusal, question)), default=False)):
+            raise BadInput(refusal, hint=hint)
 
 
 @click.command()
@@ -205,7 +185,11 @@ def check(
 def export(formats: tuple[str, ...], folder: str, *, force: bool, listing: bool, as_json: bool) -> None:
     """Write the configuration of the last setup to files."""
     if listing:
-        _list(as_json=as_json)
+        described = {name: render(kind.description) for name, kind in FORMATS.items()}
+        if as_json:
+            echo_json(described)
+        else:
+            draw_rows((), [(Text(name, style="bold"), as_typed(text)) for name, text in described.items()])
         return
     state = last_setup().with_choices(folder=folder, formats=formats, overwrite=force)
     work = Work(quiet=as_json, asks=True)
@@ -219,12 +203,3 @@ def export(formats: tuple[str, ...], folder: str, *, force: bool, listing: bool,
         echo_json(state.exported.files, indent=0)
     else:
         draw_exported(state)
-
-
-def _list(*, as_json: bool) -> None:
-    """Print the formats."""
-    described = {name: render(kind.description) for name, kind in FORMATS.items()}
-    if as_json:
-        echo_json(described)
-    else:
-        draw_rows((), [(Text(name, style="bold"), as_typed(text)) for name, text in described.items()])

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import click
 
-from assistant.catalog import Catalog, load_catalog
+from assistant.catalog import load_catalog
 from assistant.catalog.tables import write_tables
 from assistant.cli.terminal import ask, echo, echo_json, json_option, yes_option
 from assistant.host.live import LiveHost
-from assistant.i18n import Message, _, render, say, sentences
+from assistant.i18n import _, render, say, sentences
 from assistant.install import Sources, check_index_url
 from assistant.model.errors import Cancelled, WorkFailed
 from assistant.session.upkeep import renewed
 
+# That nothing is new is claimed only where all of the indexes answered.
+UP_TO_DATE = _("Up to date: no index lists more of torch than the tables of {day} know; {version} is the newest.")
+NOTHING_SEEN = _("Nothing new was seen; the newest torch that the tables of {day} know is {version}.")
 _SIGNS = {"ok": "✓", "nothing": "–", "unchecked": "!"}
 
 
@@ -45,7 +46,10 @@ def refresh(index_url: str, *, yes: bool, as_json: bool) -> None:
     if not as_json:
         for one in answers:
             echo(f"{_SIGNS[one.status]} {render(one.sentence)}")
-        _print_news(found.changes, known, whole=not unchecked)
+        for change in found.changes:
+            echo(f"+ {render(change)}")
+        if not found.changes:
+            echo((NOTHING_SEEN if unchecked else UP_TO_DATE).format(version=known.newest_torch, day=known.as_of))
     path = None
     if found.tables:
         if not yes and not ask(say("Write these changes?"), default=True, err=True):
@@ -55,16 +59,3 @@ def refresh(index_url: str, *, yes: bool, as_json: bool) -> None:
         echo_json({"changes": found.changes, "not_checked": unchecked, "sources": answers, "written": path})
     elif path:
         echo(say("Written to {path}; plans are based on it from now on.", path=path))
-
-
-def _print_news(changes: Sequence[Message], known: Catalog, *, whole: bool) -> None:
-    """Print what the indexes list beyond the tables; that nothing is new is claimed only where all of them answered."""
-    for change in changes:
-        echo(f"+ {render(change)}")
-    if changes:
-        return
-    if whole:
-        text = say("Up to date: no index lists more of torch than the tables of {day} know; {version} is the newest.")
-    else:
-        text = say("Nothing new was seen; the newest torch that the tables of {day} know is {version}.")
-    echo(text.format(version=known.newest_torch, day=known.as_of))

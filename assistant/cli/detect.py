@@ -6,15 +6,14 @@ from pathlib import Path
 
 import click
 
-from assistant.cli.inputs import host_of, read_text, replay_option, write_file
-from assistant.cli.terminal import echo_json, json_option
+from assistant.cli.terminal import echo_json, host_of, json_option, read_text, replay_option, write_file
 from assistant.detect import detect as detect_machine
 from assistant.detect import overridden, read_report
-from assistant.host.recording import RecordingHost, write_recording
+from assistant.host.base import RecordingHost
+from assistant.host.recording import write_recording
 from assistant.i18n import _, say
 from assistant.model.errors import BadInput
 from assistant.model.finding import Severity
-from assistant.model.machine import Detection
 from assistant.model.record import replace
 
 
@@ -48,8 +47,12 @@ def detect(
     facts = dict(map(_pair, overrides))
     if report:
         found = overridden(read_report(read_text(report)), facts)
+    elif record:
+        recorder = RecordingHost(host_of(replay))
+        found = detect_machine(recorder, overrides=facts)
+        write_file(record, write_recording(recorder, Path(record).stem))
     else:
-        found = _look(record, replay, facts, judging=not as_json)
+        found = detect_machine(host_of(replay), overrides=facts, judging=not as_json)
     if as_json:
         echo_json(found.machine)
         return
@@ -60,17 +63,8 @@ def detect(
     draw_detection(replace(found, findings=findings))  # what is well, `assistant doctor` says
 
 
-def _look(record: str | None, replay: str | None, overrides: dict[str, str], *, judging: bool) -> Detection:
-    host = host_of(replay)
-    if record is None:
-        return detect_machine(host, overrides=overrides, judging=judging)
-    recorder = RecordingHost(host)
-    found = detect_machine(recorder, overrides=overrides)
-    write_file(record, write_recording(recorder, Path(record).stem))
-    return found
-
-
 def _pair(text: str) -> tuple[str, str]:
+    """Return the name and the value of a fact; raise `BadInput` for a text of another form."""
     name, sign, value = text.partition("=")
     if not sign or not name:
         raise BadInput(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 
@@ -10,13 +10,23 @@ import click
 
 from assistant import __version__, addons
 from assistant.cli.commands import translated
-from assistant.cli.inputs import host_of, print_answers, read_file, read_lines, read_text, replay_option, write_file
 from assistant.cli.options import only_one
-from assistant.cli.terminal import echo, echo_json, json_option
+from assistant.cli.terminal import (
+    echo,
+    echo_json,
+    host_of,
+    json_option,
+    print_answers,
+    read_file,
+    read_lines,
+    read_text,
+    replay_option,
+    write_file,
+)
 from assistant.detect import detect
 from assistant.diagnose import Log, read_log
-from assistant.host.live import private_names_here
-from assistant.i18n import Text, _, as_typed, ngettext, say
+from assistant.host.recording import private_names_here
+from assistant.i18n import _, as_typed, ngettext, render, say
 from assistant.install import find_target, full_path, not_an_environment
 from assistant.markup import Markup, joined, tag, web_page
 from assistant.model.errors import BadInput
@@ -76,14 +86,13 @@ def diagnose(
         hint = say("Example: `assistant diagnose error.log`")
         raise BadInput(_("Name a log file, or '-' for standard input."), hint=hint)
     read = read_log(read_file(log))
-    if machine:
-        its_machine = from_json(read_text(machine), Machine, machine)
-    else:
-        found = detect(host_of(replay)).machine
-        its_machine = found if replay else machine_of_log(read, found)
+    its_machine = _machine_behind(read, machine, replay)
     causes = placed_causes(diagnosed_lines(read, its_machine), read, its_machine)
     diagnoses = tuple(diagnosis for diagnosis, _line in causes)
-    _write(files, read, its_machine, causes)
+    if report := files["report"]:
+        write_file(report, log_report(read, its_machine, diagnoses))
+    if share := files["share"]:
+        write_file(share, share_page(read, its_machine, causes))
     if as_json:
         echo_json(of_log(read, its_machine, diagnoses))
         return
@@ -105,18 +114,16 @@ def diagnose(
         draw_findings([each for each in judged_here if each.wrong and each.key not in keys])
 
 
-def _write(
-    files: Mapping[str, str | None], log: Log, machine: Machine, causes: tuple[tuple[Diagnosis, int | None], ...]
-) -> None:
-    """Write the files that were asked for, by their options."""
-    if report := files["report"]:
-        found = (diagnosis for diagnosis, _line in causes)
-        write_file(report, log_report(log, machine, found))
-    if share := files["share"]:
-        write_file(share, share_page(log, machine, causes))
+def _machine_behind(log: Log, machine: str | None, replay: str | None) -> Machine:
+    """Return the machine that a log comes from: the one that was given with it, else what it and this machine say."""
+    if machine:
+        return from_json(read_text(machine), Machine, machine)
+    found = detect(host_of(replay)).machine
+    return found if replay else machine_of_log(log, found)
 
 
 def _of_line(line: str) -> object:
+    """Return the answer to a line of a batch."""
     case = from_json(line, Case, say("This line"))
     read = read_log(case.log)
     causes = placed_causes(diagnosed_lines(read, case.machine), read, case.machine)
@@ -176,6 +183,8 @@ def _judge_file(context: click.Context, file: str, replay: str | None, *, as_jso
 
 
 CAUSES = 3  # chosen, as in the terminal
+TYPICAL = _("Lines like these are typical of this cause.")
+LIKELY = _("This is a likely cause, but lines like these can have other causes, too.")
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 SHEET = """
 :root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
@@ -188,73 +197,49 @@ mark { background: #f5c8c8; color: #5c0000; } li { margin-bottom: 0.5rem; } foot
 
 
 def share_page(log: Log, machine: Machine, causes: Iterable[tuple[Diagnosis, int | None]]) -> str:
-    """Write what a log shows, its causes with what helps, the machine and the report, without private things."""
-    found = tuple(islice(causes, CAUSES))
-    known = private_names_here()
+    """Return a page with what a log shows, its causes with what helps, the machine and the report, without secrets."""
+    found, known = tuple(islice(causes, CAUSES)), private_names_here()
     shown: tuple[Diagnosis, ...] = redact(tuple(cause for cause, _line in found), known=known)
     where: tuple[Place | None, ...] = redact(places(log, (line for _cause, line in found)), known=known)
     here: Machine = redact(machine, known=known)
-    title = as_typed(shown[0].title) if shown else say("No known problem matches this log.")
-    parts = [
-        *(_cause(*each, here, first=not number) for number, each in enumerate(zip(shown, where, strict=True))),
-        _unknown(log, here) if not shown else "",
+    parts: list[str] = []
+    for cause, place in zip(shown, where, strict=True):
+        marked, near = (place.line, place.lines) if place else (0, ())
+        width = len(str(near[-1][0])) if near else 0
+        lines = [
+            tag("mark" if number == marked else "span", f"{number:>{width}}  {visible(text)}") + "\n"
+            for number, text in near
+        ]
+        parts += [
+            tag("h2", cause.title) if parts else "",
+            tag("pre", *lines) if lines else "",
+            tag("p", cause.cause),
+            tag("p", f"{render(TYPICAL if cause.sure else LIKELY)} ({cause.confidence:.0%})"),
+            tag("h3", say("What helps")),
+            tag("ol", *(_remedy(remedy, here) for remedy in cause.remedies)),
+            tag("h3", say("Sources")),
+            tag("ul", *(tag("li", tag("a", source, href=source, rel="noreferrer")) for source in cause.sources)),
+        ]
+    if not shown:
+        answer = redact(unexplained(log, here), known=known)
+        parts += [tag("p", finding.text) for finding in (*answer.symptoms, *answer.findings)]
+        parts += [tag("ul", _remedy(answer.question, here))] if answer.question else []
+    rows = machine_rows(here, hide=() if here.gpus else {"gpu"})  # that none was found is not said where nobody looked
+    parts += [
         tag("h2", say("The computer")),
-        tag("table", *(tag("tr", tag("th", label, scope="row"), tag("td", value)) for label, value in _rows(here))),
+        tag("table", *(tag("tr", tag("th", label, scope="row"), tag("td", value)) for label, value in rows)),
         tag("h2", say("As Markdown")),
         tag("details", tag("summary", say("Show the report")), tag("pre", log_report(log, machine, shown))),
-        tag(
-            "footer", say("Written by torch-setup-assistant {version}; private data was removed.", version=__version__)
-        ),
+        tag("footer", _("Written by torch-setup-assistant {version}; private data was removed.", version=__version__)),
     ]
+    title = as_typed(shown[0].title) if shown else say("No known problem matches this log.")
     return web_page(title, POLICY, SHEET, joined(parts))
 
 
-def _rows(machine: Machine) -> list[tuple[Text, Text]]:
-    looked = {"gpu"} if not machine.gpus else set()  # that none was found is not said where nobody looked
-    return machine_rows(machine, hide=looked)
-
-
-def _cause(cause: Diagnosis, place: Place | None, machine: Machine, *, first: bool) -> Markup:
-    """Write one cause: where it shows, why it is so, what helps, who says so; the page is headed by the first."""
-    sure = (
-        say("Lines like these are typical of this cause.")
-        if cause.sure
-        else say("This is a likely cause, but lines like these can have other causes, too.")
-    )
-    return tag(
-        "section",
-        "" if first else tag("h2", cause.title),
-        _place(place) if place else "",
-        tag("p", cause.cause),
-        tag("p", f"{sure} ({cause.confidence:.0%})"),
-        tag("h3", say("What helps")),
-        tag("ol", *(_remedy(remedy, machine) for remedy in cause.remedies)),
-        tag("h3", say("Sources")),
-        tag("ul", *(tag("li", tag("a", source, href=source, rel="noreferrer")) for source in cause.sources)),
-    )
-
-
-def _place(place: Place) -> Markup:
-    width = len(str(place.lines[-1][0])) if place.lines else 1
-    lines = (
-        tag("mark" if number == place.line else "span", f"{number:>{width}}  {visible(text)}") + "\n"
-        for number, text in place.lines
-    )
-    return tag("pre", *lines)
-
-
 def _remedy(remedy: Remedy, machine: Machine) -> Markup:
-    """Write a fix: its sentence, what to type, and how to see that it worked."""
+    """Return a fix: its sentence, what to type, and how to see that it worked."""
     parts: list[Markup] = []
     for _kind, lead, lines in remedy_blocks(remedy, shell_of(machine.os)):
         parts += [tag("p", lead)] if lead else []
         parts.append(tag("pre", "\n".join(map(as_typed, lines))))
     return tag("li", as_typed(remedy.text), *parts)
-
-
-def _unknown(log: Log, machine: Machine) -> Markup:
-    """Write what can be said of a log whose cause is not known."""
-    answer = redact(unexplained(log, machine), known=private_names_here())
-    sentences = [finding.text for finding in (*answer.symptoms, *answer.findings)]
-    asked = _remedy(answer.question, machine) if answer.question else ""
-    return tag("ul", *(tag("li", text) for text in sentences), asked) if sentences or asked else Markup()

@@ -1,20 +1,28 @@
-"""How the terminal draws facts, plans, causes, reports and models; text from outside is never read as markup."""
+"""How the terminal draws, by rich: tables and commands at any width, facts, plans, causes, reports.
+
+Text from outside is never read as markup, and is cleaned of hidden characters here.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from rich.console import Console, ConsoleDimensions, ConsoleOptions, RenderableType
+from rich.segment import Segment
+from rich.table import Table
 from rich.text import Text
 
-from assistant.cli.console import console, draw_command, draw_rows
-from assistant.host.shell import shell_for
+from assistant.cli.terminal import columns, indent, pieces, printing, unbroken
+from assistant.host.process import shell_for
 from assistant.i18n import Message, _, as_typed, ngettext, render, say
 from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
 from assistant.model.report import Status, verdict
+from assistant.model.shell import command_line
 from assistant.model.visible import one_line, visible
 from assistant.views import (
     CHECK_HEADINGS,
@@ -36,7 +44,6 @@ if TYPE_CHECKING:
     from assistant.install import Prepared
     from assistant.model.machine import Detection
     from assistant.model.plan import Plan, Planning
-    from assistant.model.report import Report
     from assistant.session.apply import Approach
     from assistant.session.state import State, Unexplained
 
@@ -50,6 +57,135 @@ STYLES = {Status.PASSED: "green", Status.SKIPPED: "dim"}
 MOST_FILES = 9  # chosen: whose names are printed
 CAUSES = 3  # chosen: that are drawn of one log or failure, best first
 LOG_WIDTH = 160  # chosen: characters of a log's line, of which some hold thousands
+SHORT = 12  # chosen: columns of a cell that stays in one line, such as "2.41 s" or "20.1 GB"
+UNBOUND = 10_000  # chosen: columns; more than any row of ours has
+
+
+class Terminal(Console):
+    """Draws as rich does; colours and moves are rich's own, never those that a text brings along.
+
+    A line that is wider than the terminal goes on below it, lined up; what is not shown on a terminal keeps its lines.
+    """
+
+    @property
+    def size(self) -> ConsoleDimensions:
+        """The columns and lines that there are; a file or a pipe has as many columns as a table needs."""
+        found = super().size
+        return found if self.is_terminal else ConsoleDimensions(UNBOUND, found.height)
+
+    @size.setter
+    def size(self, new: tuple[int, int]) -> None:
+        Console.size.fset(self, new)  # type: ignore[attr-defined] # mypy sees no setter of a property
+
+    def print(self, *objects: Any, folds: bool = True, **options: Any) -> None:  # noqa: ANN401 - rich's signature
+        """Print; a single text is folded unless it must stay as it is."""
+        if folds and self.is_terminal and len(objects) == 1 and isinstance(objects[0], Text):
+            for line in objects[0].split("\n", allow_blank=True):
+                margin = " " * indent(line.plain, self.width)
+                for number, (start, end) in enumerate(pieces(line.plain, self.width)):
+                    part = Text(margin if number else "", style=line.style) + line[start:end]
+                    self.print(part, folds=False, **options)
+            return
+        with printing():
+            super().print(*objects, **options)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        """Yield the pieces of what is drawn, their text cleaned before any width is reckoned."""
+        for part in super().render(renderable, options):
+            yield part if part.control else Segment(visible(part.text), part.style)
+
+
+console = Terminal(highlight=False, soft_wrap=True)
+
+
+Cell = str | Message | Text
+
+
+def draw_rows(headings: Iterable[str | Message], rows: Iterable[Iterable[Cell]], *, numbers: bool = False) -> None:
+    """Print a table without its empty columns; nothing at all where it has no rows.
+
+    On a terminal no word is broken: where the columns do not fit, each row stands by itself. In a file or a pipe each
+    row is one line. With `numbers`, all cells between the first and the last of a row are figures.
+    """
+    names = [render(heading) for heading in headings]
+    cells = [[cell if isinstance(cell, Text) else Text(render(cell)) for cell in row] for row in rows]
+    filled = [place for place in range(len(cells[0]) if cells else 0) if any(row[place].plain for row in cells)]
+    cells = [[row[place] for place in filled] for row in cells]
+    names = [names[place] for place in filled] if names else [""] * len(filled)
+    texts = [names, *([cell.plain for cell in row] for row in cells)]
+    natural = sum(max(map(columns, column)) + 4 for column in zip(*texts, strict=True))
+    narrow = console.is_terminal and natural > console.width
+    widths = layout(texts, console.width - 2 * len(filled)) if narrow else None
+    if narrow and widths is None:
+        _draw_one_by_one(names, cells, numbers=numbers)
+    elif cells:
+        table = Table(box=None, padding=(0, 0, 0, 2) if widths else (0, 2), show_header=any(names))
+        for place, name in enumerate(names):
+            figures = numbers and 0 < place < len(names) - 1
+            width = widths[place] if widths else None
+            table.add_column(name, overflow="fold", width=width, justify="right" if figures else "left")
+        for row in cells:
+            table.add_row(*row)
+        console.print(table)
+
+
+def layout(rows: Sequence[Sequence[str]], width: int) -> list[int] | None:
+    """Return the widths of a table's columns that break no word, where `width` columns are there for all of them.
+
+    None where they would not do: the rows are better read one below the other.
+    """
+
+    def least_of(cell: str) -> int:
+        """Return the columns of a cell that stays in one line, else of its longest word."""
+        return columns(cell) if columns(cell) <= SHORT else max(columns(word[0].strip()) for word in unbroken(cell))
+
+    table = list(zip(*rows, strict=True))
+    natural = [max(map(columns, cells)) for cells in table]
+    least = [max(map(least_of, cells)) for cells in table]
+    spare, wish = width - sum(least), sum(natural) - sum(least)
+    if spare < 0:
+        return None
+    share = min(1.0, spare / wish) if wish else 0.0
+    return [low + int(share * (most - low)) for low, most in zip(least, natural, strict=True)]
+
+
+def _draw_one_by_one(names: Sequence[str], rows: Iterable[Sequence[Text]], *, numbers: bool) -> None:
+    """Print each row by itself: short cells behind the first one, where they speak for themselves, the others below."""
+    for first, *others in rows:
+        short = [not numbers and columns(cell.plain) <= SHORT for cell in others]
+        behind = [cell for cell, fits in zip(others, short, strict=True) if cell.plain and fits]
+        console.print(Text("  ").join([Text(), first, *behind]))
+        for name, cell, fits in zip(names[1:], others, short, strict=True):
+            if cell.plain and not fits:
+                console.print(Text.assemble(f"      {name}: " if name else "      ", cell))
+
+
+def draw_command(command: str | Sequence[str], margin: str = "    ", style: str = "dim") -> None:
+    """Print a command, words as the shell takes them; on a narrow terminal in lines that can be copied."""
+    command = command if isinstance(command, str) else command_line(command, shell_for())
+    for line in folded_command(command, console.width - len(margin)) if console.is_terminal else [command]:
+        console.print(Text(margin + line, style=style), folds=False)
+
+
+def folded_command(command: str, width: int) -> Iterator[str]:
+    """Yield the lines of a command that is to be copied: each but the last ends as the shell wants it.
+
+    Windows has two shells that differ in this; there a command stays one line.
+    """
+    words = re.findall(r"""(?:[^\s'"]|'[^']*'|"[^"]*"|['"])+""", command) if os.name != "nt" else [command]
+    line = ""
+    for word in words:
+        longer = f"{line} {word}" if line else word
+        if line and columns(longer) > width - 2:
+            yield f"{line} \\"
+            longer = f"  {word}"
+        line = longer
+    yield line
+
+
+def draw_line(text: str | Message, style: str = "") -> None:
+    """Print a sentence, with the assistant's commands as this user types them."""
+    console.print(Text(as_typed(text), style=style))
 
 
 def draw_detection(found: Detection) -> None:
@@ -69,7 +205,7 @@ def draw_findings(findings: Iterable[Finding]) -> None:
 
 def draw_remedy(remedy: Remedy, sign: str, style: str, hide: str = "", system: str | None = None) -> None:
     """Print a remedy behind its sign, and below what to set, type and change on a system; one kind may be hidden."""
-    console.print(Text(f"{sign} {as_typed(remedy.text)}"))
+    draw_line(f"{sign} {remedy.text}")
     for kind, line in remedy_lines(remedy, shell_for(system)):
         if kind == hide:
             continue
@@ -85,7 +221,7 @@ def draw_remedy(remedy: Remedy, sign: str, style: str, hide: str = "", system: s
         if kind in {"command", "plan", "check"}:
             draw_command(text, indent, look)
         else:
-            console.print(Text(indent + text, style=look))
+            draw_line(indent + text, look)
 
 
 def draw_planning(planning: Planning, *, brief: bool = False) -> None:
@@ -93,28 +229,26 @@ def draw_planning(planning: Planning, *, brief: bool = False) -> None:
 
     With `brief`, reasons are left out: the caller prints the full explanation.
     """
-    for index, plan in enumerate(planning.plans):
-        if index == 0:
-            draw_plan(plan, brief=brief)
-            continue
-        console.print(Text(f"  {render(plan_summary(plan))}"))
-        if not brief:
-            _bullets(plan.warnings, "!")
+    for plan in planning.plans[:1]:
+        draw_plan(plan, brief=brief)
+    for plan in planning.plans[1:]:
+        draw_line(f"  {plan_summary(plan)}")
+        _draw_bullets("!", () if brief else plan.warnings)
     for rejection in () if brief else planning.rejected:
-        console.print(Text(f"✗ {rejected_name(rejection)}: {render(rejection_reason(rejection))}", style="dim"))
+        draw_line(f"✗ {rejected_name(rejection)}: {rejection_reason(rejection)}", "dim")
 
 
 def draw_plan(plan: Plan, *, brief: bool = False) -> None:
     """Print the chosen plan with its reasons and warnings; with `brief` only its name."""
-    console.print(Text(f"→ {render(plan_summary(plan))}", style="bold"))
-    if not brief:
-        _bullets(plan.reasons, "·")
-        _bullets(plan.warnings, "!")
+    draw_line(f"→ {plan_summary(plan)}", "bold")
+    _draw_bullets("·", () if brief else plan.reasons)
+    _draw_bullets("!", () if brief else plan.warnings)
 
 
-def _bullets(lines: Iterable[str | Message], sign: str) -> None:
+def _draw_bullets(sign: str, lines: Iterable[str | Message]) -> None:
+    """Print lines behind a sign."""
     for line in lines:
-        console.print(Text(f"    {sign} {as_typed(line)}"))
+        draw_line(f"    {sign} {line}")
 
 
 def draw_approach(approach: Approach) -> None:
@@ -122,30 +256,16 @@ def draw_approach(approach: Approach) -> None:
     draw_drifts(approach.differs)
     if approach.plan:
         requirements = ", ".join(one_line(text)[:300] for text in approach.plan.requirements)
-        console.print(Text(say("The configuration is applied to the letter: the same packages, file by file.")))
-        console.print(Text(f"    {requirements}", style="dim"))
+        draw_line(_("The configuration is applied to the letter: the same packages, file by file."))
+        draw_line(f"    {requirements}", "dim")
     else:
-        console.print(Text(say("The configuration does not fit this machine as it is, so a new plan is made.")))
+        draw_line(_("The configuration does not fit this machine as it is, so a new plan is made."))
 
 
 def draw_drifts(found: Iterable[Drift]) -> None:
     """Print differences, one line each."""
     for drift in found:
-        console.print(Text(f"  ≠ {drift.text}", style="yellow"))
-
-
-def draw_report(report: Report) -> None:
-    """Print every check of a verification."""
-    report = folded(report)
-    styles = (STYLES.get(check.status, "red") for check in report.checks)
-    rows = [
-        (row.title, Text(render(row.result), style=style), row.later, row.detail)
-        for row, style in zip(check_rows(report), styles, strict=True)
-    ]
-    named = CHECK_HEADINGS
-    draw_rows((named.title, named.result, _("Time"), named.detail), rows)
-    for line in speed_lines(report):
-        console.print(Text(render(line)))
+        draw_line(f"  ≠ {drift.text}", "yellow")
 
 
 def draw_diagnoses(
@@ -156,54 +276,46 @@ def draw_diagnoses(
         sign = ("✗ ", "red") if diagnosis.sure else ("? ", "yellow")
         console.print(Text.assemble(sign, (render(diagnosis.title), "bold"), (f"  {diagnosis.confidence:.0%}", "dim")))
         if log and line is not None:
-            _draw_context(log, line)
-        console.print(Text(f"  {render(diagnosis.cause)}"))
+            for number, text in log.around(line, 2):
+                marked = number == log.lines[line][0]
+                drawn = f"  {'→' if marked else ' '} {number:>6} │ {visible(text)[:LOG_WIDTH]}"
+                console.print(Text(drawn, style="bold red" if marked else "dim"))
+        draw_line(f"  {diagnosis.cause}")
         for number, remedy in enumerate(diagnosis.remedies, 1):
             draw_remedy(remedy, f"  {number}.", style="cyan", system=system)
         for source in diagnosis.sources:
-            console.print(Text(f"  {source}", style="dim"))
+            draw_line(f"  {source}", "dim")
         console.print()
-
-
-def _draw_context(log: Log, index: int) -> None:
-    marked = log.lines[index][0]
-    for number, line in log.around(index, 2):
-        text = visible(line)[:LOG_WIDTH]
-        style = "bold red" if number == marked else "dim"
-        console.print(Text(f"  {'→' if number == marked else ' '} {number:>6} │ {text}", style=style))
 
 
 def draw_unknown(answer: Unexplained) -> None:
     """Say that the cause is not known, what is told, what is wrong anyway, what to find out, and how to ask others."""
-    console.print(Text(say("No known problem matches this log.")))
+    draw_line(_("No known problem matches this log."))
     for symptom in answer.symptoms:
-        console.print(Text(say("  What it tells: {symptom}", symptom=symptom.text)))
+        draw_line(_("  What it tells: {symptom}", symptom=symptom.text))
     draw_findings(answer.findings)
     if answer.question:
         draw_remedy(answer.question, "  ?", style="cyan")
-    text = say("If something did fail, `assistant diagnose LOG --report FILE.md` writes a report to paste.")
-    console.print(Text(as_typed(text)))
+    draw_line(_("If something did fail, `assistant diagnose LOG --report FILE.md` writes a report to paste."))
 
 
 def draw_detected(state: State) -> None:
     """Print what was detected, in a line, and what is wrong."""
-    machine = state.detection.machine if state.detection else None
-    if machine is None:
-        return
-    gpus = ", ".join(gpu_line(gpu) for gpu in machine.gpus) or say("no GPU found")
-    system = machine.os_version or machine.os
-    _draw_done(say("Detect"), say("{system}, Python {python}, {gpus}", system=system, python=machine.python, gpus=gpus))
-    draw_findings(state.findings)
+    if state.detection:
+        machine = state.detection.machine
+        gpus = ", ".join(gpu_line(gpu) for gpu in machine.gpus) or say("no GPU found")
+        system = machine.os_version or machine.os
+        text = say("{system}, Python {python}, {gpus}", system=system, python=machine.python, gpus=gpus)
+        _draw_done(say("Detect"), text)
+        draw_findings(state.findings)
 
 
 def draw_planned(state: State) -> None:
     """Print the plan, in a line, with its reasons."""
     if state.plan:
         _draw_done(say("Plan"), render(plan_summary(state.plan)))
-        for line in state.plan.reasons:
-            console.print(Text(f"    {render(line)}", style="dim"))
-        for line in state.plan.warnings:
-            console.print(Text(f"  ! {as_typed(line)}", style="yellow"))
+        _draw_bullets("·", state.plan.reasons)
+        _draw_bullets("!", state.plan.warnings)
 
 
 def draw_prepared(state: State) -> None:
@@ -219,7 +331,7 @@ def draw_prepared(state: State) -> None:
         text = say("  {changed} of {count} packages change in {target}, {size:.0f} MB to download")
     else:
         text = say("  {count} packages, {size:.0f} MB to download, into {target}")
-    console.print(Text(text.format(count=count, changed=len(changes), size=size, target=preview.target)))
+    draw_line(text.format(count=count, changed=len(changes), size=size, target=preview.target))
     draw_rows((), ((Text(f"  {name}"), change) for name, change in changes))
     draw_findings(preview.findings)
     for command in preview.commands:
@@ -235,12 +347,12 @@ def draw_preview(preview: Prepared) -> None:
     )
     draw_rows((say("Package"), say("Version"), say("Size"), say("Source")), rows)
     if preview.ready:
-        console.print(say("This environment is there already and holds exactly these packages."))
+        draw_line(_("This environment is there already and holds exactly these packages."))
     for path in preview.writes:
-        console.print(Text(say("  writes {path}", path=path)))
+        draw_line(_("  writes {path}", path=path))
     total, fetched = preview.resolution.download / 1e6, preview.download / 1e6
     text = say("  {total:.1f} MB in all, {fetched:.1f} MB of it still to download; nothing was changed")
-    console.print(Text(text.format(total=total, fetched=fetched)))
+    draw_line(text.format(total=total, fetched=fetched))
 
 
 def draw_installed(state: State) -> None:
@@ -252,10 +364,18 @@ def draw_installed(state: State) -> None:
 
 
 def draw_verified(state: State) -> None:
-    """Print every check, and the verdict."""
-    if state.report:
-        draw_report(state.report)
-        _draw_done(say("Verify"), render(verdict(state.report)), good=state.report.passed)
+    """Print every check of a verification, and the verdict."""
+    if state.report is None:
+        return
+    report = folded(state.report)
+    rows = (
+        (row.title, Text(render(row.result), style=STYLES.get(check.status, "red")), row.later, row.detail)
+        for row, check in zip(check_rows(report), report.checks, strict=True)
+    )
+    draw_rows((CHECK_HEADINGS.title, CHECK_HEADINGS.result, _("Time"), CHECK_HEADINGS.detail), rows)
+    for line in speed_lines(report):
+        draw_line(line)
+    _draw_done(say("Verify"), render(verdict(report)), good=report.passed)
 
 
 def draw_diagnosed(state: State) -> None:
@@ -278,7 +398,7 @@ def draw_exported(state: State) -> None:
     text = ngettext("{count} file in {folder}", "{count} files in {folder}", len(files), folder=folder)
     _draw_done(say("Export"), render(text))
     for path in files if len(files) <= MOST_FILES else ():
-        console.print(Text(f"    {path.relative_to(folder)}"))
+        draw_line(f"    {path.relative_to(folder)}")
 
 
 def draw_next(state: State, *, offline: bool) -> None:
@@ -288,17 +408,30 @@ def draw_next(state: State, *, offline: bool) -> None:
     made, report, plan = state.environment, state.report, state.plan
     if not (made and plan and report and report.usable):
         return
-    lines = {say("In this terminal:"): terminal_line(made, plan, shell_for())}
-    if made.launcher_name and offline:
-        lines[say("In JupyterLab, choose the kernel {kernel}.", kernel=f"“{made.launcher_name}”")] = ""
-    elif made.launcher_name:
-        lines[say("In JupyterLab, with the kernel “{name}”:", name=made.launcher_name)] = as_typed("assistant lab")
-    for text, command in lines.items():
-        console.print(Text(f"  {text}"))
-        if command:
-            draw_command(command, style="bold")
+    for_jupyter = _("In JupyterLab, with the kernel “{name}”:", name=made.launcher_name)
+    if offline:
+        for_jupyter = _("In JupyterLab, choose the kernel {kernel}.", kernel=f"“{made.launcher_name}”")
+    here = _("In this terminal:")
+    draw_line(f"  {here}")
+    draw_command(terminal_line(made, plan, shell_for()), style="bold")
+    if made.launcher_name:
+        draw_line(f"  {for_jupyter}")
+    if made.launcher_name and not offline:
+        draw_command(as_typed("assistant lab"), style="bold")
 
 
 def _draw_done(step: str, text: str, *, good: bool = True) -> None:
     sign = ("✓ ", "green") if good else ("✗ ", "red")
     console.print(Text.assemble(sign, (f"{step}  ", "bold"), text))
+
+
+# What is drawn when a task is done, by its name.
+OF_TASK = {
+    "detect": draw_detected,
+    "plan": draw_planned,
+    "prepare": draw_prepared,
+    "install": draw_installed,
+    "verify": draw_verified,
+    "diagnose": draw_diagnosed,
+    "export": draw_exported,
+}

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.text import Text
 
-from assistant.cli.console import console, draw_rows
-from assistant.cli.draw import draw_findings
+from assistant.cli.draw import console, draw_findings, draw_line, draw_rows
 from assistant.cli.journey import Work
 from assistant.cli.options import source_options
 from assistant.cli.terminal import ask, echo, echo_json, json_option, yes_option
@@ -20,7 +19,6 @@ from assistant.i18n import _, as_typed, render, say, sentences
 from assistant.install import (
     MadeEnvironment,
     Outcome,
-    Recovered,
     Sources,
     Tools,
     environment_at,
@@ -52,7 +50,7 @@ from assistant.session.survey import EnvironmentSummary, Light, Repair, Survey, 
 @click.option("--undo", default="", metavar="PATH", help="Put back what this environment held before its last change.")
 @click.option(
     "--forget",
-    "lets_go",
+    "to_forget",
     default="",
     metavar="PATH",
     help="Delete what is kept for undoing the last change, to free space.",
@@ -66,13 +64,11 @@ from assistant.session.survey import EnvironmentSummary, Light, Repair, Survey, 
 @json_option
 def envs(remove: str, *, prune: bool, every: bool, yes: bool, as_json: bool, **options: Any) -> None:  # noqa: ANN401 - click's
     """List environments; check, mend, undo or remove one."""
-    check, mend, undo, lets_go = (options.pop(name) for name in ("check", "mend", "undo", "lets_go"))
-    if sum(map(bool, (check, mend, undo, lets_go, prune or remove))) > 1:
+    check, mend, undo, to_forget = (options.pop(name) for name in ("check", "mend", "undo", "to_forget"))
+    if sum(map(bool, (check, mend, undo, to_forget, prune or remove))) > 1:
         raise click.UsageError(say("Only one of --check, --mend, --undo, --forget and --remove can be done at a time."))
-    if prune or remove:
-        _tidy(remove, prune=prune, yes=yes, as_json=as_json)
-    elif lets_go:
-        _let_go(lets_go, as_json=as_json)
+    if prune or remove or to_forget:
+        _free(remove, to_forget, prune=prune, yes=yes, as_json=as_json)
     elif every or check or mend or undo:
         work = Work(Sources(LiveHost(), **options), quiet=as_json, asks=not yes)
         _visit(work, {looked: check, compared: mend, undone: undo}, yes=yes, as_json=as_json)
@@ -86,15 +82,14 @@ def envs(remove: str, *, prune: bool, every: bool, yes: bool, as_json: bool, **o
             echo(as_typed(say("There are no environments yet; `assistant setup` makes one.")))
 
 
-def _tidy(remove: str, *, prune: bool, yes: bool, as_json: bool) -> None:
-    freed = prune_downloads() if prune else None
-    if remove and not yes:
-        question = say("Remove {name} and all that is in it?", name=remove)
-        if not ask(question, default=False, err=True):
-            raise Cancelled(_("Nothing was removed."))
+def _free(remove: str, to_forget: str, *, prune: bool, yes: bool, as_json: bool) -> None:
+    """Delete downloads, what is kept for an undo, or an environment, after asking; say how much was freed."""
+    freed = prune_downloads() if prune else forget(environment_at(to_forget).path) if to_forget else None
+    if remove and not (yes or ask(_("Remove {name} and all that is in it?", name=remove), default=False, err=True)):
+        raise Cancelled(_("Nothing was removed."))
     removed = str(remove_environment(remove)) if remove else None
     if as_json:
-        echo_json({"removed": removed, "freed_bytes": freed})
+        echo_json({"freed_bytes": freed} if to_forget else {"removed": removed, "freed_bytes": freed})
         return
     if freed is not None:
         echo(say("Freed {size} MB.", size=freed // 10**6))
@@ -102,49 +97,37 @@ def _tidy(remove: str, *, prune: bool, yes: bool, as_json: bool) -> None:
         echo(say("Removed {path}.", path=removed))
 
 
-def _let_go(path: str, *, as_json: bool) -> None:
-    freed = forget(environment_at(path).path)
-    echo_json({"freed_bytes": freed}) if as_json else echo(say("Freed {size} MB.", size=freed // 10**6))
-
-
-Visit = Callable[[State, Tools], Surveyed]
-
-
-def _visit(work: Work, asked: dict[Visit, str], *, yes: bool, as_json: bool) -> None:
+def _visit(work: Work, asked: dict[Callable[[State, Tools], Surveyed], str], *, yes: bool, as_json: bool) -> None:
     """List the environments, or do what is asked for with one of them."""
     visit, path = next(((visit, path) for visit, path in asked.items() if path), (surveyed, ""))
     state = State().with_environments(picked=str(environment_at(path).path) if path else "")
 
-    def run(visit: Visit) -> State:
+    def run(visit: Callable[[State, Tools], Surveyed]) -> State:
+        """Return the state after a visit."""
         with work.shown(takes_back=visit in {undone, repaired}):
             found = visit(state, work.tools)
         return state.with_environments(survey=found.survey, repair=found.repair)
 
     state = run(visit)
-    repair = state.environments.repair
-    if repair and (yes or not as_json):
-        _agree(repair, yes=yes, as_json=as_json)
+    if (repair := state.environments.repair) and (yes or not as_json):
+        if not as_json:
+            draw_repair(repair)
+        if not yes and not ask(_("Change these packages now?"), default=False, err=True):
+            raise Cancelled(_("Nothing was changed."), hint=_("Run the command again when you are ready."))
         state = run(repaired)
     survey = state.environments.survey or Survey()
-    known = survey.of(state.environments.picked)
+    summary = survey.of(state.environments.picked)
     if as_json:
-        echo_json(of_environment(known, survey, repair) if known else of_environments(survey))
-    elif known:
+        echo_json(of_environment(summary, survey, repair) if summary else of_environments(survey))
+    elif summary:
         draw_findings(survey.notes)
-        draw_environment(known)
+        draw_environment(summary)
     else:
-        draw_environments(survey.environments, cut_short=survey.cut_short)
-
-
-def _agree(repair: Repair, *, yes: bool, as_json: bool) -> None:
-    """Show what would change, and ask; raise `Cancelled` where the user says no."""
-    if not as_json:
-        draw_repair(repair)
-    if not yes and not ask(say("Change these packages now?"), default=False, err=True):
-        raise Cancelled(_("Nothing was changed."), hint=_("Run the command again when you are ready."))
+        draw_environments(survey)
 
 
 def _draw(found: tuple[MadeEnvironment, ...]) -> None:
+    """Print a table of the environments that the assistant made, and where they are."""
     headings = (say("Name"), say("Backend"), "PyTorch", "Python", say("Size"), say("State"))
     words = {"good": say("good"), "changed": say("changed since"), "broken": say("broken")}
     rows = []
@@ -165,41 +148,38 @@ SIGNS = {
 }
 
 
-def draw_environments(found: Iterable[EnvironmentSummary], *, cut_short: bool) -> None:
+def draw_environments(survey: Survey) -> None:
     """Print three lines for each environment: its name and what it holds, where it is, how it stands."""
-    found = tuple(found)
-    for one in found:
+    for one in survey.environments:
         _draw_one(one)
-        console.print(Text(f"    {as_typed(one.state)}", style="" if one.light is Light.GOOD else SIGNS[one.light][1]))
-    if not found:
-        console.print(Text(as_typed(say("No environments were found; `assistant setup` makes one."))))
-    if cut_short:
-        console.print(
-            Text(say("There are more folders than could be searched; use --check to name an environment."), style="dim")
-        )
+        draw_line(f"    {one.state}", "" if one.light is Light.GOOD else SIGNS[one.light][1])
+    if not survey.environments:
+        draw_line(_("No environments were found; `assistant setup` makes one."))
+    if survey.cut_short:
+        draw_line(_("There are more folders than could be searched; use --check to name an environment."), "dim")
 
 
-def draw_environment(one: EnvironmentSummary) -> None:
+def draw_environment(environment: EnvironmentSummary) -> None:
     """Print all that is known of an environment, with what would fix it."""
-    _draw_one(one)
-    if one.size is not None:
-        console.print(Text(say("    {size} MB on disk", size=one.size // 10**6), style="dim"))
-    if one.findings:
-        draw_findings(one.findings)
+    _draw_one(environment)
+    if environment.size is not None:
+        draw_line(_("    {size} MB on disk", size=environment.size // 10**6), "dim")
+    if environment.findings:
+        draw_findings(environment.findings)
     else:
-        console.print(Text(f"    {as_typed(one.state)}"))
-    if one.undo:
-        text = say("`assistant envs --undo {path}` undoes its last change.", path=quoted(one.path))
-        console.print(Text(f"    {as_typed(text)} {render(kept_for_undo(one.undo))}", style="dim"))
+        draw_line(f"    {environment.state}")
+    if environment.undo:
+        text = _("`assistant envs --undo {path}` undoes its last change.", path=quoted(environment.path))
+        draw_line(f"    {text} {kept_for_undo(environment.undo)}", "dim")
 
 
 def draw_repair(repair: Repair) -> None:
     """Print the difference that a change would make, what it mends and what it leaves."""
     difference = repair.difference
-    console.print(Text(say("What would change in {path}:", path=repair.path), style="bold"))
+    draw_line(_("What would change in {path}:", path=repair.path), "bold")
     for move in difference.moves:
-        console.print(Text(f"  {render(move_words(move))}"))
-    console.print(Text(say("  {size:.1f} MB to download", size=megabytes(difference.download)), style="dim"))
+        draw_line(f"  {move_words(move)}")
+    draw_line(_("  {size:.1f} MB to download", size=megabytes(difference.download)), "dim")
     draw_findings(difference.findings)
     for finding in repair.mends:
         console.print(Text.assemble(("✓ ", "green"), say("would be mended: {problem}", problem=finding.text)))
@@ -207,14 +187,15 @@ def draw_repair(repair: Repair) -> None:
         console.print(Text.assemble(("! ", "yellow"), say("would remain: {problem}", problem=finding.text)))
 
 
-def _draw_one(one: EnvironmentSummary) -> None:
-    sign, style = SIGNS[one.light]
-    known = [render(one.keeper)]
-    known += [f"PyTorch {render(one.build)}"] if one.torch else []
-    known += [f"Python {one.python}"] if one.python else []
-    named = ((f"{sign} ", style), (one.name, "bold"), f"  {', '.join(known)}", (f"  ({render(one.light.word)})", style))
-    console.print(Text.assemble(*named))
-    console.print(Text(f"    {one.path}", style="dim"), soft_wrap=True)
+def _draw_one(environment: EnvironmentSummary) -> None:
+    """Print what an environment is and holds, and where it is."""
+    sign, style = SIGNS[environment.light]
+    holds = [render(environment.keeper)]
+    holds += [f"PyTorch {render(environment.build)}"] if environment.torch else []
+    holds += [f"Python {environment.python}"] if environment.python else []
+    word = (f"  ({render(environment.light.word)})", style)
+    console.print(Text.assemble((f"{sign} ", style), (environment.name, "bold"), f"  {', '.join(holds)}", word))
+    console.print(Text(f"    {environment.path}", style="dim"), soft_wrap=True)
 
 
 @click.command()
@@ -229,18 +210,13 @@ def recover(context: click.Context, /, target: str, *, as_json: bool) -> None:
     if as_json:
         echo_json(done, indent=0)
     elif not done:
-        echo(say("There is nothing to roll back."))
+        echo(_("There is nothing to roll back."))
+    texts = {Outcome.REMOVED: _("{path} has been removed."), Outcome.TAKEN_BACK: _("{path} has been restored.")}
     for one in done:
-        _print_outcome(one, as_json=as_json)
+        if one.outcome is Outcome.FAILED:
+            echo(sentences((as_typed(one.error), as_typed(one.hint))), err=True)
+        elif not as_json:
+            echo(texts[one.outcome].format(path=one.target))
+            if one.beside:
+                echo(_("Something else stands there by now; the environment is in {path}.", path=one.beside))
     context.exit(1 if any(one.outcome is Outcome.FAILED for one in done) else 0)
-
-
-def _print_outcome(one: Recovered, *, as_json: bool) -> None:
-    if one.outcome is Outcome.FAILED:
-        echo(sentences((as_typed(one.error), as_typed(one.hint))), err=True)
-    elif not as_json:
-        removed = one.outcome is Outcome.REMOVED
-        text = say("{path} has been removed.") if removed else say("{path} has been restored.")
-        echo(text.format(path=one.target))
-        if one.beside:
-            echo(say("Something else stands there by now; the environment is in {path}.", path=one.beside))

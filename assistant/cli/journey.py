@@ -4,37 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 
 import click
+from click.core import ParameterSource
+from rich.progress import BarColumn, SpinnerColumn, TextColumn
 from rich.progress import Progress as Bars
-from rich.progress import ProgressColumn, SpinnerColumn, TextColumn
-from rich.progress import Task as Line
-from rich.progress_bar import ProgressBar
 from rich.table import Column
 
-from assistant.cli.console import Terminal
-from assistant.cli.draw import (
-    draw_causes,
-    draw_detected,
-    draw_diagnosed,
-    draw_exported,
-    draw_installed,
-    draw_next,
-    draw_planned,
-    draw_prepared,
-    draw_verified,
-)
+from assistant.cli import draw
 from assistant.cli.terminal import ask
 from assistant.host.base import Host
+from assistant.host.extras import find_uv
 from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken, on_interrupt
-from assistant.host.uv import find_uv
 from assistant.i18n import Message, _, render, say, sentences
-from assistant.install import KERNEL, Sources, Tools, find_target, read_marker
+from assistant.install import KERNEL, Sources, Tools, find_target, full_path, read_marker
 from assistant.model.errors import AssistantError, BadInput, Cancelled, WorkFailed
 from assistant.model.event import Event, FindingRaised, Progress, Step
 from assistant.model.plan import Plan, Planning, Request
@@ -45,6 +33,25 @@ from assistant.session.state import Phase, Planned, State, Task
 from assistant.session.steps import TITLES
 from assistant.session.store import Store
 from assistant.session.tasks import TAKE_BACK, failed, perform
+
+
+def parse_target(context: click.Context, option: click.Parameter, target: str) -> str:
+    """Return "new", "kernel" and "" as they are, and a folder as an absolute path; `./kernel` is one of that name.
+
+    Raises `BadInput` for an empty word that was typed: it is a shell's variable that was not set.
+    """
+    if not target and context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE:
+        raise BadInput(_("{name} is empty.", name=option.opts[0]), hint=_("Name a folder, or leave it out."))
+    return target if target in {"", "new", KERNEL} else str(full_path(target))
+
+
+target_option = click.option(
+    "--target",
+    default="",
+    metavar="new|kernel|PATH",
+    callback=parse_target,
+    help="Where to install; a new environment by default.",
+)
 
 
 def refuse_blocked(state: State, task: Task) -> None:
@@ -61,68 +68,31 @@ def with_own_python(request: Request, target: str, host: Host) -> Request:
     return replace(request, python=site.minor) if site and not own.startswith(f"{site.minor}.") else request
 
 
-class Bar:
+class Bar(Bars):
     """A line at the foot of the terminal: what is going on, how far that is, and how fast."""
 
     def __init__(self, *, hidden: bool) -> None:
-        terminal = Terminal(stderr=True)
+        terminal = draw.Terminal(stderr=True)
         said = TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis"))
         spinner = SpinnerColumn("dots" if terminal.encoding.startswith("utf") else "line")  # rich does so for bars
-        self._share = _Share()
+        share = BarColumn(bar_width=None, table_column=Column(ratio=1, min_width=8))
         off = hidden or not terminal.is_terminal
-        self._bars = Bars(spinner, said, self._share, console=terminal, transient=True, disable=off, expand=True)
-        self._line = self._bars.add_task("", total=None)
-
-    def __enter__(self) -> None:
-        """Show it."""
-        self.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Take it away."""
-        self.stop()
-
-    def start(self) -> None:
-        """Show it, as before a question."""
-        if not self._bars.disable:
-            self._bars.start()
+        super().__init__(spinner, said, share, console=terminal, transient=True, disable=off, expand=True)
+        self.add_task("", total=None)
 
     def stop(self) -> None:
-        """Take it away, so that a question can be asked."""
-        if not self._bars.disable:
-            self._bars.stop()
+        """Take it away, so that a question can be asked; one that is not shown ends no line."""
+        if not self.disable:
+            super().stop()
 
     def show(self, event: Event) -> None:
         """Show how far a task is, under the title of its part where it has one; ignore all other events."""
         if isinstance(event, Progress):
+            line = self.tasks[0]
+            line.total = None if event.share is None else 1.0  # it only moves where nobody knows how far that is
             title = TITLES[event.part] if event.part else event.text
-            self._share.share = event.share
-            self._bars.update(self._line, description=f"{render(title)}  {render(event.figures)}".strip())
-
-
-class _Share(ProgressColumn):
-    """A bar for what runs; it only moves where nobody knows how far that is."""
-
-    share: float | None = None
-
-    def __init__(self) -> None:
-        super().__init__(table_column=Column(ratio=1, min_width=8))
-
-    def render(self, task: Line) -> ProgressBar:
-        """Draw it."""
-        return ProgressBar(total=1, completed=self.share or 0, pulse=self.share is None, animation_time=task.get_time())
-
-
-DRAW: dict[Task, Callable[[State], None]] = {
-    Task.DETECT: draw_detected,
-    Task.PLAN: draw_planned,
-    Task.PREPARE: draw_prepared,
-    Task.INSTALL: draw_installed,
-    Task.VERIFY: draw_verified,
-    Task.DIAGNOSE: draw_diagnosed,
-    Task.EXPORT: draw_exported,
-}
+            text = f"{render(title)}  {render(event.figures)}".strip()
+            self.update(line.id, completed=event.share or 0.0, description=text)
 
 
 class Work:
@@ -132,11 +102,15 @@ class Work:
     """
 
     def __init__(self, sources: Sources | None = None, *, quiet: bool = False, asks: bool = False) -> None:
-        host = LiveHost()
-        self.store = Store()
+        self.store, self.cancel = Store(), CancelToken()
         self.bar = Bar(hidden=quiet)
-        self._asks = asks and not quiet and sys.stdin.isatty()
-        self.tools = Tools(host, sources or Sources(host), self.hear, CancelToken(), self._ask)
+        self._sources, self._asks = sources, asks and not quiet and sys.stdin.isatty()
+
+    @cached_property
+    def tools(self) -> Tools:
+        """What a task of a setup works with."""
+        host = LiveHost()
+        return Tools(host, self._sources or Sources(host), self.hear, self.cancel, self._ask)
 
     def hear(self, event: Event) -> None:
         """Write lines of output into the log, and show how far the step is."""
@@ -145,27 +119,26 @@ class Work:
     @contextmanager
     def shown(self, *, takes_back: bool = False) -> Iterator[None]:
         """Show the bar while a step works; with `takes_back`, Ctrl-C asks it to stop and take back what it began."""
-        with self.bar, on_interrupt(self.tools.cancel.signal) if takes_back else nullcontext():
+        with self.bar, on_interrupt(self.cancel.signal) if takes_back else nullcontext():
             yield
 
     def _ask(self, question: Message) -> bool:
         """Put the question of a step to the user; Ctrl-C stops the step."""
-        if not self._asks:
-            return False
+
+        def abort(_number: int) -> None:
+            raise click.Abort
+
         answer = False
-        self.bar.stop()
-        try:
-            with on_interrupt(_raise_abort):
-                answer = ask(question, default=False)
-        except click.Abort:
-            self.tools.cancel.signal()
-        self.bar.start()
-        self.tools.cancel.check()
+        if self._asks:
+            self.bar.stop()
+            try:
+                with on_interrupt(abort):
+                    answer = ask(question, default=False)
+            except click.Abort:
+                self.cancel.signal()
+            self.bar.start()
+            self.cancel.check()
         return answer
-
-
-def _raise_abort() -> None:
-    raise click.Abort
 
 
 class Journey:
@@ -193,21 +166,22 @@ class Journey:
             except KeyboardInterrupt as error:
                 raise KeyboardInterrupt(stopped(self.state)) from error
             except AssistantError as error:
-                if self._work.tools.cancel:
+                if self._work.cancel:
                     raise KeyboardInterrupt(error) from error
                 raise
-            if self._work.tools.cancel:
+            if self._work.cancel:
                 raise KeyboardInterrupt(stopped(self.state))
-            if not self._quiet and task in DRAW:
-                DRAW[task](self.state)
+            if not self._quiet and (draw_done := draw.OF_TASK.get(task.value)):
+                draw_done(self.state)
         return self.state
 
     def _run(self, task: Task) -> None:
-        """Run a task to its end, and save what it has come to; look for the cause where real work has failed."""
+        """Run a task to its end, and save an environment that is there; look for the cause where real work failed."""
         self.state = reduce(self.state, Begin(task=task))
         events: list[Event] = []
 
         def hear(event: Event) -> None:
+            """Keep an event for the state, and show it."""
             events.append(event)
             self._work.hear(event)
 
@@ -220,18 +194,14 @@ class Journey:
             failure, end = error, failed(task, error)
         self.state = reduce(reduce(self.state, Reported(events=tuple(events))), end)
         if failure is None:
-            self._save(task)
+            if self.state.environment and self.state.plan and (fault := self._work.store.save(self.state)):
+                self.state = reduce(self.state, Reported(events=(FindingRaised(step=task.step, finding=fault),)))
             return
         if task in {Task.INSTALL, Task.VERIFY} and failure.exit_code == 1:
             self._run(Task.DIAGNOSE)
             if not self._quiet:
-                draw_causes(self.state)
+                draw.draw_causes(self.state)
         raise failure
-
-    def _save(self, task: Task) -> None:
-        """Save an environment that stands, with the plan that it was made for."""
-        if self.state.environment and self.state.plan and (fault := self._work.store.save(self.state)):
-            self.state = reduce(self.state, Reported(events=(FindingRaised(step=task.step, finding=fault),)))
 
     def plan(self, request: Request) -> State:
         """Plan what is asked for."""
@@ -255,10 +225,10 @@ class Journey:
         if self.state.report is None:  # an environment that was there already
             self.run(Task.VERIFY)
         elif not self._quiet:
-            draw_verified(self.state)
+            draw.draw_verified(self.state)
         self.run(*then)
         if not self._quiet:
-            draw_next(self.state, offline=self._work.tools.sources.offline)
+            draw.draw_next(self.state, offline=self._work.tools.sources.offline)
 
 
 def refuse_failed(state: State) -> None:

@@ -12,9 +12,8 @@ import click
 
 from assistant.cli.terminal import echo
 from assistant.host.extras import require
-from assistant.host.files import private_folder, read_plain, write_whole
-from assistant.host.folders import user_data, user_state
-from assistant.host.process import become, is_root
+from assistant.host.files import private_folder, read_plain, user_data, user_state, write_whole
+from assistant.host.process import replace_process
 from assistant.i18n import _, say
 from assistant.model.errors import AssistantError, BadInput, unwritable
 from assistant.model.record import Record, from_json, to_json
@@ -50,8 +49,11 @@ def put_copies(folder: Path) -> dict[str, str]:
     goes beside it under another name. Raises `WorkFailed` for a folder that cannot be written.
     """
     notes = user_state() / "notebooks.json"
-    known = _noted(notes)
-    given = known.folders.get(str(folder), {})
+    try:
+        before = from_json(read_plain(notes), _Given, notes.name)
+    except (OSError, AssistantError):
+        before = _Given()
+    given = before.folders.get(str(folder), {})
     try:
         now = {
             name: _put(folder, name, original.read_bytes(), given.get(name))
@@ -62,16 +64,9 @@ def put_copies(folder: Path) -> dict[str, str]:
     except OSError as error:
         raise unwritable(error.filename or folder, error) from error
     with suppress(OSError):  # without it a copy counts as changed, and nothing is lost
-        kept = _Given(folders={**known.folders, str(folder): now})
-        write_whole(private_folder(notes.parent) / notes.name, to_json(kept), private=True)
+        after = _Given(folders={**before.folders, str(folder): now})
+        write_whole(private_folder(notes.parent) / notes.name, to_json(after), private=True)
     return {name: copy.file for name, copy in now.items()}
-
-
-def _noted(notes: Path) -> _Given:
-    try:
-        return from_json(read_plain(notes), _Given, notes.name)
-    except (OSError, AssistantError):
-        return _Given()
 
 
 def _put(folder: Path, name: str, data: bytes, given: _Copy | None) -> _Copy:
@@ -124,10 +119,10 @@ def lab(jupyter_arguments: tuple[str, ...], folder: str | None, *, as_app: bool)
     echo(say("Your copies of the notebooks and labs are in {folder}.", folder=place), err=True)
     address = f"/{'doc' if as_app else 'lab'}/workspaces/{WORKSPACE}/tree/{setup}"
     options = [f"--notebook-dir={place}", f"--LabApp.default_url={address}"]
-    if is_root():
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
         options.append("--allow-root")  # in containers root is the only user, and the server listens on loopback only
     searched = filter(None, (str(CONFIGURATION), os.environ.get("JUPYTER_CONFIG_PATH")))
-    become(
+    replace_process(
         [sys.executable, "-m", "jupyterlab", *options, *jupyter_arguments],
         {"JUPYTER_CONFIG_PATH": os.pathsep.join(searched)},
     )

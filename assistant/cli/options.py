@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from assistant.catalog.bundles import bundle_of
-from assistant.cli.inputs import read_file
-from assistant.cli.terminal import Option
+from assistant.cli.terminal import Option, read_file
 from assistant.host.live import LiveHost
 from assistant.i18n import _, say
-from assistant.install import KERNEL, Sources, check_index_url, check_requirement, full_path
+from assistant.install import Sources, check_index_url, check_requirement
 from assistant.model.errors import BadInput
 from assistant.model.plan import Backend, Request
 from assistant.model.record import Record
@@ -113,23 +111,6 @@ source_options = together(
 )
 
 
-def parse_target(context: click.Context, option: click.Parameter, target: str) -> str:
-    """Return "new", "kernel" and "" as they are, and a folder as an absolute path; `./kernel` is one of that name.
-
-    Raises `BadInput` for an empty word that was typed: it is a shell's variable that was not set.
-    """
-    if not target and context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE:
-        raise BadInput(_("{name} is empty.", name=option.opts[0]), hint=_("Name a folder, or leave it out."))
-    return target if target in {"", "new", KERNEL} else str(full_path(target))
-
-
-target_option = click.option(
-    "--target",
-    default="",
-    metavar="new|kernel|PATH",
-    callback=parse_target,
-    help="Where to install; a new environment by default.",
-)
 dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would be done, and change nothing.")
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import click
 
 from assistant.catalog import Catalog, load_catalog
-from assistant.cli.inputs import host_of, print_answers, read_lines, read_text, replay_option
 from assistant.cli.options import (
     only_one,
     project_options,
@@ -20,7 +19,16 @@ from assistant.cli.options import (
     trust_index_option,
     with_projects,
 )
-from assistant.cli.terminal import echo, echo_json, json_option
+from assistant.cli.terminal import (
+    echo,
+    echo_json,
+    host_of,
+    json_option,
+    print_answers,
+    read_lines,
+    read_text,
+    replay_option,
+)
 from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
 from assistant.i18n import _, render, say
@@ -51,15 +59,10 @@ class Brief(Machine, frozen=True):
         beyond = [name for name in wish.__struct_fields__ if name not in _ASKABLE and getattr(wish, name)]
         beyond += [f"{need.name} @ …" for pin in wish.pins if (need := plain_requirement(pin)) and need.url]
         if beyond:
-            raise BadInput(
-                _(
-                    "A machine's file may ask for packages, not say where they come from: {names}.",
-                    names=", ".join(beyond),
-                ),
-                hint=_(
-                    "Name on the command line what you trust of it.", option="--trust-index, --find-links, --pin, -r"
-                ),
-            )
+            text = _("A machine's file may ask for packages, not say where they come from: {names}.")
+            options = "--trust-index, --find-links, --pin, -r"
+            hint = _("Name on the command line what you trust of it.", option=options)
+            raise BadInput(text.format(names=", ".join(beyond)), hint=hint)
         return own.joined(wish)
 
 
@@ -94,15 +97,6 @@ def plan_each(file: str, catalog: Catalog, request: Request, tools: Tools) -> No
         return decided(PlanInputs(brief, catalog, brief.asked(request)), tools)
 
     print_answers(read_lines(file), lambda line: of_kind(to_json(kind_of(read_brief(line, say("This line"))))))
-
-
-def show_planning(planning: Planning, machine: Machine, *, why: bool) -> None:
-    """Print the plans for a machine; with `why` also the reasoning."""
-    from assistant.cli.draw import draw_planning  # noqa: PLC0415 - --json need not load the drawing library
-
-    draw_planning(planning, brief=why)
-    if why:
-        echo("\n".join(map(render, explain(planning, machine))))
 
 
 def best_plan(machine: Machine, catalog: Catalog, request: Request) -> Plan:
@@ -161,5 +155,9 @@ def plan(
     if as_json:
         echo_json(of_planning(planning, here, project, why=why))
     else:
-        show_planning(planning, here, why=why)
+        from assistant.cli.draw import draw_planning  # noqa: PLC0415 - --json need not load the drawing library
+
+        draw_planning(planning, brief=why)
+        for line in explain(planning, here) if why else ():
+            echo(line)
     context.exit(0 if planning.choice else NothingFits.exit_code)

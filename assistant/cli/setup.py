@@ -9,15 +9,13 @@ import click
 
 from assistant import verify as verification
 from assistant.cli.draw import draw_preview, draw_verified
-from assistant.cli.journey import Journey, Work, refuse_failed, with_own_python
+from assistant.cli.journey import Journey, Work, parse_target, refuse_failed, target_option, with_own_python
 from assistant.cli.options import (
     dry_run_option,
-    parse_target,
     project_options,
     request_of,
     request_options,
     source_options,
-    target_option,
     together,
     trust_index_option,
     with_projects,
@@ -108,9 +106,7 @@ def verify(target: str, device: str, *, full: bool, as_json: bool) -> None:
     work = Work(quiet=as_json)
     level: Level = "full" if full else "quick"
     with work.shown():
-        report = verification.run(
-            environment, plan, device=device, level=level, sink=work.tools.sink, cancel=work.tools.cancel
-        )
+        report = verification.run(environment, plan, device=device, level=level, sink=work.hear, cancel=work.cancel)
     state = with_report(state, report)
     if plan:  # what is exported next is what was verified last
         work.store.save(state)

@@ -1,32 +1,111 @@
-"""What commands print and ask with: every text passes the filter for hidden characters here (see also `console`)."""
+"""What commands read, print and ask with: files that the user names, lines of JSON, sentences, questions.
+
+Every text passes the filter for hidden characters here (see also `draw`); neither rich nor anything of a setup is
+loaded.
+"""
 
 from __future__ import annotations
 
+import io
 import json
-import os
 import re
 import shutil
 import sys
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any, cast
 
 import click
 
+from assistant.host.base import Host, ReplayHost
+from assistant.host.files import write_named
+from assistant.host.live import LiveHost
+from assistant.host.recording import read_recording
 from assistant.host.streams import forget_typed
-from assistant.i18n import Text, _, render
-from assistant.model.errors import WorkFailed
-from assistant.model.record import to_json, with_words
+from assistant.i18n import Text, _, render, say
+from assistant.machines import load, shipped
+from assistant.model.errors import AssistantError, BadInput, WorkFailed, unreadable, unwritable
+from assistant.model.record import Record, to_json, with_words
 from assistant.model.visible import visible
+from assistant.parsers.decode import text_lines, text_pieces
 
+READ_LIMIT = 100 * 10**6  # chosen: bytes of a log or a batch, which is held in memory
 # What stands in front of a line, below which the rest of it is lined up: "    · ", "  2. ", "✓ ", "  →      2 │ ".
 _SIGN = re.compile(r"\s*(?:(?:→ +)?\d+ │ |[✓✗·!?≠→+-] +|\d+\. )?")
-# The pieces that a word may be taken apart into: behind a separator of paths and addresses, and after each character
-# that is two columns wide, but for marks that no line begins with. It is compiled, for 10 ms, where words are folded.
-_PIECE = r"[^/\\=,;\u1100-\uffff]*[/\\=,;]+|[\u1100-\uffff][、。，；：！？）」』》”’]*|[^/\\=,;\u1100-\uffff]+"
+# What stays in one line: a word, such as a path; or a character of two columns, with the marks that begin no line.
+_UNBROKEN = r"\s*(?:[\u1100-\uffff][、。，；：！？）」』》”’]*|[^\s\u1100-\uffff]+)"
 LEAST = 20  # chosen: columns; in a narrower terminal nothing is lined up
-SHORT = 12  # chosen: columns of a cell that stays in one line, such as "2.41 s" or "20.1 GB"
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
+ANSWERS = {"y": True, "yes": True, "是": True, "n": False, "no": False, "否": False}
+
+Option = Callable[[Callable[..., Any]], Callable[..., Any]]
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+replay_option = click.option(
+    "--replay", metavar="FILE", help="Use a recorded machine instead: a file, or the name of a shipped one."
+)
+
+
+def yes_option(*, help: str) -> Option:  # noqa: A002 - as `click.option` has it
+    """Make the option that agrees beforehand; `help` says to what."""
+    return click.option("--yes", is_flag=True, help=help)
+
+
+def read_file(name: str, limit: int = READ_LIMIT) -> bytes:
+    """Read a file ("-": standard input); raise `BadInput` when it cannot be read or exceeds `limit` bytes."""
+    try:
+        if name == "-":
+            data = sys.stdin.buffer.read(limit + 1)
+        else:
+            with Path(name).open("rb") as file:
+                data = file.read(limit + 1)
+    except OSError as error:
+        raise unreadable(name, error) from error
+    if len(data) > limit:
+        file_name = say("Standard input") if name == "-" else name
+        text = _("{file} is longer than {limit} MB.", file=file_name, limit=limit // 10**6)
+        raise BadInput(text, hint=_("Pass only the part that matters."))
+    return data
+
+
+def read_text(name: str, limit: int = READ_LIMIT) -> str:
+    """Read a text as `read_file` does, whatever program or editor has saved it; raise `BadInput` for a binary file."""
+    data = read_file(name, limit)
+    try:
+        return "".join(text_pieces(data))
+    except BadInput as error:
+        text = _("{file} cannot be read: {reason}.", file=name, reason=_("it is a binary file"))
+        raise BadInput(text, hint=_("Check the name and try again.")) from error
+
+
+def read_lines(name: str) -> Iterator[str]:
+    """Yield the lines of a file ("-": standard input) of any length, as `read_text` would read them."""
+    try:
+        with nullcontext(cast("io.BufferedReader", sys.stdin.buffer)) if name == "-" else Path(name).open("rb") as file:
+            yield from text_lines(file)
+    except OSError as error:
+        raise unreadable(name, error) from error
+    except BadInput as error:
+        text = _("{file} cannot be read: {reason}.", file=name, reason=error.message)
+        raise BadInput(text, hint=error.hint) from error
+
+
+def write_file(name: str, text: str) -> None:
+    """Write a file that an option names, with nothing hidden in it; raise `WorkFailed` when it cannot be written."""
+    try:
+        write_named(Path(name), visible(text))
+    except OSError as error:
+        raise unwritable(name, error) from error
+
+
+def host_of(replay: str | None) -> Host:
+    """Return the machine at hand, or the one of a recording: a file, or the name of a shipped machine."""
+    if replay is None:
+        return LiveHost()
+    if replay in shipped() or not (Path(replay).exists() or set(replay) & set("./\\")):
+        return ReplayHost(load(replay))
+    return ReplayHost(read_recording(read_text(replay), replay))
 
 
 def columns(text: str) -> int:
@@ -34,28 +113,23 @@ def columns(text: str) -> int:
     return sum(2 if unicodedata.east_asian_width(sign) in "WF" else not unicodedata.combining(sign) for sign in text)
 
 
+def unbroken(text: str) -> Iterator[re.Match[str]]:
+    """Yield what stays in one line, with the blanks in front of it: words, and characters that are two columns wide."""
+    return re.finditer(_UNBROKEN, text)  # compiled, for 10 ms, where a terminal shows it
+
+
 def pieces(text: str, width: int) -> list[tuple[int, int]]:
     """Return the places in a line, from and to, that fit into `width` columns each; all but the first are indented.
 
-    A word moves to the next line whole where it fits there; what is longer is broken at its separators. A piece without
-    any stays as long as it is, and so does an address, which is to be pressed or copied.
+    What is unbroken and longer than a line, such as an address to be pressed or copied, stays as long as it is.
     """
-    hang = indent(text, width)
-    found, start, end, room = [], 0, 0, width
-    for word in re.finditer(r"\s*\S+", text):
-        whole = columns(word[0])
-        used = columns(text[start:end])
-        if used + whole <= room:
-            end = word.end()
-            continue
-        fits = whole - _blanks(word[0]) <= width - hang or "://" in word[0]
-        parts = [word[0]] if fits else list(_parts(word[0]))
-        for part in parts:
-            if end > start and columns(text[start : end + len(part)]) > room:
-                found.append((start, end))
-                start, room = end + _blanks(text[end:]), width - hang
-            end += len(part)
-    return [*found, (start, end)] if end > start or not found else found
+    found, start, end, room = list[tuple[int, int]](), 0, 0, width
+    for word in unbroken(text):
+        if end > start and columns(text[start : word.end()]) > room:
+            found.append((start, end))
+            start, room = word.end() - len(word[0].lstrip()), width - indent(text, width)
+        end = word.end()
+    return [*found, (start, end)]
 
 
 def indent(text: str, width: int) -> int:
@@ -69,70 +143,6 @@ def folded(text: str, width: int) -> Iterator[str]:
     for line in text.split("\n"):
         for number, (start, end) in enumerate(pieces(line, width)):
             yield " " * (indent(line, width) if number else 0) + line[start:end]
-
-
-def folded_command(command: str, width: int, margin: int) -> Iterator[str]:
-    """Yield the lines of a command that is to be copied: each but the last ends as the shell wants it.
-
-    Windows has two shells that differ in this; there a command stays one line.
-    """
-    if os.name == "nt":
-        yield command
-        return
-    words = re.findall(r"""(?:[^\s'"]|'[^']*'|"[^"]*"|['"])+""", command)
-    line = ""
-    for word in words:
-        longer = f"{line} {word}" if line else word
-        if line and columns(longer) > width - margin - 2:
-            yield f"{line} \\"
-            longer = f"  {word}"
-        line = longer
-    yield line
-
-
-def layout(rows: Sequence[Sequence[str]], width: int) -> list[int] | None:
-    """Return the widths of a table's columns that break no word, where `width` columns are there for all of them.
-
-    None where they would not do: the rows are better read one below the other.
-    """
-    table = list(zip(*rows, strict=True))
-    natural = [max(map(columns, cells)) for cells in table]
-    least = [max(columns(part) for cell in cells for part in _unbroken(cell)) for cells in table]
-    spare, wish = width - sum(least), sum(natural) - sum(least)
-    if spare < 0:
-        return None
-    share = min(1.0, spare / wish) if wish else 0.0
-    return [low + int(share * (most - low)) for low, most in zip(least, natural, strict=True)]
-
-
-def _unbroken(cell: str) -> Iterator[str]:
-    if columns(cell) <= SHORT:
-        yield cell
-        return
-    for word in cell.split():
-        yield from [word] if columns(word) <= LEAST and word.isascii() else _parts(word)
-
-
-def _blanks(text: str) -> int:
-    return len(text) - len(text.lstrip())
-
-
-def _parts(word: str) -> Iterator[str]:
-    blanks = _blanks(word)
-    first = True
-    for part in re.findall(_PIECE, word[blanks:]):
-        yield word[:blanks] + part if first else part
-        first = False
-
-
-Option = Callable[[Callable[..., Any]], Callable[..., Any]]
-_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
-json_option = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
-
-
-def yes_option(*, help: str) -> Option:  # noqa: A002 - as `click.option` has it
-    """Make the option that agrees beforehand; `help` says to what."""
-    return click.option("--yes", is_flag=True, help=help)
 
 
 def echo(text: Text = "", *, err: bool = False) -> None:
@@ -174,7 +184,20 @@ def echo_json(value: object, *, indent: int = 2) -> None:
         click.echo(_BEYOND_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], text))
 
 
-ANSWERS = {"y": True, "yes": True, "是": True, "n": False, "no": False, "否": False}
+class Refused(Record, frozen=True):
+    """Stands in the place of an answer to a line that could not be read."""
+
+    error: Text
+
+
+def print_answers(batch: Iterable[str], answer: Callable[[str], object]) -> None:
+    """Print one line of JSON for each line of a batch, in order; a bad line gets `{"error": …}` in its place."""
+    for line in batch:
+        try:
+            result = answer(line)
+        except AssistantError as error:
+            result = Refused(error=error.message)
+        echo_json(result, indent=0)
 
 
 def ask(question: Text, *, default: bool, err: bool = False) -> bool:

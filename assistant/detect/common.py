@@ -10,7 +10,7 @@ import msgspec.structs
 from assistant.catalog.identity import identify, identify_name
 from assistant.catalog.names import idle_adapter, patterns, vendor_of
 from assistant.host.base import Host
-from assistant.host.folders import OWN_ENVIRONMENTS, is_from_store
+from assistant.host.files import OWN_ENVIRONMENTS, is_from_store
 from assistant.i18n import Text, _
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.machine import Answer, Evidence, Gpu, Vendor

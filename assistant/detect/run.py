@@ -8,9 +8,8 @@ from functools import partial
 from assistant.detect import common, linux, macos, nvidia, windows
 from assistant.detect.common import Notes, Sighting, merge
 from assistant.detect.overrides import overridden
-from assistant.host.base import Host
-from assistant.host.parallel import each_within
-from assistant.host.recording import RecordingHost
+from assistant.host.base import Host, RecordingHost
+from assistant.host.process import each_within
 from assistant.i18n import _
 from assistant.model.machine import Detection, Machine
 

@@ -15,7 +15,7 @@ from packaging.version import VERSION_PATTERN
 
 from assistant.export.packages import lock_text
 from assistant.export.setup import MARKER, Setup, toml_text, without_path
-from assistant.host.telemetry import quiet
+from assistant.host.process import quiet
 from assistant.i18n import Message, Text, _, render, say
 from assistant.model.errors import BadInput
 from assistant.model.machine import Gpu, Machine

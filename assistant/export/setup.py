@@ -11,7 +11,7 @@ import tomli_w
 
 import assistant.runtime
 from assistant import __version__
-from assistant.host.telemetry import quiet
+from assistant.host.process import quiet
 from assistant.i18n import say
 from assistant.model.errors import BadInput
 from assistant.model.finding import Finding

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 
 import msgspec
 
-from assistant.model.machine import Answer
+from assistant.model.machine import Answer, Exchange, Recording
 
 
 class Host(ABC):
@@ -58,3 +59,44 @@ class Host(ABC):
         """Return the JSON object that answers a question, as a dict; {} if it could not be had."""
         answer = self.ask(kind, *arguments)
         return msgspec.json.decode(answer.text, type=dict[str, object]) if answer else {}
+
+
+class RecordingHost(Host):
+    """Passes each question on and keeps the answer, so that a question asked again is not passed on again."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._said: dict[tuple[str, ...], Answer] = {}
+        self._lock = threading.Lock()
+        self.replayed = host.replayed
+
+    def aside(self, kind: str, *arguments: str) -> dict[str, object]:
+        """Return facts that the host gives without recording them."""
+        return self._host.facts(kind, *arguments)
+
+    def ask(self, kind: str, *arguments: str) -> Answer:
+        """Return the recorded answer, or that of the host after recording it."""
+        question = (kind, *arguments)
+        if question not in self._said:
+            answer = self._host.ask(kind, *arguments)
+            with self._lock:
+                self._said.setdefault(question, answer)
+        return self._said[question]
+
+    def said(self) -> tuple[Exchange, ...]:
+        """Return all questions with their answers, sorted by question."""
+        return tuple(Exchange(ask=question, answer=self._said[question]) for question in sorted(self._said))
+
+
+class ReplayHost(Host):
+    """Answers from a recording; what was never asked is "unrecorded"."""
+
+    replayed = True
+
+    def __init__(self, recording: Recording) -> None:
+        self.recording = recording
+        self._said = {said.ask: said.answer for said in recording.said}
+
+    def ask(self, kind: str, *arguments: str) -> Answer:
+        """Return the recorded answer to a question; "unrecorded" if there is none."""
+        return self._said.get((kind, *arguments), Answer(status="unrecorded"))

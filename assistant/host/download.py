@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import collections
 import errno
 import hashlib
+import math
 import random
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from assistant.host.files import discard, put_in_place, settle
-from assistant.host.network import DIRECT, Network, local_path
-from assistant.host.parallel import each_within
-from assistant.host.process import CancelToken
+from assistant.host.files import discard, put_in_place, sync_to_disk
+from assistant.host.pip_settings import NO_SETTINGS, PipSettings
+from assistant.host.process import CancelToken, each_within
 from assistant.i18n import Text, _
-from assistant.model.errors import AssistantError, WorkFailed
+from assistant.model.errors import WorkFailed
 from assistant.model.record import Record
 
 if TYPE_CHECKING:
@@ -40,12 +39,6 @@ class Fetch(Record, frozen=True):
     size: int | None = None
 
 
-def file_name(url: str) -> str:
-    """Return the name of the file that a URL leads to; "" if it has none that is safe to use."""
-    name = unquote(urlsplit(url).path).rpartition("/")[2]
-    return "" if name.startswith(".") or "\\" in name or not name.isprintable() else name
-
-
 class Patience(Record, frozen=True):
     """How long to wait for a silent server (seconds), how often to try, how long to pause at first (seconds).
 
@@ -57,15 +50,28 @@ class Patience(Record, frozen=True):
     pause: float = 0.5
 
 
-OnBytes = Callable[[Fetch, int], None]
+def file_name(url: str) -> str:
+    """Return the name of the file that a URL leads to; "" if it has none that is safe to use."""
+    name = unquote(urlsplit(url).path).rpartition("/")[2]
+    return "" if name.startswith(".") or "\\" in name or not name.isprintable() else name
+
+
+def local_path(url: str) -> Path | None:
+    """Return the path of a `file:` URL, or a plain path as it is; None for a URL on a server."""
+    parts = urlsplit(url)
+    if parts.scheme == "file":
+        from urllib.request import url2pathname  # noqa: PLC0415 - draws in http and ssl
+
+        return Path(url2pathname(parts.path))
+    return None if "://" in url else Path(url)
 
 
 def download(
     files: Sequence[Fetch],
-    on_bytes: OnBytes,
+    on_bytes: Callable[[Fetch, int], None],
     cancel: CancelToken,
     *,
-    network: Network = DIRECT,
+    settings: PipSettings = NO_SETTINGS,
     index_urls: Iterable[str] = (),
     patience: Patience | None = None,
 ) -> None:
@@ -78,48 +84,29 @@ def download(
     from assistant.host.web import Web  # noqa: PLC0415 - 40 ms that only a download need pay
 
     patience = patience or Patience()
-    job = _Job(Web(network, timeout=patience.timeout, index_urls=index_urls), on_bytes, patience, files)
-    threads = [threading.Thread(target=job.work, daemon=True) for _number in range(min(PARALLEL, len(files)))]
-    try:
-        for thread in threads:
-            thread.start()
-        while any(thread.is_alive() for thread in threads) and not job.errors:
-            threads[0].join(0.1)
-            threads.sort(key=threading.Thread.is_alive, reverse=True)
-            cancel.check()
-    finally:
-        job.stop.set()
-    if job.errors:
-        raise job.errors[0]
+    web = Web(settings, timeout=patience.timeout, index_urls=index_urls)
+    work = _Download(web, on_bytes, patience)
+    largest_first = sorted(files, key=lambda file: -(file.size or 0))
+    each_within(work.fetch, largest_first, math.inf, threads=PARALLEL, check=cancel.check, stop=work.stop.set)
 
 
 class _TryFailed(Exception):
-    """One try failed in a way in which another may not; the text is the reason."""
+    """One try failed in a way in which another may not; `altered` if a whole file came with another hash.
+
+    That is by chance the first time, and because it is another file the second time.
+    """
+
+    def __init__(self, reason: Text, *, altered: bool = False) -> None:
+        super().__init__(str(reason))
+        self.altered = altered
 
 
-class _WrongHash(_TryFailed):
-    """A whole file came with another hash: by chance the first time, because it is another file the second time."""
+class _Download:
+    """How each file is downloaded, until `stop` is set."""
 
-
-class _Job:
-    """The files that are left, shared by the workers; a worker that hangs is left behind."""
-
-    def __init__(self, web: Web, on_bytes: OnBytes, patience: Patience, files: Sequence[Fetch]) -> None:
+    def __init__(self, web: Web, on_bytes: Callable[[Fetch, int], None], patience: Patience) -> None:
         self._web, self._on_bytes, self._patience = web, on_bytes, patience
-        self._left = collections.deque(sorted(files, key=lambda file: -(file.size or 0)))
         self.stop = threading.Event()
-        self.errors: list[Exception] = []
-
-    def work(self) -> None:
-        """Download one file after another until none is left or one has failed."""
-        try:
-            while not self.stop.is_set():
-                self.fetch(self._left.popleft())
-        except IndexError:
-            return
-        except Exception as error:  # noqa: BLE001 - raised again in the thread that waits
-            self.errors.append(error)
-            self.stop.set()
 
     def fetch(self, file: Fetch) -> None:
         """Download one file, in as many tries as the patience allows; raise `WorkFailed` after the last."""
@@ -131,11 +118,17 @@ class _Job:
                 return self._try_once(file, part)
             except _TryFailed as error:
                 reason = str(error)
-                altered += isinstance(error, _WrongHash)
+                altered += error.altered
             except OSError as error:
                 with suppress(OSError):
                     discard(part)  # a full disk needs the room
-                raise _not_written_error(part, error) from error
+                full = error.errno == errno.ENOSPC
+                raise WorkFailed(
+                    _("{path} cannot be written: {reason}.", path=part.parent, reason=error.strerror or error),
+                    hint=_("Free some space and start again.")
+                    if full
+                    else _("Check that you have permission to write there."),
+                ) from error
             pause = self._patience.pause * 2**tried * random.uniform(0.5, 1)  # noqa: S311 - spreads the load, no secret
             if altered > 1 or tried == self._patience.tries or self.stop.wait(min(pause, 20)):
                 break
@@ -145,22 +138,24 @@ class _Job:
         """Download one file in one try, going on where an earlier one broke off; raise `_TryFailed` for another try."""
         from assistant.host.web import Unreachable  # noqa: PLC0415 - imported by now
 
-        digest, have = hashlib.sha256(), 0
-        if part.exists():
-            with part.open("rb") as earlier:
-                digest, have = hashlib.file_digest(earlier, "sha256"), earlier.tell()
-        self._on_bytes(file, have)
-        complete = have > 0 and have == file.size
         try:
-            with part.open("ab") as out:
-                for piece in () if complete else self._pieces(file, have):
-                    if isinstance(piece, int):  # the server starts from the beginning
-                        out.truncate(0)
-                        digest = hashlib.sha256()
-                    else:
-                        digest.update(piece)
-                        out.write(piece)
-                    self._on_bytes(file, out.tell())
+            with part.open("a+b") as out:
+                out.seek(0)
+                digest = hashlib.file_digest(out, "sha256")
+                have = out.tell()
+                self._on_bytes(file, have)
+                headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
+                if not have or have != file.size:
+                    with self._web.open(file.url, headers) as answer:
+                        if have and answer.status != PARTIAL_CONTENT:  # the server starts from the beginning
+                            out.truncate(0)
+                            digest = hashlib.sha256()
+                        for piece in answer.pieces(CHUNK):
+                            if self.stop.is_set():
+                                raise _TryFailed(_("it was stopped"))
+                            digest.update(piece)
+                            out.write(piece)
+                            self._on_bytes(file, out.tell())
         except Unreachable as error:
             if error.status and error.status not in {*TRANSIENT, RANGE_NOT_SATISFIABLE}:
                 raise _not_fetched_error(file, error.reason) from error
@@ -169,29 +164,27 @@ class _Job:
             raise _TryFailed(error.reason) from error
         if file.sha256 and digest.hexdigest() != file.sha256:
             discard(part)
-            raise _WrongHash(_("the file that arrived is not the one that the index describes (its hash differs)"))
-        settle(part)
+            reason = _("the file that arrived is not the one that the index describes (its hash differs)")
+            raise _TryFailed(reason, altered=True)
+        sync_to_disk(part)
         put_in_place(part, Path(file.path))
 
-    def _pieces(self, file: Fetch, have: int) -> Iterator[bytes | int]:
-        """Yield the bytes of a file from byte `have` on; an int 0 before them means that they start at byte 0."""
-        headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
-        with self._web.open(file.url, headers) as answer:
-            if have and answer.status != PARTIAL_CONTENT:
-                yield 0
-            for piece in answer.pieces(CHUNK):
-                if self.stop.is_set():
-                    raise _TryFailed(_("it was stopped"))
-                yield piece
+
+def _not_fetched_error(file: Fetch, reason: Text) -> WorkFailed:
+    """Return the error for a file that cannot be downloaded, with the reason."""
+    return WorkFailed(
+        _("{file} cannot be fetched: {reason}.", file=Path(file.path).name, reason=reason),
+        hint=_("What was downloaded so far is kept. Check the network or the index, and start again."),
+    )
 
 
 def sizes(
-    urls: Iterable[str], seconds: float, *, network: Network = DIRECT, index_urls: Iterable[str] = ()
+    urls: Iterable[str], seconds: float, *, settings: PipSettings = NO_SETTINGS, index_urls: Iterable[str] = ()
 ) -> dict[str, int]:
     """Return the sizes in bytes of files on servers and on disk; those that cannot be had in time are left out."""
     from assistant.host.web import Unreachable, Web  # noqa: PLC0415 - see `download`
 
-    web = Web(network, timeout=seconds, index_urls=index_urls)
+    web = Web(settings, timeout=seconds, index_urls=index_urls)
 
     def size_of(url: str) -> int | None:
         """Return the size of a file in bytes; None if it cannot be had."""
@@ -205,20 +198,3 @@ def sizes(
 
     answers = each_within(size_of, list(dict.fromkeys(urls)), seconds)
     return {url: size for url, size in answers.items() if size is not None}
-
-
-def _not_fetched_error(file: Fetch, reason: Text) -> AssistantError:
-    """Return the error for a file that cannot be downloaded, with the reason."""
-    return WorkFailed(
-        _("{file} cannot be fetched: {reason}.", file=Path(file.path).name, reason=reason),
-        hint=_("What was downloaded so far is kept. Check the network or the index, and start again."),
-    )
-
-
-def _not_written_error(path: Path, error: OSError) -> AssistantError:
-    """Return the error for a download that cannot be written to the disk."""
-    full = error.errno == errno.ENOSPC
-    hint = _("Free some space and start again.") if full else _("Check that you have permission to write there.")
-    return WorkFailed(
-        _("{path} cannot be written: {reason}.", path=path.parent, reason=error.strerror or error), hint=hint
-    )

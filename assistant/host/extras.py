@@ -1,19 +1,25 @@
-"""The extras of this distribution: which package belongs to which, what is missing, and how to install it."""
+"""The extras of this distribution: what they bring, what is missing, how to install it; and where uv is."""
 
 from __future__ import annotations
 
 import json
+import os
+import re
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from assistant.host.uv import by_uvx
+from assistant.host.process import by_uvx, for_child
 from assistant.i18n import _
 from assistant.model.errors import WorkFailed
 from assistant.model.shell import command_line
@@ -27,7 +33,7 @@ def require(extra: str) -> None:
     """Raise `WorkFailed`, with the command to type, if a package of an extra is not installed."""
     for package in _packages_of(extra):
         if _is_missing(package):
-            raise lacking(package, extra)
+            raise missing_extra_error(package, extra)
 
 
 def extra_of(module: str) -> tuple[str, str] | None:
@@ -37,36 +43,36 @@ def extra_of(module: str) -> tuple[str, str] | None:
     return next(((package, extra) for extra in SMALLEST_FIRST if package in _packages_of(extra)), None)
 
 
-def lacking(package: str, extra: str) -> WorkFailed:
-    """Return the error for a missing package of an extra, with the command to type."""
+def missing_extra_error(package: str, extra: str) -> WorkFailed:
+    """Return the error for a missing package of an extra, with the command that adds the extra to this environment."""
+    words = _requirement_words(f"[{extra}]")
+    pip = [sys.executable, "-m", "pip", "install"]
+    uv = ["uv", "pip", "install", "--python", sys.executable]
+    line = ["uvx", *words, *sys.argv[1:]] if by_uvx() else [*(pip if find_spec("pip") else uv), *words]
     return WorkFailed(
         _(
             "This needs the extra [{extra}], of which {package} is not installed here; type: {command}",
             extra=extra,
             package=package,
-            command=_command_to_add(extra),
+            command=command_line(line),
         )
     )
 
 
-def _packages_of(extra: str) -> Iterator[str]:
-    """Yield the packages of an extra and of the extras in it; nothing if the assistant is not installed."""
+def _requirements() -> Iterator[Requirement]:
+    """Yield what our metadata require; nothing if the assistant is not installed."""
     with suppress(PackageNotFoundError):
-        for requirement in map(Requirement, distribution(NAME).requires or ()):
-            if requirement.marker and requirement.marker.evaluate({"extra": extra}):
-                if requirement.name != NAME:
-                    yield canonicalize_name(requirement.name)
-                for other in requirement.extras if requirement.name == NAME else ():
-                    yield from _packages_of(other)
+        yield from map(Requirement, distribution(NAME).requires or ())
 
 
-def _command_to_add(extra: str) -> str:
-    """Return the command that adds an extra to this environment, from where the assistant itself was installed."""
-    words = _requirement_words(f"[{extra}]", distribution(NAME))
-    if by_uvx():
-        return command_line(["uvx", *words, *sys.argv[1:]])
-    pip = [sys.executable, "-m", "pip", "install"]
-    return command_line([*(pip if find_spec("pip") else ["uv", "pip", "install", "--python", sys.executable]), *words])
+def _packages_of(extra: str) -> Iterator[str]:
+    """Yield the packages of an extra and of the extras in it."""
+    for requirement in _requirements():
+        if requirement.marker and requirement.marker.evaluate({"extra": extra}):
+            if requirement.name != NAME:
+                yield canonicalize_name(requirement.name)
+            for other in requirement.extras if requirement.name == NAME else ():
+                yield from _packages_of(other)
 
 
 def started_by() -> str:
@@ -74,17 +80,7 @@ def started_by() -> str:
     installed_extra = next(
         (extra for extra in ("lab", "agents", "onnx") if not any(map(_is_missing, _packages_of(extra)))), ""
     )
-    return command_line(
-        ["uvx", *_requirement_words(f"[{installed_extra}]" if installed_extra else "", distribution(NAME))]
-    )
-
-
-def allows(package: str, version: str) -> bool:
-    """Return whether our metadata allows a version of a package; True if the assistant is not installed."""
-    with suppress(PackageNotFoundError):
-        requirements = map(Requirement, distribution(NAME).requires or ())
-        return all(version in requirement.specifier for requirement in requirements if requirement.name == package)
-    return True
+    return command_line(["uvx", *_requirement_words(f"[{installed_extra}]" if installed_extra else "")])
 
 
 def _is_missing(package: str) -> bool:
@@ -96,12 +92,12 @@ def _is_missing(package: str) -> bool:
     return False
 
 
-def _requirement_words(extra: str, installed: Distribution) -> list[str]:
+def _requirement_words(extra: str) -> list[str]:
     """Return the words by which an installer gets the assistant with an extra ("[lab]"), from where it came before.
 
     The file `direct_url.json` (PEP 610): {"url": "file:///home/me/torch_setup_assistant-0.1.0-py3-none-any.whl", …}
     """
-    origin = json.loads(installed.read_text("direct_url.json") or "{}")
+    origin = json.loads(distribution(NAME).read_text("direct_url.json") or "{}")
     if "url" not in origin:
         return [f"{NAME}{extra}"]
     if origin.get("dir_info", {}).get("editable"):
@@ -109,3 +105,27 @@ def _requirement_words(extra: str, installed: Distribution) -> list[str]:
 
         return ["-e", f"{url2pathname(unquote(urlsplit(origin['url']).path))}{extra}"]
     return [f"{NAME}{extra} @ {origin['url']}"]
+
+
+@cache  # a search starts it over and over
+def find_uv() -> str:
+    """Return the path of uv; raise `WorkFailed` if there is none, or none that is new enough."""
+    with suppress(ImportError, FileNotFoundError):
+        from uv import find_uv_bin  # noqa: PLC0415 - comes with an extra
+
+        return str(find_uv_bin())
+    # uv names itself in UV to what it starts. A path that is not absolute is what lies in the current folder.
+    places = [os.environ.get("UV"), shutil.which("uv")]
+    uv_path = next((place for place in places if place and Path(place).is_absolute() and Path(place).is_file()), None)
+    if uv_path is None:
+        raise missing_extra_error("uv", "uv")
+    printed = subprocess.run(
+        [uv_path, "--version"], capture_output=True, text=True, env=for_child(), check=False
+    ).stdout
+    version = re.match(r"uv (\d+(?:\.\d+)+)", printed)  # uv 0.13.9 (x86_64-unknown-linux-gnu)
+    if not version or not all(version[1] in needed.specifier for needed in _requirements() if needed.name == "uv"):
+        raise WorkFailed(
+            _("{path} is not a uv that is new enough for the assistant.", path=uv_path),
+            hint=_("Update it with: {command}", command="uv self update"),
+        )
+    return uv_path

@@ -1,4 +1,4 @@
-"""The only writer of files, and the reader of those that the assistant obeys.
+"""Files and folders: the only writer, the reader of what the assistant obeys, and where a program's files belong.
 
 A file is written whole or not at all: beside its name, on the disk itself, then renamed. What is read back must be a
 regular file of a sane size: a pipe would block for ever, and a link leads to what somebody else chose.
@@ -13,17 +13,17 @@ import re
 import shutil
 import stat
 import sys
-import tempfile
 import time
-import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, TypeVar
 
-from assistant.host.process import alive
+from assistant.host.process import is_running
 from assistant.i18n import _
 
+NAME = "pytorch-setup-assistant"  # of our folders
+OWN_ENVIRONMENTS = ".assistant"  # beside start.py, which makes the assistant's own environment in it
 STATE_LIMIT = 64 << 20  # bytes; chosen: more than any file of our own, and little enough to be read at once
 # Windows refuses to rename or remove what another has open, and a virus scanner opens each new file for a moment. pip
 # tries a rename again for 1 s and a removal for 3 s (`replace` and `rmtree` in src/pip/_internal/utils); uv
@@ -38,12 +38,17 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _BINARY = getattr(os, "O_BINARY", 0)
 # A draft, such as `.kernel.json.4711-0badcafe.part`.
 _PART = re.compile(r"\..+\.(?P<pid>\d+)-[0-9a-f]{8}\.part")
-
+LOCKED_BYTE = 1 << 30  # on Windows: far behind the text, which stays readable
+NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}  # some network file systems
+# What a Python from the Microsoft Store writes below these goes into a private folder of its package:
+# https://docs.python.org/3/using/windows.html#redirection-of-local-data-registry-and-temporary-paths
+_REDIRECTED = ("LOCALAPPDATA", "APPDATA")
+_ONEDRIVE = ("OneDrive", "OneDriveConsumer", "OneDriveCommercial")
 
 Result = TypeVar("Result")
 
 
-def patiently(change: Callable[[], Result]) -> Result:
+def retry_while_in_use(change: Callable[[], Result]) -> Result:
     """Return the result of renaming or removing something; try for two seconds while Windows says that it is in use.
 
     Raises `OSError` as the change does; elsewhere at once.
@@ -60,12 +65,12 @@ def patiently(change: Callable[[], Result]) -> Result:
 
 def discard(path: Path) -> None:
     """Remove a file or a link, if it is there; raises `OSError`."""
-    patiently(lambda: path.unlink(missing_ok=True))
+    retry_while_in_use(lambda: path.unlink(missing_ok=True))
 
 
 def discard_folder(path: Path) -> None:
     """Remove a folder with all that it holds; raises `OSError`, also if another process removes it meanwhile."""
-    patiently(lambda: shutil.rmtree(path))
+    retry_while_in_use(lambda: shutil.rmtree(path))
 
 
 def write_whole(path: Path, data: str | bytes, *, private: bool = False) -> None:
@@ -85,12 +90,6 @@ def write_temporary(path: Path, data: str | bytes) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _NO_LINK | _NO_WAIT | _BINARY
     with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
         file.write(data.encode() if isinstance(data, str) else data)
-
-
-def open_temporary(path: Path) -> IO[str]:
-    """Open a new file in a temporary folder for writing and reading, and return it; raises `OSError`."""
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_LINK, 0o600)
-    return os.fdopen(handle, "w+", encoding="utf-8", errors="replace")
 
 
 def link_or_copy(source: Path, goal: Path) -> None:
@@ -130,7 +129,7 @@ def append_private(path: Path, text: str) -> None:
 
 def draft(path: Path, write: Callable[[IO[bytes]], object], *, private: bool = False) -> Path:
     """Return a new file beside `path` that `write` has filled, its bytes on the disk itself; raises `OSError`."""
-    part = path.with_name(f".{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.part")
+    part = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.part")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK | _BINARY
     try:
         with os.fdopen(os.open(part, flags, 0o600 if private else 0o666), "wb") as file:
@@ -147,12 +146,12 @@ def draft(path: Path, write: Callable[[IO[bytes]], object], *, private: bool = F
 def put_in_place(part: Path, path: Path) -> None:
     """Rename a draft to its name, durably; raises `OSError` after deleting the draft."""
     try:
-        patiently(lambda: part.replace(path))
+        retry_while_in_use(lambda: part.replace(path))
     except OSError:
         with suppress(OSError):
             discard(part)
         raise
-    settle(path.parent)
+    sync_to_disk(path.parent)
 
 
 def _sync(handle: int) -> None:
@@ -166,7 +165,7 @@ def _sync(handle: int) -> None:
     os.fsync(handle)
 
 
-def settle(path: Path) -> None:
+def sync_to_disk(path: Path) -> None:
     """Bring a file, or the names in a folder, to the disk itself; do nothing on Windows.
 
     Some network file systems cannot do so for folders, which is ignored. Raises `OSError` otherwise.
@@ -182,7 +181,7 @@ def settle(path: Path) -> None:
             os.close(handle)
 
 
-def settle_all(folder: Path) -> None:
+def sync_file_system(folder: Path) -> None:
     """Bring all of a folder's file system to the disk itself; do nothing on Windows. Raises `OSError`.
 
     It is the only way for 20,000 files that others have written. syncfs(2) waits for the one file system;
@@ -209,10 +208,18 @@ def settle_all(folder: Path) -> None:
 def open_plain(path: Path, *, follow: bool = False) -> io.BufferedReader:
     """Return a regular file opened for reading; raise `OSError` for anything else, and for a link unless `follow`."""
     handle = os.open(path, os.O_RDONLY | _NO_WAIT | _BINARY | (0 if follow else _NO_LINK))
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
+    try:
+        refuse_irregular(handle, path)
+    except OSError:
         os.close(handle)
-        raise OSError(errno.EINVAL, _("it is not a regular file"), str(path))
+        raise
     return os.fdopen(handle, "rb")
+
+
+def refuse_irregular(handle: int, path: Path) -> None:
+    """Raise `OSError` for an open file that is none on a disk, such as a pipe or a folder."""
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        raise OSError(errno.EINVAL, _("it is not a regular file"), str(path))
 
 
 def read_plain(path: Path, limit: int = STATE_LIMIT, *, follow: bool = False) -> bytes:
@@ -222,6 +229,31 @@ def read_plain(path: Path, limit: int = STATE_LIMIT, *, follow: bool = False) ->
     if len(data) > limit:
         raise OSError(errno.EFBIG, _("it is larger than any file that the assistant writes"), str(path))
     return data
+
+
+def try_to_lock(handle: int) -> bool:
+    """Lock an open file and return True, or return False if another process has locked it.
+
+    The lock is held until the file is closed. Raises `OSError` where the file system has no locks.
+
+    Not by filelock (4.2): on Windows it locks the first byte (`LockFileEx` at offset 0 in filelock/_windows.py), where
+    nobody could read who holds the lock meanwhile.
+    """
+    try:
+        if sys.platform == "win32":
+            import msvcrt  # noqa: PLC0415 - on Windows only
+
+            os.lseek(handle, LOCKED_BYTE, os.SEEK_SET)
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl  # noqa: PLC0415 - not on Windows
+
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in NO_LOCKS:
+            raise
+        return False
+    return True
 
 
 def private_folder(path: Path) -> Path:
@@ -246,17 +278,80 @@ def may_write(folder: Path) -> bool:
     """
     if os.name != "nt":
         return os.access(folder, os.W_OK | os.X_OK)
-    try:
-        with tempfile.TemporaryFile(dir=folder):
-            return True
-    except OSError:
-        return False
+    with suppress(OSError):
+        discard(draft(folder / "may_write", lambda _file: None))
+        return True
+    return False
 
 
-def sweep(folder: Path) -> None:
+def delete_stale_drafts(folder: Path) -> None:
     """Delete the drafts that killed processes left in a folder; ignore what cannot be deleted."""
     for part in folder.glob(".*.part") if folder.is_dir() else ():
         match = _PART.fullmatch(part.name)
-        if match and not alive(int(match["pid"])):
+        if match and not is_running(int(match["pid"])):
             with suppress(OSError):
                 discard(part)
+
+
+def user_data() -> Path:
+    """Return the folder for what the user keeps, as environments."""
+    return _platform_folder("user_data_path")
+
+
+def user_state() -> Path:
+    """Return the folder for work in progress: setups, their logs, journals of installations."""
+    return _platform_folder("user_state_path")
+
+
+def user_cache() -> Path:
+    """Return the folder for what can be downloaded or made again: wheels, labs."""
+    return _platform_folder("user_cache_path")
+
+
+def _platform_folder(kind: str) -> Path:
+    """Return the folder of this program for a kind of data, such as "user_cache_path", as platformdirs has it."""
+    import platformdirs  # noqa: PLC0415 - 3 ms that `detect` need not pay
+
+    folder: Path = getattr(platformdirs, kind)(NAME, appauthor=False)
+    return folder
+
+
+def shared_environments_folder() -> Path:
+    """Return the folder for environments that other programs use, too."""
+    return (Path.home() / NAME if is_redirected(user_data()) else user_data()) / "envs"
+
+
+def is_from_store(executable: str, base_prefix: str) -> bool:
+    """Return whether the Python with these paths comes from the Microsoft Store."""
+    return "\\WindowsApps\\" in executable or "PythonSoftwareFoundation" in base_prefix
+
+
+def is_redirected(path: Path) -> bool:
+    """Return whether Windows redirects what this Python writes to a path, so that no other program finds it."""
+    return is_from_store(sys.executable, sys.base_prefix) and _is_below(path, _REDIRECTED)
+
+
+def is_in_onedrive(path: Path) -> bool:
+    """Return whether a path lies in a folder of OneDrive."""
+    return _is_below(path, _ONEDRIVE)
+
+
+def _is_below(path: Path, variables: tuple[str, ...]) -> bool:
+    """Return whether a path lies in a folder that one of these environment variables gives."""
+    return any(path.is_relative_to(folder) for folder in filter(None, map(os.environ.get, variables)))
+
+
+def is_own_environment(prefix: str | Path) -> bool:
+    """Return whether an environment is the one that start.py made for the assistant itself, and will replace."""
+    return Path(prefix).parent.name == OWN_ENVIRONMENTS
+
+
+def current_folder() -> Path:
+    """Return the current folder; for a notebook's kernel that is the notebook's."""
+    return Path.cwd()
+
+
+def shortened(path: str) -> str:
+    """Return a path as people write it, with "~" for the home folder."""
+    home = Path.home()
+    return str("~" / Path(path).relative_to(home)) if Path(path).is_relative_to(home) else path

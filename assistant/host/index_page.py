@@ -24,25 +24,20 @@ class Listed(NamedTuple):
 
 
 # {"files": [{"filename": "six-1.17.0-py2.py3-none-any.whl", "url": "https://…", "yanked": false, "size": 11050, …}, …]}
-class _File(msgspec.Struct):
-    """One file of a page in JSON; what is unknown here is passed over."""
+class _Item(msgspec.Struct):
+    """A file or a project in a page in JSON; what is unknown here is passed over."""
 
-    filename: str
+    filename: str = ""
+    name: str = ""
     yanked: bool | str = False
     size: object = None  # PEP 700; a page with something else there is a page all the same
-
-
-class _Project(msgspec.Struct):
-    """One project in the list of an index."""
-
-    name: str
 
 
 class _Page(msgspec.Struct):
     """A page in JSON: of one project with its files, or of all projects."""
 
-    files: list[_File] = []
-    projects: list[_Project] = []
+    files: list[_Item] = []
+    projects: list[_Item] = []
 
 
 def read_index_page(kind: str, content: bytes) -> tuple[Listed, ...] | None:
@@ -52,9 +47,8 @@ def read_index_page(kind: str, content: bytes) -> tuple[Listed, ...] | None:
             page = decoder(_Page).decode(content)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
             return None
-        files_left = (item for item in page.files if not item.yanked)
-        files = (Listed(item.filename, item.size if isinstance(item.size, int) else None) for item in files_left)
-        return (*files, *(Listed(item.name) for item in page.projects))
+        items = [item for item in (*page.files, *page.projects) if not item.yanked]
+        return tuple(Listed(one.filename or one.name, one.size if isinstance(one.size, int) else None) for one in items)
     if kind not in {HTML, "application/vnd.pypi.simple.v1+html"}:
         return None
     links = _Links()

@@ -9,7 +9,8 @@ import shutil
 import struct
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -20,9 +21,8 @@ import msgspec
 
 from assistant.host.base import Host
 from assistant.host.files import open_plain
-from assistant.host.telemetry import for_child
+from assistant.host.process import for_child
 from assistant.model.machine import Answer
-from assistant.privacy import PrivateNames, secret_values
 
 FILE_LIMIT = 1 << 20  # bytes, as `Host.read` promises
 COMMAND_LIMIT_SECONDS = 8.0  # chosen
@@ -83,12 +83,11 @@ def _read(path: str) -> Answer:
 
 def _folder(path: str) -> Answer:
     """Return, as JSON, the names in a folder: its `folders`, and `others`, among which are all links."""
+    names: dict[str, list[str]] = {"folders": [], "others": []}
     with os.scandir(path) as entries:
-        kinds = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
-    return _json({kind: sorted(name for name in kinds if kinds[name] is (kind == "folders")) for kind in _KINDS})
-
-
-_KINDS = ("folders", "others")
+        for entry in sorted(entries, key=lambda entry: entry.name):
+            names["folders" if entry.is_dir(follow_symlinks=False) else "others"].append(entry.name)
+    return _json(names)
 
 
 def _access(path: str) -> Answer:
@@ -98,37 +97,16 @@ def _access(path: str) -> Answer:
     return Answer() if os.access(path, os.R_OK | os.W_OK) else Answer(status="denied")
 
 
-def _which(name: str) -> Answer:
-    """Return the path of an executable; "missing" if it is not on PATH."""
-    path = shutil.which(name)
-    return Answer(text=path) if path else Answer(status="missing")
+def _text_or_missing(text: str | None) -> Answer:
+    """Return an answer with a text; "missing" for None."""
+    return Answer(status="missing") if text is None else Answer(text=text)
 
 
-def _variable(name: str) -> Answer:
-    """Return the value of an environment variable; "missing" if it is not set."""
-    value = os.environ.get(name)
-    return Answer(status="missing") if value is None else Answer(text=value)
+def _on_windows(function: str, *arguments: str) -> Any:  # noqa: ANN401 - of as many types as functions
+    """Return what a function of `assistant.host.windows` does; it raises `FileNotFoundError` on other systems."""
+    from assistant.host import windows  # noqa: PLC0415 - ctypes, which no other system's detection needs
 
-
-def _registry(key: str) -> Answer:
-    """Return a registry key as `Host.registry` describes it; "missing" on other systems."""
-    from assistant.host.windows import read_registry  # noqa: PLC0415 - winreg exists on Windows only
-
-    return _json(read_registry(key))
-
-
-def _dxgi() -> Answer:
-    """Return, as JSON, the display adapters that DXGI lists (`adapters`)."""
-    from assistant.host.windows import dxgi_adapters  # noqa: PLC0415
-
-    return _json({"adapters": dxgi_adapters()})
-
-
-def _file_version(path: str) -> Answer:
-    """Return the version of a DLL; variables in its path are replaced by their values."""
-    from assistant.host.windows import file_version  # noqa: PLC0415
-
-    return Answer(text=file_version(os.path.expandvars(path)))
+    return getattr(windows, function)(*arguments)
 
 
 @cache  # no process changes its interpreter
@@ -215,28 +193,23 @@ def _pci() -> Answer:
 
 
 def _kernels() -> Answer:
-    """Return, as JSON, `program`, `language` and `works` of each Jupyter kernel on Jupyter's search path, by name."""
+    """Return, as JSON, `program`, `language` and `works` of each Jupyter kernel on Jupyter's search path, by name.
+
+    A kernel works if its program exists. A bare "python" is Jupyter's own interpreter.
+    """
     from jupyter_core.paths import jupyter_path  # noqa: PLC0415 - only when asked
 
     kernels: dict[str, object] = {}
-    for folder in jupyter_path("kernels"):
-        for path in sorted(Path(folder).glob("*/kernel.json")):
-            kernels.setdefault(path.parent.name, _describe_kernel(path))
+    for path in (path for folder in jupyter_path("kernels") for path in sorted(Path(folder).glob("*/kernel.json"))):
+        try:
+            spec = msgspec.json.decode(path.read_bytes())
+            program = spec["argv"][0]
+            works = bool(re.fullmatch(r"python[\d.]*", program) or shutil.which(program))
+            found = {"program": program, "language": spec.get("language"), "works": works}
+        except (OSError, msgspec.DecodeError, LookupError, TypeError):
+            found = {"program": None, "language": None, "works": False}
+        kernels.setdefault(path.parent.name, found)
     return _json(kernels)
-
-
-def _describe_kernel(path: Path) -> dict[str, object]:
-    """Return the `program` and `language` of a kernel.json, and whether that program exists (`works`)."""
-    try:
-        spec = msgspec.json.decode(path.read_bytes())
-        program = spec["argv"][0]
-    except (OSError, msgspec.DecodeError, LookupError, TypeError):
-        return {"program": None, "language": None, "works": False}
-    works = _OWN_PYTHON.fullmatch(program) is not None or shutil.which(program) is not None
-    return {"program": program, "language": spec.get("language"), "works": works}
-
-
-_OWN_PYTHON = re.compile(r"python[\d.]*")  # Jupyter runs its own interpreter in place of these bare names
 
 
 def _groups() -> Answer:
@@ -263,13 +236,10 @@ def _nvml() -> Answer:
     except nvml.NVMLError as error:
         return Answer(status="missing" if error.value in absent else "failed", text=str(error))
     try:
-        devices = [_describe_device(nvml, index) for index in range(nvml.nvmlDeviceGetCount())]
         api = nvml.nvmlSystemGetCudaDriverVersion_v2()  # 13010 is 13.1
-        driver = {
-            "driver": _as_text(nvml.nvmlSystemGetDriverVersion()),
-            "cuda": f"{api // 1000}.{api % 1000 // 10}",
-        }
-        return Answer(text=msgspec.json.encode({**driver, "devices": devices}).decode())
+        devices = [_describe_device(nvml, index) for index in range(nvml.nvmlDeviceGetCount())]
+        driver = {"driver": nvml.nvmlSystemGetDriverVersion(), "cuda": f"{api // 1000}.{api % 1000 // 10}"}
+        return _json({**driver, "devices": devices})
     except nvml.NVMLError as error:
         return Answer(status="failed", text=str(error))
     finally:
@@ -279,30 +249,18 @@ def _nvml() -> Answer:
 def _describe_device(nvml: ModuleType, index: int) -> dict[str, object]:
     """Return `name`, `bus`, `pci_id`, `memory` (bytes) and `compute_capability` of a device; None for what it lacks."""
     handle = nvml.nvmlDeviceGetHandleByIndex(index)
-
-    def value_or_none(question: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - as many types as questions
-        """Return what the library answers for the device; None for an error of it."""
-        try:
-            return question(handle)
-        except nvml.NVMLError:
-            return None
-
-    pci = value_or_none(nvml.nvmlDeviceGetPciInfo)
-    memory = value_or_none(nvml.nvmlDeviceGetMemoryInfo)
-    capability = value_or_none(nvml.nvmlDeviceGetCudaComputeCapability)
-    name = value_or_none(nvml.nvmlDeviceGetName)
+    answers: dict[str, Any] = {}
+    for kind in ("Name", "PciInfo", "MemoryInfo", "CudaComputeCapability"):
+        with suppress(nvml.NVMLError):
+            answers[kind] = getattr(nvml, f"nvmlDeviceGet{kind}")(handle)
+    pci, memory, capability = (answers.get(kind) for kind in ("PciInfo", "MemoryInfo", "CudaComputeCapability"))
     return {
-        "name": _as_text(name) if name else None,
-        "bus": _as_text(pci.busId) if pci else None,
+        "name": answers.get("Name") or None,
+        "bus": pci.busId if pci else None,
         "pci_id": f"{pci.pciDeviceId & 0xFFFF:04x}:{pci.pciDeviceId >> 16:04x}" if pci else None,
         "memory": int(memory.total) if memory else None,
         "compute_capability": f"{capability[0]}.{capability[1]}" if capability else None,
     }
-
-
-def _as_text(value: str | bytes) -> str:
-    """Return text, decoded from UTF-8 if it comes as bytes."""
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
 def _identity() -> Answer:
@@ -326,11 +284,11 @@ _LOOKS: dict[str, Callable[..., Answer]] = {
     "folder": _folder,
     "link": lambda path: Answer(text=str(Path(path).resolve(strict=True))),
     "access": _access,
-    "which": _which,
-    "variable": _variable,
-    "registry": _registry,
-    "dxgi": _dxgi,
-    "file_version": _file_version,
+    "which": lambda name: _text_or_missing(shutil.which(name)),
+    "variable": lambda name: _text_or_missing(os.environ.get(name)),
+    "registry": lambda key: _json(_on_windows("read_registry", key)),
+    "dxgi": lambda: _json({"adapters": _on_windows("dxgi_adapters")}),
+    "file_version": lambda path: Answer(text=_on_windows("file_version", os.path.expandvars(path))),
     "platform": _platform,
     "server": _server,
     "memory": _memory,
@@ -342,14 +300,3 @@ _LOOKS: dict[str, Callable[..., Answer]] = {
     "nvml": _nvml,
     "identity": _identity,
 }
-
-
-def private_names_here() -> PrivateNames:
-    """Return the names of users and hosts of this machine, and the secrets in the environment, for `redact`."""
-    return private_names_of(LiveHost().facts("identity"))
-
-
-def private_names_of(identity: Mapping[str, object]) -> PrivateNames:
-    """Return the `users` and `hosts` of a host's `identity`, and the secrets of this process, for `redact`."""
-    users, hosts = (value if isinstance(value := identity.get(key), list) else [] for key in ("users", "hosts"))
-    return PrivateNames(users=tuple(users), hosts=tuple(hosts), secrets=secret_values(os.environ))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import errno
 import getpass
 import os
 import platform
-import stat
+import subprocess
 import sys
 import threading
 import time
@@ -14,18 +13,14 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from assistant.host.files import read_plain
-from assistant.host.process import alive, end_orphans
+from assistant.host.files import NO_LOCKS, read_plain, refuse_irregular, try_to_lock
+from assistant.host.process import end_orphans, is_running
 from assistant.i18n import _
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.record import Record, from_json, replace, to_json
 
-# Not by filelock (4.2): on Windows it locks the first byte (`LockFileEx` at offset 0 in filelock/_windows.py), where
-# nobody could read who holds the lock meanwhile. Its `lock_descriptor` would only replace `_lock` below.
-LOCKED_BYTE = 1 << 30  # on Windows: far behind the text, which stays readable
 ORPHAN_SECONDS = 5.0  # chosen: how long to wait for the programs of a killed holder to end
 BOOT_ID = "/proc/sys/kernel/random/boot_id"  # random(4): a new one at each boot
-NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}  # some network file systems
 
 
 class Holder(Record, frozen=True):
@@ -44,9 +39,10 @@ class Lock:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.fileno = -1
-        self._holder = Holder(
-            pid=os.getpid(), where=f"{platform.node()} {_scope_of_numbers()}", user=_user_name(), since=time.time()
-        )
+        where = f"{platform.node()} {_scope_of_numbers()}"
+        self._holder = Holder(pid=os.getpid(), where=where, since=time.time())
+        with suppress(OSError, KeyError):  # a container may have no name for the user's number
+            self._holder = replace(self._holder, user=getpass.getuser())
         self._recording = threading.Lock()
 
     def take(self) -> Holder | None:
@@ -107,26 +103,24 @@ class Lock:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-            handle = os.open(self.path, flags, 0o600)
+            self.fileno = os.open(self.path, flags, 0o600)
+            refuse_irregular(self.fileno, self.path)
+            if try_to_lock(self.fileno):
+                with suppress(OSError):  # taken away since it was opened
+                    if os.fstat(self.fileno).st_ino == self.path.stat().st_ino:
+                        return True
         except OSError as error:
-            raise _unusable_error(self.path, error) from error
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            os.close(handle)
-            raise _unusable_error(self.path, OSError(errno.EINVAL, _("it is not a regular file")))
-        try:
-            _lock_file(handle)
-            is_same = os.fstat(handle).st_ino == self.path.stat().st_ino
-        except OSError as error:
-            is_same = False  # held by another, or taken away since it was opened
+            if self.fileno >= 0:
+                self._close()
             if error.errno in NO_LOCKS:
-                os.close(handle)
                 self.path.unlink(missing_ok=True)
-                raise _unusable_error(self.path, error) from error
-        if not is_same:
-            os.close(handle)
-            return False
-        self.fileno = handle
-        return True
+            text = _("The lock file {path} cannot be used: {reason}.")
+            raise WorkFailed(
+                text.format(path=self.path, reason=error.strerror or error),
+                hint=_("It must be a regular file in a folder that you may write to, on a disk of this machine."),
+            ) from error
+        self._close()
+        return False
 
     def _end_children(self, holder: Holder) -> bool:
         """End the process groups of a killed holder; return whether any of them was still there."""
@@ -155,16 +149,7 @@ def read_holder(path: Path) -> Holder | None:
 
 def _is_orphaned(holder: Holder) -> bool:
     """Return whether a holder was killed, and only its children can be left; False for processes of other machines."""
-    return holder.where.partition(" ")[2] == _scope_of_numbers() and not alive(holder.pid)
-
-
-def _unusable_error(path: Path, error: OSError) -> WorkFailed:
-    """Return the error for a lock's file that cannot be opened or locked."""
-    text = _("The lock file {path} cannot be used: {reason}.")
-    return WorkFailed(
-        text.format(path=path, reason=error.strerror or error),
-        hint=_("It must be a regular file in a folder that you may write to, on a disk of this machine."),
-    )
+    return holder.where.partition(" ")[2] == _scope_of_numbers() and not is_running(holder.pid)
 
 
 @cache
@@ -174,50 +159,15 @@ def _scope_of_numbers() -> str:
     The machine's name is no part of it: on macOS it changes with the network. Windows tells no number of its boot:
     there `end_orphans` compares when a process was started.
     """
-    with suppress(OSError, ValueError, KeyError):
+    namespace = ""  # such as "pid:[4026531836]"
+    with suppress(OSError, ValueError, KeyError, subprocess.SubprocessError):
         if sys.platform == "win32":
             from assistant.host.windows import read_registry  # noqa: PLC0415 - on Windows only
 
             return str(read_registry(r"HKLM\SOFTWARE\Microsoft\Cryptography")["values"]["MachineGuid"])
         if sys.platform == "darwin":
-            return _boot_session()
-        return f"{Path(BOOT_ID).read_text(encoding='ascii').strip()} {_pid_namespace()}"
-    return _pid_namespace() or platform.node()
-
-
-def _boot_session() -> str:
-    """Return macOS's id of this boot (`sysctl kern.bootsessionuuid`); raises `OSError`."""
-    import ctypes  # noqa: PLC0415 - 2 ms that only who holds a lock need pay
-
-    text, size = ctypes.create_string_buffer(64), ctypes.c_size_t(64)
-    if ctypes.CDLL(None).sysctlbyname(b"kern.bootsessionuuid", text, ctypes.byref(size), None, 0):
-        raise OSError(errno.ENOENT, "kern.bootsessionuuid")
-    return text.value.decode()
-
-
-def _pid_namespace() -> str:
-    """Return this process's PID namespace, such as "pid:[4026531836]"; "" if the system has none."""
-    with suppress(OSError):
-        return os.readlink("/proc/self/ns/pid")  # noqa: PTH115 - no path, a name
-    return ""
-
-
-def _user_name() -> str:
-    """Return the user's name; "" in a container that has none for the number."""
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        return ""
-
-
-def _lock_file(handle: int) -> None:
-    """Lock an open file without waiting; raise `OSError` if another process has locked it."""
-    if sys.platform == "win32":
-        import msvcrt  # noqa: PLC0415 - on Windows only
-
-        os.lseek(handle, LOCKED_BYTE, os.SEEK_SET)
-        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-    else:
-        import fcntl  # noqa: PLC0415 - not on Windows
-
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            words = ["/usr/sbin/sysctl", "-n", "kern.bootsessionuuid"]
+            return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
+        namespace = os.readlink("/proc/self/ns/pid")  # noqa: PTH115 - no path, a name
+        return f"{Path(BOOT_ID).read_text(encoding='ascii').strip()} {namespace}"
+    return namespace or platform.node()

@@ -10,16 +10,14 @@ import ast
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from assistant.i18n import Text, _
 from assistant.model.errors import BadInput
 from assistant.privacy import Policy, redact
-
-if TYPE_CHECKING:
-    from assistant.host.network import Network
 
 # pip 24, which Python 3.11.9 brings, takes lists of requirements for text of the locale's encoding unless one of the
 # first two lines names another (`auto_decode` in pip/_internal/utils/encoding.py); pip 25 tries UTF-8 before that
@@ -52,18 +50,12 @@ class PipSettings:
         first = (self.index_url,) if self.index_url else ()
         return () if self.no_index else (*first, *self.extra_index_urls)
 
-    @property
-    def network(self) -> Network:
-        """The proxy, the certificates and the trusted hosts."""
-        from assistant.host.network import Network  # noqa: PLC0415 - needs more than the standard library
 
-        return Network(proxy=self.proxy, cert=self.cert, client_cert=self.client_cert, trusted_hosts=self.trusted_hosts)
-
-
+NO_SETTINGS = PipSettings()
 # One line of `pip config list`; the value is a Python literal:
 #   global.extra-index-url='\nhttps://a.example/simple\nhttps://b.example/simple'
-_LINE = re.compile(r"^(?P<section>:env:|[\w-]+)\.(?P<name>[\w-]+)=(?P<value>.*)$")
 _SECTIONS = ("global", "install", ":env:")  # the later one wins, as for `pip install`
+_LINE = re.compile(rf"(?P<section>{'|'.join(_SECTIONS)})\.(?P<name>[\w-]+)=(?P<value>.*)$")
 _OTHER_NAMES = {"pypi-url": "index-url", "default-timeout": "timeout"}
 _YES = ("y", "yes", "t", "true", "on", "1")  # as `strtobool` in pip/_internal/utils/misc.py
 
@@ -119,9 +111,14 @@ def _file_that_sets(value: str, debug: str) -> str:
 
 def read_pip_settings(config_list_text: str) -> PipSettings:
     """Return the settings in the output of `pip config list`; lines of another shape and empty values are skipped."""
+    lines = [found for line in config_list_text.splitlines() if (found := _LINE.match(line.strip()))]
     values: dict[str, str] = {}
-    for section in _SECTIONS:
-        values |= _read_section(config_list_text, section)
+    for line in sorted(lines, key=lambda line: _SECTIONS.index(line["section"])):
+        value = line["value"]
+        with suppress(ValueError, SyntaxError):
+            value = str(ast.literal_eval(value))
+        if value.strip():
+            values[_OTHER_NAMES.get(line["name"], line["name"])] = value.strip()
     return PipSettings(
         index_url=values.get("index-url", ""),
         extra_index_urls=tuple(values.get("extra-index-url", "").split()),
@@ -173,61 +170,38 @@ def pip_environment(find_links: Iterable[str]) -> dict[str, str]:
     return {"PIP_FIND_LINKS": urls} if urls else {}
 
 
-def uv_indexes(configuration: str, *, explicit: bool = True) -> tuple[str, ...]:
-    """Return the addresses of the indexes in the text of a `uv.toml`, with passwords; () if it has none.
+class UvSettings(NamedTuple):
+    """The package indexes of a `uv.toml`, with passwords, and its `index-strategy`; () and "" where it sets none.
 
-    Without `explicit`, indexes that serve only the packages tied to them are left out.
+    `explicit` indexes serve only the packages tied to them. `default` takes the place of PyPI and is one of `indexes`.
     """
-    settings, tables = _uv_tables(configuration)
-    tables = [table for table in tables if explicit or not table.get("explicit")]
-    more = settings.get("extra-index-url", ())
-    urls = [
-        *(table.get("url") for table in tables),
-        settings.get("index-url"),
-        *(more if isinstance(more, list) else ()),
-    ]
-    return tuple(url for url in urls if isinstance(url, str))
 
-
-def uv_default(configuration: str) -> str:
-    """Return the index that replaces uv's default in the text of a `uv.toml`; "" if none does."""
-    settings, tables = _uv_tables(configuration)
-    urls = [table.get("url") for table in tables if table.get("default")]
-    return next((url for url in (*urls, settings.get("index-url")) if isinstance(url, str)), "")
-
-
-def uv_strategy(configuration: str) -> str:
-    """Return the `index-strategy` in the text of a `uv.toml`; "" if it sets none."""
-    settings, _tables = _uv_tables(configuration)
-    for_pip = settings.get("pip")
-    strategy = (for_pip.get("index-strategy") if isinstance(for_pip, dict) else None) or settings.get("index-strategy")
-    return str(strategy or "")
+    indexes: tuple[str, ...] = ()
+    explicit: tuple[str, ...] = ()
+    default: str = ""
+    strategy: str = ""
 
 
 # A uv.toml: `[[index]]`, `name = "corp"`, `url = "https://me:secret@pypi.example/simple"`, `default = true`
-def _uv_tables(configuration: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return all settings of a `uv.toml`, and its `[[index]]` tables; ({}, []) for a text that is no TOML."""
+def read_uv_settings(configuration: str) -> UvSettings:
+    """Return what the text of a `uv.toml` sets; nothing for a text that is no TOML."""
     try:
         settings = tomllib.loads(configuration)
     except tomllib.TOMLDecodeError:
-        return {}, []
-    rows = settings.get("index", ())
-    return settings, [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+        return UvSettings()
 
+    def rows_of(value: object) -> list[dict[str, Any]]:
+        """Return the tables in a list; [] for anything else."""
+        return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
 
-def _read_section(text: str, section: str) -> dict[str, str]:
-    """Return the values of one section in the output of `pip config list`, by today's names of the settings."""
-    matches = (_LINE.match(line.strip()) for line in text.splitlines())
-    values = {}
-    for match in matches:
-        if match and match["section"] == section and (value := _read_literal(match["value"])):
-            values[_OTHER_NAMES.get(match["name"], match["name"])] = value
-    return values
-
-
-def _read_literal(text: str) -> str:
-    """Return a Python literal as text; a text that is no literal as it is."""
-    try:
-        return str(ast.literal_eval(text)).strip()
-    except (ValueError, SyntaxError):
-        return text.strip()
+    rows, more = rows_of(settings.get("index")), settings.get("extra-index-url")
+    urls = [*(row.get("url") for row in rows), settings.get("index-url"), *(more if isinstance(more, list) else ())]
+    defaults = [*(row.get("url") for row in rows if row.get("default")), settings.get("index-url")]
+    for_pip = settings.get("pip")
+    strategy = (for_pip.get("index-strategy") if isinstance(for_pip, dict) else "") or settings.get("index-strategy")
+    return UvSettings(
+        tuple(url for url in urls if isinstance(url, str)),
+        tuple(row["url"] for row in rows if row.get("explicit") and isinstance(row.get("url"), str)),
+        next((url for url in defaults if isinstance(url, str)), ""),
+        str(strategy or ""),
+    )

@@ -1,8 +1,10 @@
-"""Child processes, which none outlives this one, and requests to end: Ctrl-C, `kill`, a closed console."""
+"""Work beside this thread: threads, child processes that do not outlive this one, and requests to end it all."""
 
 from __future__ import annotations
 
 import contextlib
+import json
+import math
 import os
 import queue
 import signal
@@ -10,14 +12,15 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
-from pathlib import Path
-from typing import IO, TYPE_CHECKING, NamedTuple, NoReturn, Self
+from functools import cache, partial
+from pathlib import Path, PureWindowsPath
+from typing import TYPE_CHECKING, Generic, NamedTuple, NoReturn, TypeVar
 
-from assistant.host.telemetry import for_child, for_program
 from assistant.i18n import _
 from assistant.model.errors import Cancelled, WorkFailed
+from assistant.model.shell import HERE, Shell, shell_of
 
 if TYPE_CHECKING:
     import psutil
@@ -27,6 +30,21 @@ if TYPE_CHECKING:
 
 # Ctrl-C, `kill`, and Windows' Ctrl-Break.
 REQUESTS_TO_END = (signal.SIGINT, signal.SIGTERM, *filter(None, [getattr(signal, "SIGBREAK", None)]))
+CLOCK_SECONDS = 2.0  # chosen: by how much the start of a process and the time of a file may differ for one moment
+GRACE_SECONDS = 0.2  # chosen: little, as what our children were writing is thrown away or done again
+WATCH_SECONDS = 0.05  # between two looks at a request to stop
+LINES_AHEAD = 1000  # chosen: lines that are read before `stream` hands them on; then the child waits
+# On Windows a child has a console of its own, without a window: Ctrl-C, Ctrl-Break and the closing of ours do not reach
+# it (as in a session of its own elsewhere), and none opens where we have none, such as under a Jupyter server. It waits
+# until it belongs to its job. https://learn.microsoft.com/windows/win32/procthread/process-creation-flags
+_NO_WINDOW, _SUSPENDED = (0x08000000, 0x00000004) if sys.platform == "win32" else (0, 0)
+AT_ONCE = 16  # chosen: the look at an environment's packages is many small requests to few servers
+STOP_SECONDS = 0.5  # chosen: within it, work that is told to stop ends in all but a server's silence
+_FORCED_COLOURS = {"FORCE_COLOR", "CLICOLOR_FORCE"}  # ipykernel sets the first one for all that a notebook starts
+_SHELLS = {"cmd": Shell.CMD, "powershell": Shell.POWERSHELL, "pwsh": Shell.POWERSHELL}
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 def heed_requests_to_end() -> None:
@@ -36,10 +54,10 @@ def heed_requests_to_end() -> None:
     """
     for number in REQUESTS_TO_END[1:]:  # Ctrl-C does so already, unless whoever started us wants it ignored
         signal.signal(number, signal.default_int_handler)
-    heed_closing()
+    _heed_closing()
 
 
-def heed_closing() -> None:
+def _heed_closing() -> None:
     """Make the closing of the console window act as Ctrl-C on Windows; do nothing elsewhere. Returns at once."""
     if sys.platform == "win32":
         from assistant.host.windows import on_console_closing  # noqa: PLC0415 - on Windows only
@@ -48,46 +66,32 @@ def heed_closing() -> None:
 
 
 @contextlib.contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Hold requests to end back while a short block runs, and raise the first one afterwards.
+def on_interrupt(handler: Callable[[int], None]) -> Iterator[None]:
+    """Call `handler` with the signal's number, and do nothing else, for each request to end while a block runs.
 
     Only the main thread receives them; on another one this does nothing.
     """
-    received: list[int] = []
-    handlers = {}
+    previous = {}
     if threading.current_thread() is threading.main_thread():
         for number in REQUESTS_TO_END:
-            handlers[number] = signal.signal(number, lambda number, _frame: received.append(number)) or signal.SIG_DFL
+            previous[number] = signal.signal(number, lambda number, _frame: handler(number)) or signal.SIG_DFL
     try:
         yield
     finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-        if received:
-            signal.raise_signal(received[0])
+        for number, action in previous.items():
+            signal.signal(number, action)
 
 
 @contextlib.contextmanager
-def on_interrupt(handler: Callable[[], None]) -> Iterator[None]:
-    """Call `handler`, and do nothing else, for each request to end while a block runs on the main thread."""
-    handlers = {}
-    if threading.current_thread() is threading.main_thread():
-        for number in REQUESTS_TO_END:
-            handlers[number] = signal.signal(number, lambda _number, _frame: handler())
+def uninterrupted() -> Iterator[None]:
+    """Hold requests to end back while a short block runs, and raise the first one afterwards."""
+    received: list[int] = []
     try:
-        yield
+        with on_interrupt(received.append):
+            yield
     finally:
-        for number, previous in handlers.items():
-            signal.signal(number, previous)
-
-
-CLOCK_SECONDS = 2.0  # chosen: by how much the start of a process and the time of a file may differ for one moment
-GRACE_SECONDS = 0.2  # chosen: little, as what our children were writing is thrown away or done again
-WATCH_SECONDS = 0.05  # between two looks at a request to stop
-# On Windows a child has a console of its own, without a window: Ctrl-C, Ctrl-Break and the closing of ours do not reach
-# it (as in a session of its own elsewhere), and none opens where we have none, such as under a Jupyter server. It waits
-# until it belongs to its job. https://learn.microsoft.com/windows/win32/procthread/process-creation-flags
-_NO_WINDOW, _SUSPENDED = (0x08000000, 0x00000004) if sys.platform == "win32" else (0, 0)
+        if received:
+            signal.raise_signal(received[0])
 
 
 class CancelToken:
@@ -101,7 +105,7 @@ class CancelToken:
         """Request the stop; harmless when repeated."""
         self._event.set()
 
-    def signal(self) -> None:
+    def signal(self, _number: int = 0) -> None:
         """Request the stop from a signal handler, which must not wait for a lock that its own thread may hold."""
         self._signalled = True
 
@@ -116,6 +120,114 @@ class CancelToken:
         """Raise `Cancelled` when a stop was requested."""
         if self:
             raise Cancelled(_("You cancelled the work."), hint=_("Start the step again when you are ready."))
+
+
+def each_within(
+    work: Callable[[Item], Result],
+    items: Sequence[Item],
+    seconds: float,
+    *,
+    threads: int = AT_ONCE,
+    check: Callable[[], None] = lambda: None,
+    stop: Callable[[], None] | None = None,
+) -> dict[Item, Result]:
+    """Return the results of `work` for all items, by item, as far as they come in time; raise its first failure.
+
+    `check` is called meanwhile and may raise. `stop` tells the work that still runs at the end to stop; it is waited
+    for a moment. A worker that hangs is left behind: `concurrent.futures` would wait for it at the end of the process
+    (`threading._register_atexit` in CPython).
+    """
+    left, done, errors = deque(items), dict[Item, Result](), list[Exception]()
+
+    def work_until_empty() -> None:
+        """Do the work for one item after another until none is left, or one has failed."""
+        while not errors:
+            try:
+                item = left.popleft()
+            except IndexError:
+                return
+            try:
+                done[item] = work(item)
+            except Exception as error:  # noqa: BLE001 - raised again in the thread that waits
+                errors.append(error)
+
+    deadline = time.monotonic() + seconds
+    workers = [threading.Thread(target=work_until_empty, daemon=True) for _number in range(min(threads, len(items)))]
+    try:
+        for worker in workers:
+            worker.start()
+        while not errors and time.monotonic() < deadline and (busy := [one for one in workers if one.is_alive()]):
+            busy[0].join(WATCH_SECONDS)
+            check()
+    finally:
+        left.clear()
+        if stop:
+            stop()
+            deadline = time.monotonic() + STOP_SECONDS
+            for worker in workers:
+                worker.join(max(0.0, deadline - time.monotonic()))
+    if errors:
+        raise errors[0]
+    return dict(done)
+
+
+class Ahead(Generic[Result]):
+    """Does work on another thread whose result is needed later; one that nobody asks for is never waited for."""
+
+    def __init__(self, work: Callable[[], Result]) -> None:
+        self._results, self._errors = list[Result](), list[BaseException]()
+
+        def run() -> None:
+            """Do the work, and keep its result or what it raised."""
+            try:
+                self._results.append(work())
+            except BaseException as error:  # noqa: BLE001 - whatever it is, it is for who asks for the result
+                self._errors.append(error)
+
+        self._thread = threading.Thread(target=run, daemon=True)
+        self._thread.start()
+
+    def result(self, check: Callable[[], None] = lambda: None) -> Result:
+        """Wait for the work and return its result, or raise as it did; `check` is called meanwhile and may raise."""
+        while self._thread.is_alive():
+            self._thread.join(WATCH_SECONDS)
+            check()
+        for error in self._errors:
+            raise error
+        return self._results[0]
+
+
+@cache
+def _telemetry_switches() -> Mapping[str, str]:
+    """Return the values of the variables that turn telemetry off, by name, from the catalogue's file.
+
+    It is read directly: start.py needs it before any package is installed.
+    """
+    path = Path(__file__).parents[1] / "catalog" / "data" / "telemetry.json"
+    table = json.loads(path.read_bytes())["switches"]
+    return {row["name"]: row["value"] for row in table["rows"]}
+
+
+def quiet() -> dict[str, str]:
+    """Return the variables that turn telemetry off, sorted by name, for files and kernels that we make."""
+    return dict(sorted(_telemetry_switches().items()))
+
+
+def for_program(more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the environment for a program that the user sees: with telemetry off, unless the user set it otherwise."""
+    return {**_telemetry_switches(), **os.environ, **(more or {})}
+
+
+def for_child(more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the environment for a program whose output we read: as `for_program`, without colours, Python in UTF-8.
+
+    Not PYTHONUTF8: pip reads pip.ini in the locale's encoding, in which `pip config set` writes it, and on a Chinese
+    Windows would refuse its own file ("contains invalid utf-8 characters", pip 24.0;
+    https://github.com/pypa/pip/blob/24.0/src/pip/_internal/configuration.py).
+    """
+    readable = {"NO_COLOR": "1", "PYTHONIOENCODING": "utf-8:backslashreplace"}
+    environment = for_program({**readable, **(more or {})})
+    return {name: value for name, value in environment.items() if name not in _FORCED_COLOURS}
 
 
 class Isolation(NamedTuple):
@@ -141,79 +253,97 @@ def stream(  # noqa: PLR0913 - each is a condition of its own
     stdin: str | None = None,
     lock: Lock | None = None,
     isolation: Isolation | None = None,
-    log: IO[str] | None = None,
 ) -> int:
     """Run a child, hand each line of its merged output to `on_line`, and return its exit status (negative: a signal).
 
     The child holds `lock` too, so that it stays held while a child outlives us. `environment` is added to ours, unless
-    `isolation` gives the whole of it. With `log` the output goes into that file and is handed on when the child has
-    ended: one that says much is not held up by its reader.
+    `isolation` gives the whole of it.
 
     Raises `Cancelled` after the whole process group has ended on request, `TimeoutError` past `limit` seconds,
     and `WorkFailed` when the child cannot be started.
     """
+    deadline = math.inf if limit is None else time.monotonic() + limit
+    reasons: dict[str, Callable[[], bool]] = {
+        "cancelled": lambda: bool(cancel),
+        "limit": lambda: time.monotonic() > deadline,
+        "enough": lambda: isolation is not None and isolation.enough(child.pid),
+    }
+    next_look, reason = 0.0, ""
     with contextlib.ExitStack() as stack:
         with uninterrupted():  # or Ctrl-C could leave a child that nobody ends
             variables = isolation.environment if isolation else for_child(environment)
-            child = _start_child(argv, variables, stdin, lock, isolation.folder if isolation else None, log)
-            if lock:
-                stack.callback(lock.remove_child, child.pid)
-            watch = stack.enter_context(_Watchdog(child, CancelToken() if cancel is None else cancel, limit, isolation))
-        for line in _read_lines(child, isolation.longest if isolation else -1):
-            on_line(line.rstrip("\r\n"))
-        _wait_for_end(child)
-        if log:
-            log.seek(0)
-            for line in log:
+            child = _start_child(argv, variables, stdin, lock, isolation)
+            stack.callback(child.close)
+        while (line := child.next_line(WATCH_SECONDS)) is not None:
+            if line:
                 on_line(line.rstrip("\r\n"))
-    if watch.reason == "cancelled" and cancel is not None:
+            if not reason and time.monotonic() >= next_look:
+                next_look = time.monotonic() + WATCH_SECONDS
+                if reason := next((name for name, holds in reasons.items() if holds()), ""):
+                    child.end()
+    if cancel is not None and reason == "cancelled":
         cancel.check()
-    if watch.reason == "limit":
+    if reason == "limit":
         raise TimeoutError(limit)
     return child.returncode
 
 
 class _Child(subprocess.Popen[str]):
-    """A child that ends, with all that it starts, when it is asked to: a process group, on Windows a job."""
+    """A child that ends, with all that it starts, when it is asked to: a process group, on Windows a job.
+
+    Another thread reads its output and waits for its end: on Windows, Python hears no Ctrl-C while it does either.
+    """
 
     job: Job | None = None
+    lock: Lock | None = None
 
+    def read(self, longest: int) -> None:
+        """Start to read the output, in parts of `longest` characters where a line has more (-1: whole lines)."""
+        self._lines = queue.Queue[str | None](LINES_AHEAD)
 
-def _read_lines(child: _Child, longest: int) -> Iterator[str]:
-    """Yield the lines of a child's output; longer ones come in parts of `longest` characters (-1: whole).
+        def read_to_the_end() -> None:
+            """Put each line into the queue, and None when the child has ended."""
+            for line in iter(partial(self.stdout.readline, longest), "") if self.stdout else ():
+                self._lines.put(line)
+            self.wait()
+            self._lines.put(None)
 
-    On Windows another thread reads, as Python hears no Ctrl-C while it waits there.
-    """
-    read = iter(partial(child.stdout.readline, longest), "") if child.stdout else iter(())
-    yield from _read_ahead(read) if sys.platform == "win32" else read
+        self._reader = threading.Thread(target=read_to_the_end, daemon=True)
+        self._reader.start()
 
+    def next_line(self, seconds: float) -> str | None:
+        """Return the next line of the output; "" if none comes within `seconds`, None when the child has ended."""
+        try:
+            return self._lines.get(timeout=seconds)
+        except queue.Empty:
+            return ""
 
-def _read_ahead(lines: Iterator[str]) -> Iterator[str]:
-    """Yield lines that another thread reads, so that Ctrl-C is heard while none comes."""
-    lines_read = queue.SimpleQueue[str | None]()
+    def end(self) -> None:
+        """Ask the process group to end, and kill it after a grace period; end a job at once."""
+        if self.job:
+            self.job.end()
+            self.kill()
+        else:
+            _signal_group(self.pid, kill=False)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.wait(GRACE_SECONDS)
+            _signal_group(self.pid, kill=True)
+        self.wait()
 
-    def put_lines() -> None:
-        """Put each line into the queue, and None at the end."""
-        for line in lines:
-            lines_read.put(line)
-        lines_read.put(None)
-
-    threading.Thread(target=put_lines, daemon=True).start()
-    line: str | None = ""
-    while line is not None:
-        line = ""
-        with contextlib.suppress(queue.Empty):
-            line = lines_read.get(timeout=WATCH_SECONDS)
-        if line:
-            yield line
-
-
-def _wait_for_end(child: _Child) -> None:
-    """Wait for a child to end; in steps on Windows, where Python hears no Ctrl-C while it waits for a process."""
-    while sys.platform == "win32" and child.poll() is None:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(WATCH_SECONDS)
-    child.wait()
+    def close(self) -> None:
+        """End the child if it still runs, and what is left in its job; let go of its output, read to the end or not."""
+        if self.poll() is None:
+            self.end()
+        if self.job:
+            self.job.close()
+        self._reader.join(WATCH_SECONDS)
+        while self._reader.is_alive() and self.next_line(GRACE_SECONDS):
+            pass  # a full queue would hold the reader for ever
+        self._reader.join(WATCH_SECONDS)
+        if self.stdout and not self._reader.is_alive():
+            self.stdout.close()
+        if self.lock:
+            self.lock.remove_child(self.pid)
 
 
 def _start_child(
@@ -221,22 +351,21 @@ def _start_child(
     environment: Mapping[str, str],
     stdin: str | None,
     lock: Lock | None,
-    folder: Path | None,
-    output: IO[str] | None,
+    isolation: Isolation | None,
 ) -> _Child:
     """Start a child in a group or job of its own, record it in `lock`, and return it; raise `WorkFailed` on failure."""
     try:
         child = _Child(
             [str(part) for part in argv],
             stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
-            stdout=output or subprocess.PIPE,
+            stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             encoding="utf-8",
             errors="replace",
             bufsize=1,
             env=dict(environment),
-            cwd=folder,
+            cwd=isolation.folder if isolation else None,
             start_new_session=sys.platform != "win32",
             creationflags=_NO_WINDOW | _SUSPENDED,
             pass_fds=(lock.fileno,) if lock and sys.platform != "win32" else (),
@@ -248,10 +377,11 @@ def _start_child(
         ) from error
     if lock:
         lock.add_child(child.pid)
-    child.job = _resume_in_job(child)
+    child.lock, child.job = lock, _resume_in_job(child)
     if stdin is not None and child.stdin is not None:
         with contextlib.suppress(BrokenPipeError), child.stdin as pipe:
             pipe.write(stdin)
+    child.read(isolation.longest if isolation else -1)
     return child
 
 
@@ -264,63 +394,6 @@ def _resume_in_job(child: subprocess.Popen[str], *, alone: bool = False) -> Job 
     return None
 
 
-class _Watchdog:
-    """Ends the child's whole group when a stop is requested, the limit passes, or the isolation's watcher says so."""
-
-    def __init__(
-        self,
-        child: _Child,
-        cancel: CancelToken,
-        limit: float | None,
-        isolation: Isolation | None,
-    ) -> None:
-        self.reason = ""
-        self._child, self._cancel, self._isolation = child, cancel, isolation
-        self._deadline = None if limit is None else time.monotonic() + limit
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-        if self._child.poll() is None:
-            end_group(self._child)
-        if self._child.job:
-            self._child.job.close()
-        if self._child.stdout:
-            self._child.stdout.close()
-
-    def _watch(self) -> None:
-        """End the group as soon as one of the reasons holds, and record which: "cancelled", "limit" or "enough"."""
-        while not self._over.wait(WATCH_SECONDS):
-            if self._cancel:
-                self.reason = "cancelled"
-            elif self._deadline is not None and time.monotonic() > self._deadline:
-                self.reason = "limit"
-            elif self._isolation is not None and self._isolation.enough(self._child.pid):
-                self.reason = "enough"
-            if self.reason:
-                end_group(self._child)
-                return
-
-
-def end_group(child: _Child) -> None:
-    """Ask a child's process group to end, and kill it after a grace period; end a job at once."""
-    if child.job:
-        child.job.end()
-        child.kill()
-    else:
-        _signal_group(child.pid, kill=False)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(GRACE_SECONDS)
-        _signal_group(child.pid, kill=True)
-    child.wait()
-
-
 def end_orphans(group: int, recorded: float) -> bool:
     """Kill a process group whose parent has ended; return whether any process of it was still running.
 
@@ -329,15 +402,10 @@ def end_orphans(group: int, recorded: float) -> bool:
     """
     import psutil  # noqa: PLC0415 - 15 ms that only this rare way pays
 
-    members = _processes_of_group(group)
-    leader = next((process for process in members if process.pid == group), None)
     with contextlib.suppress(psutil.Error):
-        if leader and leader.create_time() > recorded + CLOCK_SECONDS:
+        if psutil.Process(group).create_time() > recorded + CLOCK_SECONDS:
             return False
-    running = []
-    for process in members:
-        with contextlib.suppress(psutil.Error):
-            running += [process] if process.status() != psutil.STATUS_ZOMBIE else []
+    running = list(_processes_of_group(group))
     if running:
         _signal_group(group, kill=True)
     for process in running if sys.platform == "win32" else ():
@@ -346,24 +414,19 @@ def end_orphans(group: int, recorded: float) -> bool:
     return bool(running)
 
 
-def _processes_of_group(group: int) -> list[psutil.Process]:
-    """Return the processes of a group; on Windows, which has none, a child and all that it started."""
+def _processes_of_group(group: int) -> Iterator[psutil.Process]:
+    """Yield the processes of a group that run; on Windows, which has no groups, a child and all that it started."""
     import psutil  # noqa: PLC0415 - see above
 
     if sys.platform == "win32":
         with contextlib.suppress(psutil.Error):
             leader = psutil.Process(group)
-            return [leader, *leader.children(recursive=True)]
-        return []
-    return [process for process in psutil.process_iter() if _is_in_group(process.pid, group)]
-
-
-def _is_in_group(pid: int, group: int) -> bool:
-    """Return whether a process belongs to a group; False if it has ended."""
-    try:
-        return os.getpgid(pid) == group
-    except OSError:
-        return False
+            yield from [leader, *leader.children(recursive=True)]
+        return
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):  # it may have ended by now
+            if os.getpgid(process.pid) == group and process.status() != psutil.STATUS_ZOMBIE:
+                yield process
 
 
 def _signal_group(group: int, *, kill: bool) -> None:
@@ -373,36 +436,14 @@ def _signal_group(group: int, *, kill: bool) -> None:
             os.killpg(group, signal.SIGKILL if kill else signal.SIGTERM)
 
 
-def alive(pid: int) -> bool:
+def is_running(pid: int) -> bool:
     """Return whether a process of this machine exists, another user's as well."""
-    if sys.platform == "win32":
-        import psutil  # noqa: PLC0415 - os.kill would end the process there
+    import psutil  # noqa: PLC0415 - 15 ms, and start.py runs before it is installed
 
-        return bool(psutil.pid_exists(pid))
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+    return bool(psutil.pid_exists(pid))
 
 
-def start_detached(argv: Sequence[str | Path]) -> None:
-    """Start a program that goes on when this process ends; its output is discarded."""
-    child = subprocess.Popen(
-        [str(part) for part in argv],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env=for_child(),
-        start_new_session=sys.platform != "win32",
-        creationflags=_NO_WINDOW,
-    )
-    threading.Thread(target=child.wait, daemon=True).start()  # or it would stay as a zombie
-
-
-def become(argv: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> NoReturn:
+def replace_process(argv: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> NoReturn:
     """Replace this process by another program, whose environment has more variables.
 
     Windows cannot: there the program is a child that ends with this process, while what it starts (a browser) stays as
@@ -412,13 +453,34 @@ def become(argv: Sequence[str | Path], environment: Mapping[str, str] | None = N
     if sys.platform == "win32":
         for number in REQUESTS_TO_END:
             signal.signal(number, signal.SIG_IGN)
-        heed_closing()
+        _heed_closing()
         child = subprocess.Popen(words, env=for_program(environment), text=True, creationflags=_SUSPENDED)
         job = _resume_in_job(child, alone=True)  # held until we end
         sys.exit(child.wait() if job else 1)
     os.execve(words[0], words, for_program(environment))  # noqa: S606 - an argument list, no shell
 
 
-def is_root() -> bool:
-    """Return whether this process runs as the superuser."""
-    return hasattr(os, "geteuid") and os.geteuid() == 0
+@cache  # nobody changes what a process was started from
+def shell_for(system: str | None = None) -> Shell:
+    """Return the shell for commands on a system; on this one, the shell that this process was started from."""
+    shell = shell_of(system)
+    if sys.platform == "win32" and shell is HERE:
+        import psutil  # noqa: PLC0415 - 15 ms that only who prints a command need pay
+
+        with contextlib.suppress(psutil.Error, OSError):
+            for parent in psutil.Process().parents():
+                try:
+                    name = parent.name()
+                except OSError:  # Wine does not name a process, but tells how it was started
+                    name = PureWindowsPath(*parent.cmdline()[:1]).name
+                if found := _SHELLS.get(name.lower().removesuffix(".exe")):
+                    return found
+    return shell
+
+
+def by_uvx() -> bool:
+    """Return whether uvx started this: it runs from uv's cache then, where nothing may be added.
+
+    Such as ~/.cache/uv/archive-v0/M1qoK1yLzf9Hy1Is.
+    """
+    return Path(sys.prefix).parent.name.startswith("archive-v")

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
-import threading
 from collections.abc import Mapping
-from functools import cache
+from contextlib import suppress
 
 import msgspec
 
-from assistant.host.base import Host
-from assistant.host.live import private_names_of
+from assistant.host.base import RecordingHost
+from assistant.host.live import LiveHost
 from assistant.i18n import _
 from assistant.model.errors import BadInput
-from assistant.model.machine import Answer, Exchange, Recording
+from assistant.model.machine import Exchange, Recording
 from assistant.model.record import from_json, replace, to_json
-from assistant.privacy import redact
+from assistant.privacy import PrivateNames, redact, secret_values
 
 Keys = Mapping[str, "Keys | None"]  # of a JSON object, "*" for any; None keeps the value, a mapping goes on inside
 
@@ -96,21 +96,18 @@ def reduced(exchange: Exchange) -> Exchange | None:
     kind, argument, answer = exchange.ask[0], " ".join(exchange.ask[1:]), exchange.answer
     for expected, pattern, keys in _OBJECTS:
         if kind == expected and re.fullmatch(pattern, argument):
-            return replace(exchange, answer=replace(answer, text=_filter_object(answer.text, keys) if answer else ""))
+            text = "{}" if answer else ""
+            with suppress(msgspec.DecodeError):
+                text = (
+                    msgspec.json.encode(_keep_keys(msgspec.json.decode(answer.text), keys)).decode() if answer else ""
+                )
+            return replace(exchange, answer=replace(answer, text=text))
     for expected, pattern, line in TEXTS:
         if kind == expected and re.fullmatch(pattern, argument):
             lines = answer.text.splitlines(keepends=True)
-            kept_lines = [text for text in lines if _compiled(line).fullmatch(text.rstrip("\r\n"))]
+            kept_lines = [text for text in lines if re.fullmatch(line, text.rstrip("\r\n"))]
             return replace(exchange, answer=replace(answer, text="".join(kept_lines)))
     return None
-
-
-def _filter_object(text: str, keys: Keys) -> str:
-    """Return a JSON object with some keys alone; "{}" for a text that is no JSON."""
-    try:
-        return msgspec.json.encode(_keep_keys(msgspec.json.decode(text), keys)).decode()
-    except msgspec.DecodeError:
-        return "{}"
 
 
 def _keep_keys(value: object, keys: Keys | None) -> object:
@@ -123,50 +120,6 @@ def _keep_keys(value: object, keys: Keys | None) -> object:
         return None
     expected = {name: name if name in keys else "*" for name in value}
     return {name: _keep_keys(item, keys[expected[name]]) for name, item in value.items() if expected[name] in keys}
-
-
-_compiled = cache(re.compile)
-
-
-class RecordingHost(Host):
-    """Passes each question on and keeps the answer, so that a question asked again is not passed on again."""
-
-    def __init__(self, host: Host) -> None:
-        self._host = host
-        self._said: dict[tuple[str, ...], Answer] = {}
-        self._lock = threading.Lock()
-        self.replayed = host.replayed
-
-    def aside(self, kind: str, *arguments: str) -> dict[str, object]:
-        """Return facts that the host gives without recording them."""
-        return self._host.facts(kind, *arguments)
-
-    def ask(self, kind: str, *arguments: str) -> Answer:
-        """Return the recorded answer, or that of the host after recording it."""
-        question = (kind, *arguments)
-        if question not in self._said:
-            answer = self._host.ask(kind, *arguments)
-            with self._lock:
-                self._said.setdefault(question, answer)
-        return self._said[question]
-
-    def said(self) -> tuple[Exchange, ...]:
-        """Return all questions with their answers, sorted by question."""
-        return tuple(Exchange(ask=question, answer=self._said[question]) for question in sorted(self._said))
-
-
-class ReplayHost(Host):
-    """Answers from a recording; what was never asked is "unrecorded"."""
-
-    replayed = True
-
-    def __init__(self, recording: Recording) -> None:
-        self.recording = recording
-        self._said = {said.ask: said.answer for said in recording.said}
-
-    def ask(self, kind: str, *arguments: str) -> Answer:
-        """Return the recorded answer to a question; "unrecorded" if there is none."""
-        return self._said.get((kind, *arguments), Answer(status="unrecorded"))
 
 
 def read_recording(text: str, what: str) -> Recording:
@@ -192,3 +145,14 @@ def write_recording(host: RecordingHost, label: str) -> str:
     said = redact(exchanges, known=private_names_of(identity))
     text = to_json(Recording(label=label, date=str(identity.get("date", "")), said=said))
     return text.replace('{"ask"', '\n{"ask"') + "\n"  # one line per question; inside a string the quote is escaped
+
+
+def private_names_here() -> PrivateNames:
+    """Return the names of users and hosts of this machine, and the secrets in the environment, for `redact`."""
+    return private_names_of(LiveHost().facts("identity"))
+
+
+def private_names_of(identity: Mapping[str, object]) -> PrivateNames:
+    """Return the `users` and `hosts` of a host's `identity`, and the secrets of this process, for `redact`."""
+    users, hosts = (value if isinstance(value := identity.get(key), list) else [] for key in ("users", "hosts"))
+    return PrivateNames(users=tuple(users), hosts=tuple(hosts), secrets=secret_values(os.environ))

@@ -87,7 +87,7 @@ def settle_streams() -> None:
         sys.stdin.reconfigure(errors="replace")
 
 
-def drained() -> str:
+def flush_output() -> str:
     """Flush standard output; return the system's words if that fails, "" if it does not or nobody reads any more.
 
     What could not be written is dropped: Python would try again at its end, and fail with words of its own.
@@ -138,10 +138,7 @@ def forget_typed() -> None:
 
     Only a terminal is emptied: what is piped in was meant for the questions to come.
     """
-    try:
-        if not sys.stdin or not sys.stdin.isatty():
-            return
-    except ValueError:  # standard input is closed
+    if not sys.stdin or sys.stdin.closed or not sys.stdin.isatty():
         return
     if sys.platform == "win32":
         import msvcrt  # noqa: PLC0415 - exists on Windows only

@@ -16,11 +16,13 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from http import HTTPStatus
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 from urllib.error import HTTPError, URLError
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from assistant.host.network import DIRECT, Network
+import truststore
+
+from assistant.host.pip_settings import NO_SETTINGS, PipSettings
 from assistant.i18n import Text, _
 from assistant.privacy import Policy, redact
 
@@ -65,9 +67,10 @@ class Budget:
 class Answer:
     """A server's answer, as it comes in; `length` is the number of bytes that it promises."""
 
-    def __init__(self, response: IO[bytes], status: int, headers: Mapping[str, str], timeout: float) -> None:
-        self.status, self.headers = status or HTTPStatus.OK, headers
-        length = headers.get("Content-Length", "")
+    def __init__(self, response: Any, timeout: float) -> None:  # noqa: ANN401 - of http, or a file's
+        self.status: int = response.status or HTTPStatus.OK
+        self.headers: Mapping[str, str] = response.headers
+        length = self.headers.get("Content-Length", "")
         self.length = int(length) if length.isdecimal() else None
         self._response, self._timeout = response, timeout
 
@@ -91,21 +94,12 @@ class Web:
     Plain http is allowed, as uv allows it.
     """
 
-    def __init__(self, network: Network = DIRECT, *, timeout: float, index_urls: Iterable[str] = ()) -> None:
-        self._timeout, self._opener = timeout, urllib.request.OpenerDirector()
+    def __init__(self, settings: PipSettings = NO_SETTINGS, *, timeout: float, index_urls: Iterable[str] = ()) -> None:
+        self._timeout = timeout
+        self._opener = urllib.request.build_opener(
+            _Proxies(settings.proxy), _Passwords(index_urls), _Redirects(), _Https(settings)
+        )
         self._opener.addheaders = [("User-Agent", AGENT)]
-        for handler in (
-            _Proxies(network.proxy),
-            _Passwords(index_urls),
-            _Redirects(),
-            _Https(network),
-            urllib.request.HTTPHandler(),
-            urllib.request.FileHandler(),
-            urllib.request.HTTPErrorProcessor(),
-            urllib.request.HTTPDefaultErrorHandler(),
-            urllib.request.UnknownHandler(),
-        ):
-            self._opener.add_handler(handler)
 
     @contextmanager
     def open(self, url: str, headers: Mapping[str, str] | None = None, method: str = "GET") -> Iterator[Answer]:
@@ -116,7 +110,7 @@ class Web:
         except _FAILURES as error:
             raise _unreachable_error(error, self._timeout) from error
         with response:
-            yield Answer(response, response.status, response.headers, self._timeout)
+            yield Answer(response, self._timeout)
 
     def read(self, url: str, most: int, budget: Budget | None = None, accept: str = "*/*") -> Page:
         """Return a whole page, compressed on its way if the server can; raise `Unreachable`, also if it is too large.
@@ -135,21 +129,15 @@ class Web:
             for piece in answer.pieces():
                 content += piece
                 check_size(len(content), 0 if answer.length else len(piece))
-        kind = answer.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-        zipped = answer.headers.get("Content-Encoding", "").lower() == "gzip"
-        return Page(kind, _decompress(content) if zipped else bytes(content))
-
-
-def _decompress(content: bytearray) -> bytes:
-    """Return gzip's bytes decompressed; raise `Unreachable` if they are cut off, no gzip, or over `INFLATED` bytes."""
-    stream = zlib.decompressobj(wbits=31)  # gzip
-    try:
-        inflated = stream.decompress(content, INFLATED)
-    except zlib.error as error:
-        raise Unreachable(str(error)) from error
-    if not stream.eof:
-        raise Unreachable(TOO_LARGE if stream.unconsumed_tail else BROKEN_OFF)
-    return inflated
+        if answer.headers.get("Content-Encoding", "").lower() == "gzip":
+            stream = zlib.decompressobj(wbits=31)  # gzip
+            try:
+                content[:] = stream.decompress(content, INFLATED)
+            except zlib.error as error:
+                raise Unreachable(str(error)) from error
+            if not stream.eof:
+                raise Unreachable(TOO_LARGE if stream.unconsumed_tail else BROKEN_OFF)
+        return Page(answer.headers.get("Content-Type", "").partition(";")[0].strip().lower(), bytes(content))
 
 
 def _plain_address(url: str) -> str:
@@ -218,28 +206,26 @@ class _Passwords(urllib.request.BaseHandler):
         self._indexes: list[tuple[object, SplitResult]] = []
         for url in index_urls:
             with suppress(ValueError):  # what is no address has no server
-                self._indexes.append((_server_of(urlsplit(url)), urlsplit(url)))
+                index = urlsplit(url)
+                self._indexes += [(_server_of(index), index)] if index.username is not None else []
 
     def http_request(self, request: urllib.request.Request) -> urllib.request.Request:
-        """Add user name and password for the server, in a way in which a redirection does not hand them on."""
-        if login := self._find_login(urlsplit(request.full_url)):
+        """Add the user name and password of the index nearest in path on the server, else those of netrc.
+
+        A redirection does not hand them on.
+        """
+        address = urlsplit(request.full_url)
+        near = [index for server, index in self._indexes if server == _server_of(address)]
+        nearest = max(near, key=lambda index: len(os.path.commonprefix([index.path, address.path])), default=None)
+        login = (unquote(nearest.username or ""), unquote(nearest.password or "")) if nearest else None
+        if nearest is None or nearest.password is None:
+            login = _netrc_login(address.hostname or "") or login
+        if login:
             encoded = base64.b64encode(":".join(login).encode()).decode()
             request.add_unredirected_header("Authorization", f"Basic {encoded}")
         return request
 
     https_request = http_request
-
-    def _find_login(self, address: SplitResult) -> tuple[str, str] | None:
-        """Return user name and password for a request: of the index nearest in path, else of netrc; None without."""
-        same_server = [
-            index for server, index in self._indexes if server == _server_of(address) and index.username is not None
-        ]
-        nearest = max(
-            same_server, key=lambda index: len(os.path.commonprefix([index.path, address.path])), default=None
-        )
-        if nearest and nearest.password is not None:
-            return unquote(nearest.username or ""), unquote(nearest.password)
-        return _netrc_login(address.hostname or "") or (nearest and (unquote(nearest.username or ""), ""))
 
 
 def _server_of(parts: SplitResult) -> tuple[str, str | None, int | None]:
@@ -257,48 +243,36 @@ def _netrc_login(host: str) -> tuple[str, str] | None:
     return None
 
 
-class _Https(urllib.request.AbstractHTTPHandler):
+class _Https(urllib.request.HTTPSHandler):
     """Asks servers with the certificates that the user's pip trusts."""
 
-    def __init__(self, network: Network) -> None:
-        super().__init__()
-        self._network = network
+    def __init__(self, settings: PipSettings) -> None:
+        super().__init__(context=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))  # not used, and one of its own would be slow
+        self._settings = settings
 
-    def https_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
+    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
         """Open a connection and return the answer; the certificate of a trusted host is not checked."""
-        parts, network = urlsplit(request.full_url), self._network
-        trusted = not {parts.hostname, parts.netloc}.isdisjoint(network.trusted_hosts)
+        parts, settings = urlsplit(req.full_url), self._settings
+        trusted = not {parts.hostname, parts.netloc}.isdisjoint(settings.trusted_hosts)
         variables = (os.environ.get(name) for name in CERTIFICATES)
-        certificates = "" if trusted else network.cert or next(filter(None, variables), "")
-        context = _certificate_context(certificates, network.client_cert, trusted=trusted)
-        return self.do_open(http.client.HTTPSConnection, request, context=context)
-
-    https_request = urllib.request.AbstractHTTPHandler.do_request_
+        certificates = "" if trusted else settings.cert or next(filter(None, variables), "")
+        context = _certificate_context(certificates, settings.client_cert, trusted=trusted)
+        return self.do_open(http.client.HTTPSConnection, req, context=context)
 
 
 @cache  # 40 ms to read a system's certificates
 def _certificate_context(cert: str, client_cert: str, *, trusted: bool) -> ssl.SSLContext:
-    """Return the context that checks servers: by a file or folder of certificates, or the system's own ("")."""
-    if not cert:
-        context = _system_context()
-    elif Path(cert).is_dir():
-        context = ssl.create_default_context(capath=cert)
+    """Return the context that checks servers: by a file or folder of certificates, or the system's own (""), as pip.
+
+    OpenSSL by itself finds neither all of macOS's certificates nor of Windows's.
+    """
+    if cert:
+        is_folder = Path(cert).is_dir()
+        context = ssl.create_default_context(capath=cert if is_folder else None, cafile=None if is_folder else cert)
     else:
-        context = ssl.create_default_context(cafile=cert)
+        context = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if trusted:
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     if client_cert:
         context.load_cert_chain(client_cert)
     return context
-
-
-def _system_context() -> ssl.SSLContext:
-    """Return a context with the certificates of the system, as pip uses them.
-
-    OpenSSL by itself finds neither all of macOS's nor of Windows's.
-    """
-    try:
-        import truststore  # noqa: PLC0415 - few commands need a network
-    except ImportError:
-        return ssl.create_default_context()
-    return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

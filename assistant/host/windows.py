@@ -6,6 +6,7 @@ import ctypes
 import importlib
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
@@ -20,8 +21,13 @@ def read_registry(key: str) -> dict[str, Any]:
     except ModuleNotFoundError as error:
         raise FileNotFoundError(key) from error
     root, _, path = key.partition("\\")
+    keys: dict[str, Any] = {}
     with winreg.OpenKey(getattr(winreg, _ROOTS[root]), path) as opened:
-        return {"values": _read_values(winreg, opened), "keys": _read_subkeys(winreg, opened)}
+        for name in [winreg.EnumKey(opened, index) for index in range(winreg.QueryInfoKey(opened)[0])]:
+            keys[name] = {}  # for one that this user may not open
+            with suppress(PermissionError), winreg.OpenKey(opened, name) as subkey:
+                keys[name] = _read_values(winreg, subkey)
+        return {"values": _read_values(winreg, opened), "keys": keys}
 
 
 def _read_values(winreg: Any, opened: Any) -> dict[str, Any]:  # noqa: ANN401 - winreg has no types outside Windows
@@ -35,19 +41,6 @@ def _read_values(winreg: Any, opened: Any) -> dict[str, Any]:  # noqa: ANN401 - 
         if isinstance(value, str | int):
             values[name] = value
     return values
-
-
-def _read_subkeys(winreg: Any, opened: Any) -> dict[str, Any]:  # noqa: ANN401
-    """Return the values of each direct subkey of an open key, by its name; {} for one that cannot be opened."""
-    subkeys = {}
-    for index in range(winreg.QueryInfoKey(opened)[0]):
-        name = winreg.EnumKey(opened, index)
-        try:
-            with winreg.OpenKey(opened, name) as subkey:
-                subkeys[name] = _read_values(winreg, subkey)
-        except PermissionError:
-            subkeys[name] = {}
-    return subkeys
 
 
 def file_version(path: str) -> str:

@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from assistant.catalog import carried_by_torch_index
-from assistant.host.folders import is_own_environment
+from assistant.host.files import is_own_environment
 from assistant.i18n import Message, _
 from assistant.install.constraints import guarded
 from assistant.install.inspect_env import Distribution, Site

@@ -15,11 +15,9 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
-from assistant.host.download import Fetch, download, file_name
-from assistant.host.files import discard_folder, open_plain, patiently
-from assistant.host.folders import user_cache
+from assistant.host.download import Fetch, download, file_name, local_path
+from assistant.host.files import discard_folder, open_plain, retry_while_in_use, user_cache
 from assistant.host.lock import Lock
-from assistant.host.network import local_path
 from assistant.host.process import CancelToken
 from assistant.i18n import _
 from assistant.install.resolution import Package
@@ -95,7 +93,7 @@ def _download_wheels(packages: Sequence[Package], uv: Uv, index_urls: tuple[str,
             files,
             _Meter(files, uv).update,
             uv.cancel,
-            network=uv.settings.network,
+            settings=uv.settings,
             index_urls=(*index_urls, *uv.index_urls),
             patience=uv.patience,
         )
@@ -104,7 +102,7 @@ def _download_wheels(packages: Sequence[Package], uv: Uv, index_urls: tuple[str,
 def _set_aside(path: Path) -> None:
     """Rename whatever is at a path to "NAME.….damaged", so that a file can go there; do nothing if nothing is."""
     if os.path.lexists(path):
-        patiently(partial(path.rename, path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.damaged")))
+        retry_while_in_use(partial(path.rename, path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.damaged")))
 
 
 def set_aside_damaged(packages: Iterable[Package], uv: Uv) -> None:

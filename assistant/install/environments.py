@@ -22,10 +22,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from assistant.host.files import discard, discard_folder, may_write, patiently, settle, settle_all
+from assistant.host.files import discard, discard_folder, may_write, retry_while_in_use, sync_file_system, sync_to_disk
 from assistant.host.lock import Lock
-from assistant.host.parallel import Ahead
-from assistant.host.process import uninterrupted
+from assistant.host.process import Ahead, uninterrupted
 from assistant.i18n import _
 from assistant.install.inspect_env import interpreter
 from assistant.install.journal import Entry, Journal, entry_of, locked, not_started_error
@@ -109,7 +108,7 @@ class Building:
 
     def start_syncing(self) -> None:
         """Start to bring what was written so far to the disk itself, on another thread, as it may take seconds."""
-        self._syncing = Ahead(lambda: settle_all(self.folder))
+        self._syncing = Ahead(lambda: sync_file_system(self.folder))
 
     def put_in_place(self, check: Callable[[], None], kernel: KernelNote | None, register: Callable[[], None]) -> None:
         """Rename the new environment to its target once all is on the disk, and call `register` for its kernel.
@@ -139,7 +138,7 @@ class Building:
         try:
             if self._journal.drops:
                 _remove_folder(old)
-            patiently(lambda: place.rename(old))
+            retry_while_in_use(lambda: place.rename(old))
         except OSError as error:
             raise _not_moved_error(self.target, error) from error
 
@@ -150,8 +149,8 @@ class Building:
             if place.is_dir() and not self._journal.goes:
                 folder.chmod(stat.S_IMODE(place.stat().st_mode))
                 if os.name == "nt":
-                    patiently(place.rmdir)  # a rename replaces no folder there, however empty
-            patiently(lambda: folder.rename(place))
+                    retry_while_in_use(place.rmdir)  # a rename replaces no folder there, however empty
+            retry_while_in_use(lambda: folder.rename(place))
         except OSError as error:
             if error.errno not in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}:
                 raise _not_moved_error(self.target, error) from error
@@ -160,7 +159,7 @@ class Building:
                 hint=_("Choose another folder.", option="--target"),
             ) from error
         with suppress(OSError):
-            settle(place.parent)
+            sync_to_disk(place.parent)
 
     def roll_back(self) -> Path | None:
         """Undo what was begun; return and raise as `settle_journal` does."""
@@ -173,7 +172,7 @@ def bring_to_disk(folder: Path, check: Callable[[], None]) -> None:
     Raises `WorkFailed` if it cannot be written.
     """
     try:
-        Ahead(lambda: settle_all(folder)).result(check)
+        Ahead(lambda: sync_file_system(folder)).result(check)
     except OSError as error:  # the folder has gone, or the disk fails
         raise WorkFailed(
             _("The installation cannot be written to the disk: {reason}.", reason=error.strerror or str(error)),
@@ -262,9 +261,9 @@ def _move_to_places(journal: Journal) -> None:
     if _is_journaled(old, journal.drops):
         _remove_folder(old)
     if journal.kind != "remove" and not os.path.lexists(place) and inode_of(old) in ours:
-        patiently(lambda: old.rename(place))
+        retry_while_in_use(lambda: old.rename(place))
     if journal.kind == "undo" and inode_of(new) == journal.goes and not os.path.lexists(old):
-        patiently(lambda: new.rename(old))
+        retry_while_in_use(lambda: new.rename(old))
 
 
 def _delete_journaled(folder: Path, inode: int) -> None:
@@ -291,7 +290,7 @@ def _is_journaled(folder: Path, inode: int) -> bool:
 def _remove_folder(folder: Path) -> None:
     """Remove an environment of ours, `pyvenv.cfg` last; raises `OSError`."""
     _empty_folder(folder)
-    patiently(folder.rmdir)
+    retry_while_in_use(folder.rmdir)
 
 
 def _empty_folder(folder: Path) -> None:
@@ -369,9 +368,9 @@ def undo_replacement(target: Path) -> None:
         try:
             if environment.kernel:
                 register_kernel(before.plan, environment)
-            patiently(lambda: place.rename(new))
-            patiently(lambda: old.rename(place))
-            patiently(lambda: new.rename(old))
+            retry_while_in_use(lambda: place.rename(new))
+            retry_while_in_use(lambda: old.rename(place))
+            retry_while_in_use(lambda: new.rename(old))
         except (OSError, WorkFailed) as error:
             settle_journal(entry, journal)
             raise error if isinstance(error, WorkFailed) else _not_moved_error(target, error) from error
@@ -422,7 +421,7 @@ def remove_folders(target: Path) -> None:
         try:
             if drops:
                 _remove_folder(old)
-            patiently(lambda: place.rename(new))
+            retry_while_in_use(lambda: place.rename(new))
         except OSError as error:
             with suppress(AssistantError):  # the next start goes on with what could not be deleted
                 settle_journal(entry, journal)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from assistant.catalog import load_catalog
 from assistant.host.base import Host
-from assistant.host.files import discard, read_plain, settle, settle_all, write_whole
+from assistant.host.files import discard, read_plain, sync_file_system, sync_to_disk, write_whole
 from assistant.host.lock import Lock
 from assistant.host.process import CancelToken, uninterrupted
 from assistant.i18n import _
@@ -159,7 +159,7 @@ def changing(site: Site, kernel: str | None, moves: tuple[Move, ...], host: Host
             _save_undo(entry, target, moves, before.index_url)
             entry.forget()
             with suppress(OSError):  # else a power cut would bring the journal back, and the old packages with it
-                settle(entry.journal.parent)
+                sync_to_disk(entry.journal.parent)
 
 
 def replace_packages(
@@ -310,7 +310,7 @@ def _restore_versions(
         replace_packages(change, packages, index_url, removes=removes, again=again)
     if packages or removes:
         with suppress(OSError):  # before a journal is forgotten that would bring them back after a power cut
-            settle_all(Path(site.prefix))
+            sync_file_system(Path(site.prefix))
     others = {name: version for name, version in site.versions.items() if name not in removes}
     update_guards(Path(site.prefix), {**others, **versions})
 

@@ -20,10 +20,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from assistant.host.files import discard, discard_folder, private_folder, read_plain, sweep, write_whole
-from assistant.host.folders import user_state
+from assistant.host.files import (
+    delete_stale_drafts,
+    discard,
+    discard_folder,
+    private_folder,
+    read_plain,
+    user_state,
+    write_whole,
+)
 from assistant.host.lock import Holder, Lock
-from assistant.host.process import alive
+from assistant.host.process import is_running
 from assistant.i18n import Text, _
 from assistant.install.kernel import KernelNote, is_kernel_name
 from assistant.model.errors import BadInput, WorkFailed
@@ -143,7 +150,7 @@ def entry_of(target: Path) -> Entry:
 def list_entries() -> list[Entry]:
     """Return the entry of each target that has a journal or a lock, after deleting drafts of killed processes."""
     folder = journals_folder()
-    sweep(folder)
+    delete_stale_drafts(folder)
     files = [path for path in folder.iterdir() if path.suffix in {".json", ".lock"}] if folder.is_dir() else []
     return [Entry(path) for path in sorted({path.with_suffix(".json") for path in files})]
 
@@ -222,7 +229,7 @@ def sweep_scratch() -> None:
         writer = folder.suffixes[-2].removeprefix(".") if len(folder.suffixes) > 1 else ""
         if not writer.isdecimal() or folder.is_symlink() or not folder.is_dir():
             continue
-        if (folder / LOCK).exists() or not alive(int(writer)):
+        if (folder / LOCK).exists() or not is_running(int(writer)):
             _remove_scratch(folder)
 
 

@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from assistant.host.files import discard, read_plain, sweep, write_whole
-from assistant.host.telemetry import quiet
+from assistant.host.files import delete_stale_drafts, discard, read_plain, write_whole
+from assistant.host.process import quiet
 from assistant.i18n import _
 from assistant.install.constraints import constraint_variables
 from assistant.model.errors import WorkFailed
@@ -57,7 +57,7 @@ def put_kernel_back(note: KernelNote) -> None:
     folder, python = kernel_folder(note.name), Path(note.python)
     if folder.is_symlink():
         return
-    sweep(folder)  # a kill may have come while it was written
+    delete_stale_drafts(folder)  # a kill may have come while it was written
     with suppress(OSError):
         if note.before is None:
             remove_kernel(note.name, python)

@@ -14,9 +14,8 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from assistant.catalog import carried_by_torch_index
-from assistant.host.download import sizes
+from assistant.host.download import local_path, sizes
 from assistant.host.files import write_whole
-from assistant.host.network import local_path
 from assistant.i18n import Message, Text, _
 from assistant.install.journal import scratch
 from assistant.install.uv import LOCK, Uv
@@ -114,7 +113,7 @@ def resolve(
         raise OnlySource(tuple(source_only))
     unsized = [package.url for package in resolution.packages if package.size is None]
     indexes = (*uv.index_urls, *filter(None, [plan.index_url]))
-    fetched_sizes = sizes(unsized, SIZE_SECONDS, network=uv.settings.network, index_urls=indexes) if unsized else {}
+    fetched_sizes = sizes(unsized, SIZE_SECONDS, settings=uv.settings, index_urls=indexes) if unsized else {}
     sized = (replace(package, size=package.size or fetched_sizes.get(package.url)) for package in resolution.packages)
     return replace(resolution, packages=tuple(sized))
 

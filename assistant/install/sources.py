@@ -14,17 +14,15 @@ from functools import cached_property
 from assistant.catalog import load_catalog
 from assistant.catalog.catalog import known_index
 from assistant.host.base import Host
-from assistant.host.parallel import Ahead
 from assistant.host.pip_settings import (
     PipSettings,
+    UvSettings,
     ask_pip,
     pip_environment,
-    uv_default,
+    read_uv_settings,
     uv_environment,
-    uv_indexes,
-    uv_strategy,
 )
-from assistant.host.process import CancelToken
+from assistant.host.process import Ahead, CancelToken
 from assistant.i18n import Message, _
 from assistant.install.inspect_env import Site
 from assistant.install.uv import Uv
@@ -157,13 +155,13 @@ class Sources:
     @cached_property
     def uv_indexes(self) -> tuple[str, ...]:
         """The indexes of uv's own configuration, with the passwords that their files need."""
-        return uv_indexes(self._uv_toml)
+        return self._uv_settings.indexes
 
     @cached_property
-    def _uv_toml(self) -> str:
-        """The text of uv's own configuration; "" if there is none."""
+    def _uv_settings(self) -> UvSettings:
+        """The settings of uv's own configuration."""
         file = self._host.variable("UV_CONFIG_FILE").text or self._uv_configuration.get("UV_CONFIG_FILE")
-        return self._host.read(file).text if file else ""
+        return read_uv_settings(self._host.read(file).text if file else "")
 
     def consulted(self, plan: Plan) -> tuple[str, ...]:
         """Return the indexes, by priority, that uv asks for all packages of a plan; "" is PyPI, () if there are none.
@@ -179,7 +177,7 @@ class Sources:
     @property
     def takes_first_index(self) -> bool:
         """Whether uv takes a package from the first index that has its name, as it does by default."""
-        strategy = self.variable("UV_INDEX_STRATEGY") or uv_strategy(self._uv_toml)
+        strategy = self.variable("UV_INDEX_STRATEGY") or self._uv_settings.strategy
         return strategy in {"", "first-index"}
 
     @property
@@ -203,12 +201,13 @@ class Sources:
     def _configured_indexes(self) -> tuple[str, ...]:
         """The indexes that uv asks for all packages whatever the plan, by priority; the default one is the last."""
         variables = {name: self._host.variable(name).text for name in UV_NAMES}
-        default, others = uv_default(self._uv_toml), uv_indexes(self._uv_toml, explicit=False)
-        configured = self.settings.index_url or default or DEFAULT_INDEX
+        own = self._uv_settings
+        others = [url for url in own.indexes if url not in own.explicit]
+        configured = self.settings.index_url or own.default or DEFAULT_INDEX
         first = variables["UV_DEFAULT_INDEX"] or variables["UV_INDEX_URL"] or configured
         extra = variables["UV_INDEX"] or variables["UV_EXTRA_INDEX_URL"]
         more = extra.split() if extra else self._extra_indexes
-        indexes = (*more, *(url for url in others if url != default), first)
+        indexes = (*more, *(url for url in others if url != own.default), first)
         # uv allows names before addresses: UV_INDEX="torch=https://download.pytorch.org/whl/cpu"
         return tuple(
             dict.fromkeys(url.rpartition("=")[2] if "=" in url.partition("://")[0] else url for url in indexes)

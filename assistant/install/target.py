@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 
 from assistant.host.base import Host
-from assistant.host.files import may_write
-from assistant.host.folders import for_everybody, is_redirected, synchronised
+from assistant.host.files import is_in_onedrive, is_redirected, may_write, shared_environments_folder
 from assistant.i18n import Message, Text, _
 from assistant.install.conflicts import environment_of
 from assistant.install.environments import can_be_renamed_to, refuse_unknown, settle_folders
@@ -260,7 +259,7 @@ def _path_length_needed(name: str) -> int:
 
 def environments_folder() -> Path:
     """Return the folder in which the assistant makes environments."""
-    return for_everybody()
+    return shared_environments_folder()
 
 
 def check_visible(target: Path) -> None:
@@ -272,13 +271,17 @@ def check_visible(target: Path) -> None:
                 " JupyterLab, VS Code and other programs do not find.",
                 path=target,
             ),
-            hint=_("Choose a folder such as {example}.", example=for_everybody() / target.name, option="--target"),
+            hint=_(
+                "Choose a folder such as {example}.",
+                example=shared_environments_folder() / target.name,
+                option="--target",
+            ),
         )
 
 
 def onedrive_findings(target: Path) -> tuple[Finding, ...]:
     """Return a warning if a target lies in OneDrive; else ()."""
-    if not synchronised(target):
+    if not is_in_onedrive(target):
         return ()
     text = _(
         "{path} is in OneDrive, which would upload every file of the environment; installers can fail there with error"

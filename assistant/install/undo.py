@@ -12,8 +12,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 
-from assistant.host.files import private_folder
-from assistant.host.folders import user_state
+from assistant.host.files import private_folder, user_state
 from assistant.i18n import Text
 from assistant.install.environments import (
     forget_previous,

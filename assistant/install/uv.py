@@ -16,11 +16,11 @@ import tomli_w
 from assistant.catalog.companions import carried_by_torch_index, required_by_torch
 from assistant.catalog.rows import CORE
 from assistant.host.download import Patience
+from assistant.host.extras import find_uv
 from assistant.host.files import write_temporary
 from assistant.host.lock import Lock
 from assistant.host.pip_settings import PipSettings, uv_arguments
 from assistant.host.process import CancelToken, stream
-from assistant.host.uv import find_uv
 from assistant.i18n import Message, _
 from assistant.model.errors import WorkFailed
 from assistant.model.event import FindingRaised, LogLine, Part, Progress, Sink, Step

@@ -85,10 +85,9 @@ _GAP, _WORD = r"(?:\s|\\{1,4}[nrt]){1,9}", r"[^\s\\\"]{1,200}"  # a line break m
 _BYTE = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 # RFC 1918 (10/8 is left to its context: cuRAND is 10.3.2.106), RFC 3927, RFC 6598
 _PRIVATE = re.compile(r"192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|169\.254\.|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7])\.")
-_BEFORE = re.compile(
-    r"(?:[/@\[]|\b(?:inet|addr(?:ess)?|ip(?:v4)?|host(?:name)?|server|peer|gateway|nameserver|dns|proxy|via|ping|ssh|route|client"
-    r"|connect(?:ed|ing|ion)?(?: to)?|listening on|refused by)[\"']?[ \t:=]{0,3}[\"']?)$",
-    re.IGNORECASE,
+_BEFORE = (
+    r"(?i)(?:[/@\[]|\b(?:inet|addr(?:ess)?|ip(?:v4)?|host(?:name)?|server|peer|gateway|nameserver|dns|proxy|via|ping|ssh|route|client"
+    r"|connect(?:ed|ing|ion)?(?: to)?|listening on|refused by)[\"']?[ \t:=]{0,3}[\"']?)$"
 )
 _CONTEXT = 40
 
@@ -97,7 +96,7 @@ def _unless_version(found: re.Match[str]) -> str:
     """Replace an address of a private range, after a word for addresses, or with a port; leave versions alone."""
     before = found.string[max(0, found.start() - _CONTEXT) : found.start()].rpartition("\n")[2]
     port = re.match(r":\d{2,5}\b", found.string[found.end() : found.end() + 7])
-    address = "ersion" not in before and (_PRIVATE.match(found[0]) or _BEFORE.search(before) or port)
+    address = "ersion" not in before and (_PRIVATE.match(found[0]) or _compiled(_BEFORE).search(before) or port)
     return "0.0.0.0" if address else found[0]  # noqa: S104 - an address to print
 
 

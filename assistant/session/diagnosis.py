@@ -34,7 +34,7 @@ from assistant.diagnose import (
     symptoms,
     with_interpreter,
 )
-from assistant.host.live import private_names_here
+from assistant.host.recording import private_names_here
 from assistant.i18n import Message, Text, _, in_language
 from assistant.model.errors import BadInput
 from assistant.model.finding import Diagnosis, Finding, Interpreter, Launch, Remedy, Severity

@@ -18,8 +18,7 @@ from assistant.catalog.companions import sharing
 from assistant.catalog.rows import FAMILY
 from assistant.detect import detect
 from assistant.host.base import Host
-from assistant.host.files import may_write
-from assistant.host.folders import here, is_own_environment
+from assistant.host.files import current_folder, is_own_environment, may_write
 from assistant.host.lock import Lock
 from assistant.i18n import Text, _, first_line
 from assistant.install import (
@@ -74,7 +73,7 @@ def survey(host: Host, machine: Machine, folders: Iterable[str] = ()) -> Survey:
     """Find the environments on this machine and judge each by its files; nothing in them is started."""
     marked, kernels = dict(marked_environments()), environments_with_kernels()
     named = tuple(str(full_path(folder)) for folder in folders)
-    found = find_environments(host, here(), marked, map(Path, named))
+    found = find_environments(host, current_folder(), marked, map(Path, named))
     rows = []
     for environment in found.environments:
         row = EnvironmentSummary(

@@ -12,9 +12,9 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from assistant.diagnose import UV_OPTIONS, load_rules, read_log
-from assistant.host.folders import is_own_environment
+from assistant.host.extras import find_uv
+from assistant.host.files import is_own_environment
 from assistant.host.process import CancelToken, stream
-from assistant.host.uv import find_uv
 from assistant.i18n import Message, _, render, sentences
 from assistant.install import (
     ChangeRequest,

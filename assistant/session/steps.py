@@ -13,11 +13,10 @@ from assistant import verify
 from assistant.catalog import load_catalog
 from assistant.detect import detect
 from assistant.export import Setup, export
-from assistant.host.base import Host
-from assistant.host.folders import is_own_environment
-from assistant.host.live import private_names_here
+from assistant.host.base import Host, ReplayHost
+from assistant.host.files import is_own_environment
 from assistant.host.lock import Lock
-from assistant.host.recording import ReplayHost
+from assistant.host.recording import private_names_here
 from assistant.i18n import Message, _, first_line, map_texts, sentences
 from assistant.install import (
     Prepared,

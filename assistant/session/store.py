@@ -12,10 +12,17 @@ from pathlib import Path
 from typing import Literal
 
 from assistant import __version__
-from assistant.host.files import append_private, discard, private_folder, read_plain, sweep, write_whole
-from assistant.host.folders import user_state
-from assistant.host.live import private_names_here
-from assistant.host.process import alive
+from assistant.host.files import (
+    append_private,
+    delete_stale_drafts,
+    discard,
+    private_folder,
+    read_plain,
+    user_state,
+    write_whole,
+)
+from assistant.host.process import is_running
+from assistant.host.recording import private_names_here
 from assistant.i18n import Message, Text, _, render
 from assistant.install import is_environment, not_an_environment, python_of, read_marker
 from assistant.model.errors import AssistantError, BadInput, WorkFailed
@@ -64,7 +71,7 @@ class Saved(Record, frozen=True):
     def in_use(self) -> bool:
         """Whether another process, still alive, is in the middle of a task."""
         possible = 0 < self.process < _PIDS
-        return self.running is not None and possible and self.process != os.getpid() and alive(self.process)
+        return self.running is not None and possible and self.process != os.getpid() and is_running(self.process)
 
 
 class Store:
@@ -91,7 +98,7 @@ class Store:
         saved = replace(saved, environments=Environments())  # they are looked for anew
         written = Saved(version=__version__, process=os.getpid(), running=state.running, state=saved)
         try:
-            sweep(private_folder(self.folder))
+            delete_stale_drafts(private_folder(self.folder))
             write_whole(self.path, to_json(written), private=True)
         except OSError as error:
             text = _("This setup cannot be saved in {folder}: {reason}. It will be gone when you start again.")

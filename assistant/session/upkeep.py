@@ -9,7 +9,7 @@ from assistant.catalog import Catalog, number
 from assistant.catalog.refresh import VARIANT, Refreshed, Seen, files_of, may_bring_news, refreshed
 from assistant.catalog.rows import FAMILY
 from assistant.host.index_page import ACCEPT, Listed, read_bounds, read_index_page
-from assistant.host.parallel import each_within
+from assistant.host.process import each_within
 from assistant.host.web import Budget, Page, Unreachable, Web
 from assistant.i18n import Message, Text, _
 from assistant.install import Sources
@@ -57,7 +57,7 @@ def renewed(sources: Sources, catalog: Catalog, today: str) -> Renewal:
     """Ask what the sources list, and return the tables that follow."""
     indexes = [url or PYPI for url in sources.indexes()]
     own, budget = sources.index_url or catalog.index_url("") or "", Budget(MOST_BYTES)
-    web = Web(sources.settings.network, timeout=PAGE_SECONDS, index_urls=[own, *indexes])
+    web = Web(sources.settings, timeout=PAGE_SECONDS, index_urls=[own, *indexes])
     looks = {own: _Look("pypi" if own in indexes else "pytorch", own, web, budget, catalog)}
     looks |= {url: _Look("pypi", url, web, budget) for url in indexes if url != own}
     first = looks[indexes[0]] if indexes else None

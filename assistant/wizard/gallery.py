@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from assistant.catalog import load_catalog
 from assistant.detect import detect
-from assistant.host.recording import ReplayHost
+from assistant.host.base import ReplayHost
 from assistant.i18n import render, say, use_language
 from assistant.machines import label, load, shipped
 from assistant.markup import tag

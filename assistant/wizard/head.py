@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assistant.export import first_notebook, write_first_notebook
-from assistant.host.folders import here
+from assistant.host.files import current_folder
 from assistant.i18n import Text, language, render, say, sentences
 from assistant.machines import label, load
 from assistant.markup import Markup, style, tag
@@ -112,7 +112,7 @@ def put_notebook(state: State, foot: Foot) -> None:
     if environment is None or plan is None:
         return
     try:
-        path, name = write_first_notebook(here(), environment, plan), environment.launcher_name
+        path, name = write_first_notebook(current_folder(), environment, plan), environment.launcher_name
         note = say("The notebook {path} is ready; open it and choose the kernel “{name}”.", path=path, name=name)
     except AssistantError as error:
         note = render(sentences((error.message, error.hint)))

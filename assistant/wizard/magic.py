@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import traceback
 
-from assistant.host.extras import extra_of, lacking
+from assistant.host.extras import extra_of, missing_extra_error
 from assistant.i18n import render
 from assistant.model.visible import visible
 from assistant.wizard import open_doctor
@@ -24,7 +24,7 @@ def torch_doctor(line: str = "") -> object:
         found = extra_of(error.name or "")
         if found is None:
             raise
-        return _Sentence(visible(render(lacking(*found).message)))
+        return _Sentence(visible(render(missing_extra_error(*found).message)))
 
 
 class _Sentence(str):

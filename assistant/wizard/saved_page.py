@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assistant.host.live import private_names_here
+from assistant.host.recording import private_names_here
 from assistant.i18n import say
 from assistant.markup import Markup, joined, tag, web_page
 from assistant.model.event import Step

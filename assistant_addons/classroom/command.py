@@ -36,7 +36,7 @@ from assistant.api.steps import (
     recorded_machines,
     required,
 )
-from assistant.api.system import CancelToken, become, require
+from assistant.api.system import CancelToken, replace_process, require
 from assistant.api.terminal import echo, echo_json, json_option, yes_option
 from assistant_addons.classroom.folder import WHEELS, Checked, Kind, check, check_files, read_bundle, read_lock
 from assistant_addons.classroom.kinds import Wanted, choose, unpack_python, without_indexes
@@ -145,7 +145,7 @@ def serve(folder: Path, host: str, port: int) -> None:
     read_bundle(folder)
     echo(say("The index is http://{host}:{port}/simple/; Ctrl-C ends it.", host=host, port=port), err=True)
     words = ["-m", "pypiserver", "run", "--port", port, "--interface", host, "--disable-fallback", folder / WHEELS]
-    become([sys.executable, *map(str, words)])
+    replace_process([sys.executable, *map(str, words)])
 
 
 @bundle.command()

@@ -149,8 +149,14 @@ class Folder:
             )
         if remote:
             logins = (*index_urls, *sources.settings.index_urls, *sources.uv_indexes)
-            network = sources.settings.network
-            download(remote, self._hear, self.tools.cancel, network=network, index_urls=logins, patience=patience)
+            download(
+                remote,
+                self._hear,
+                self.tools.cancel,
+                settings=sources.settings,
+                index_urls=logins,
+                patience=patience,
+            )
         there |= digests(self.path, [one.path for one in missing], self.tools.cancel)
         files = {one.path: File(path=one.path, sha256=there[one.path], bytes=self._size(one.path)) for one in wanted}
         self.fetched += sum(files[one.path].bytes for one in missing)

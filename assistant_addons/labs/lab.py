@@ -25,7 +25,7 @@ from assistant.api.steps import (
     read_log,
     recorded_machine,
 )
-from assistant.api.system import lacking, read_plain, user_cache
+from assistant.api.system import missing_extra_error, read_plain, user_cache
 from assistant.api.texts import use_language
 from assistant_addons.labs.definition import FILE_BYTES, LabText, lab_at
 from assistant_addons.labs.journal import (
@@ -139,7 +139,7 @@ def check_system(text: LabText) -> None:
         )
     for package in text.needs:
         if find_spec(package) is None:
-            raise lacking(package, "onnx" if package == "onnx" else "labs")
+            raise missing_extra_error(package, "onnx" if package == "onnx" else "labs")
 
 
 MOST_CAUSES = 3

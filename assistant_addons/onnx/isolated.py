@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 from assistant.api import BadInput, WorkFailed, _, replace
 from assistant.api.records import from_json, to_json
-from assistant.api.system import CancelToken, discard, put_in_place, read_plain, require, settle, unwritable
+from assistant.api.system import CancelToken, discard, put_in_place, read_plain, require, sync_to_disk, unwritable
 from assistant_addons.onnx.answers import Attempt, Checked, Conversion, default_output
 from assistant_addons.onnx.sandbox import Limits, Outcome, confine, share_of_memory
 from assistant_addons.onnx.worker import ANSWER_FILE, Answer, Request
@@ -134,7 +134,7 @@ def _put_in_place(folder: Path, output: Path) -> None:
     data = f"{output.name}.data"
     parts = sorted(folder.iterdir(), key=lambda part: (part.name != data, part.name != output.name, part.name))
     for part in parts:
-        settle(part)
+        sync_to_disk(part)
     if any(part.name == data for part in parts):
         discard(output)
     for part in parts:

@@ -25,7 +25,7 @@ from assistant.api.planning import (
     uv_for,
 )
 from assistant.api.records import Machine, Plan
-from assistant.api.system import Lock, open_temporary, stream
+from assistant.api.system import Lock, stream
 from assistant.api.texts import Policy
 
 # numpy==2.4.6, and "evil @ https://…" for a file, whose version is not known
@@ -217,11 +217,11 @@ def try_plan(plan: Plan, machine: Machine, tools: Tools) -> Trial:
     uv = dataclasses.replace(uv_for(plan, machine, tools), also=())
     with scratch() as (folder, lock):
         argv = uv.try_out(plan, folder)
-        failed, steps, words = _run(argv, uv.environment, folder / "said.log", lock, tools)
+        failed, steps, words = _run(argv, uv.environment, folder, lock, tools)
         if failed not in (0, _NOTHING_FITS) and not unreachable(words):
             # A power cut leaves empty files in uv's cache, which it then stumbles over.
             uncached = {**uv.environment, **own_cache(folder)}
-            failed, steps, words = _run(argv, uncached, folder / "said-again.log", lock, tools)
+            failed, steps, words = _run(argv, uncached, folder, lock, tools)
         if not failed:
             found = _VERSION.findall((folder / VERSIONS).read_text(encoding="utf-8"))
             versions: dict[str, str] = {canonicalize_name(name): version for name, version in found}
@@ -230,23 +230,15 @@ def try_plan(plan: Plan, machine: Machine, tools: Tools) -> Trial:
 
 
 def _run(
-    argv: list[str], environment: Mapping[str, str], file: Path, lock: Lock, tools: Tools
+    argv: list[str], environment: Mapping[str, str], folder: Path, lock: Lock, tools: Tools
 ) -> tuple[int, list[str], str]:
-    """Run uv with its output into a file; return its exit status, the resolver's steps, and its words to the user."""
+    """Run uv with its temporary files in a folder; return its exit status, the resolver's steps, and its words."""
     cleaned = Lines(Policy.USABLE)
-    steps: list[str] = []
-    words: list[str] = []
-    variables = {**environment, **TRACE, **_IN_A_HURRY, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(file.parent))}
-    with open_temporary(file) as log:
-        failed = stream(
-            argv,
-            lambda line: steps.append(line) if is_trace(line) else words.append(cleaned(line)),
-            cancel=tools.cancel,
-            environment=variables,
-            lock=lock,
-            log=log,
-        )
-    return failed, steps, "\n".join(words)
+    variables = {**environment, **TRACE, **_IN_A_HURRY, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(folder))}
+    lines: list[str] = []  # read when uv has ended: it says much, and would be held up
+    failed = stream(argv, lines.append, cancel=tools.cancel, environment=variables, lock=lock)
+    steps = [line for line in lines if is_trace(line)]
+    return failed, steps, "\n".join(cleaned(line) for line in lines if not is_trace(line))
 
 
 def _unchecked(words: str) -> Trial:

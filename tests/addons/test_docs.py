@@ -22,7 +22,7 @@ from addons.onnx.traps import trap
 
 from assistant.detect import detect
 from assistant.diagnose.rules import load_rules
-from assistant.host.recording import ReplayHost
+from assistant.host.base import ReplayHost
 from assistant.machines import load
 from assistant.model.record import to_json
 

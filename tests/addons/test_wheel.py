@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import pytest
 
-from assistant.host.uv import find_uv
+from assistant.host.extras import find_uv
 
 pytestmark = pytest.mark.process
 
@@ -177,7 +177,9 @@ def test_what_resolves_packages_needs_a_uv(core):
     alone = core.run("assistant", "install", "--backend", "cpu", "--dry-run", PATH="")
     assert (alone.returncode, len(alone.stderr.splitlines())) == (1, 1), alone.stderr
     assert "torch-setup-assistant[uv]" in alone.stderr
-    started = core.run("python", "-c", "from assistant.host.uv import find_uv; print(find_uv())", PATH="", UV=find_uv())
+    started = core.run(
+        "python", "-c", "from assistant.host.extras import find_uv; print(find_uv())", PATH="", UV=find_uv()
+    )
     assert started.stdout.strip() == find_uv()
 
 

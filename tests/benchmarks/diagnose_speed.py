@@ -66,7 +66,7 @@ def write(path: Path, line: Callable[[int], str]) -> None:
 
 def measure(path: Path) -> None:
     """Diagnose one file in this process; print the cause, seconds and the most memory in MB."""
-    from assistant.cli.inputs import read_file  # noqa: PLC0415 - a child of its own measures it
+    from assistant.cli.terminal import read_file  # noqa: PLC0415 - a child of its own measures it
     from assistant.diagnose import diagnose  # noqa: PLC0415
 
     started = time.perf_counter()

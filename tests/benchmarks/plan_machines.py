@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from assistant.detect import detect
-from assistant.host.recording import ReplayHost
+from assistant.host.base import ReplayHost
 from assistant.machines import load, shipped
 from assistant.model.machine import Machine
 from assistant.model.record import replace, to_json

@@ -23,7 +23,7 @@ from types import ModuleType
 from playwright.sync_api import Page as Tab
 from playwright.sync_api import sync_playwright
 
-from assistant.host.recording import ReplayHost
+from assistant.host.base import ReplayHost
 from assistant.install import Sources
 from assistant.machines import load
 from assistant.session.actions import Paste

@@ -16,7 +16,7 @@ from loopback import LoopbackIndex, make_wheel, with_code
 from playwright.sync_api import Locator, Page, Route, expect
 from served import KERNEL_IS_READY
 
-from assistant.host.folders import is_own_environment
+from assistant.host.files import is_own_environment
 
 pytestmark = pytest.mark.full
 

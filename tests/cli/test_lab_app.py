@@ -15,7 +15,7 @@ from refused import refused, without
 
 from assistant.cli import lab as notebooks
 from assistant.cli.lab import originals, put_copies
-from assistant.host.extras import lacking
+from assistant.host.extras import missing_extra_error
 
 ROOT = Path(__file__).parents[2]
 
@@ -40,7 +40,7 @@ def test_a_missing_extra_is_one_sentence_with_its_command(options, tmp_path) -> 
 def test_a_package_that_is_missed_on_the_way_is_named_too(tmp_path) -> None:
     """A module of an extra that cannot be imported is no fault of the assistant's."""
     missing = "ModuleNotFoundError('no', name='matplotlib.figure')"
-    code = f"from assistant.cli.run import _failure; print(_failure({missing}))"
+    code = f"from assistant.cli.commands import _failure; print(_failure({missing}))"
     assert started(code=code, home=tmp_path).stdout.startswith("This needs the extra [lab], of which matplotlib is not")
 
 
@@ -135,6 +135,6 @@ def test_under_uvx_the_command_is_run_anew_with_the_extra(monkeypatch):
     """What uvx runs lies in uv's cache, where nothing may be added: the command names the extra instead."""
     monkeypatch.setattr(sys, "prefix", "/home/ann/.cache/uv/archive-v0/M1qoK1yLzf9Hy1Is")
     monkeypatch.setattr(sys, "argv", ["torch-setup-assistant", "lab"])
-    text = str(lacking("jupyterlab", "lab"))
+    text = str(missing_extra_error("jupyterlab", "lab"))
     assert " type: uvx " in text
     assert text.endswith("[lab]' lab")

@@ -11,7 +11,7 @@ import pytest
 from loopback import LoopbackIndex
 from refused import refused
 
-from assistant.cli import run as cli
+from assistant.cli import commands as cli
 from assistant.cli.journey import Bar
 from assistant.host.process import REQUESTS_TO_END
 from assistant.model.event import Progress, Step
@@ -56,7 +56,7 @@ def test_an_empty_target_is_no_wish_for_the_default(command: tuple[str, ...]) ->
 
 def test_a_signal_after_the_end_changes_nothing() -> None:
     """While Python tidies up, `kill` and Ctrl-C find a command that has said how it ended."""
-    ends = "import atexit, signal, assistant.cli.run as cli; cli._run = lambda words: 3; "
+    ends = "import atexit, signal, assistant.cli.commands as cli; cli.run = lambda words: 3; "
     ends += "atexit.register(signal.raise_signal, {})"
     for number in REQUESTS_TO_END:
         done = subprocess.run(
@@ -86,7 +86,7 @@ def test_a_fault_of_ours_is_one_sentence_and_a_file(
 
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr(cli.cli, "make_context", broken)
-    assert cli._run([]) == 1
+    assert cli.run([]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert "itself failed: RuntimeError: out of order." in line
     (kept,) = tmp_path.rglob("fault.log")

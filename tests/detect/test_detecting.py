@@ -9,8 +9,7 @@ import pytest
 from tables import each
 
 from assistant.detect import check_fact, detect, facts_to_set, overridden
-from assistant.host.base import Host
-from assistant.host.recording import ReplayHost
+from assistant.host.base import Host, ReplayHost
 from assistant.machines import load, shipped
 from assistant.model.errors import BadInput
 from assistant.model.machine import Answer, Detection, Exchange, Gpu, Machine, Recording

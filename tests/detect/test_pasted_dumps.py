@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from assistant.detect import detect, read_report
-from assistant.host.recording import ReplayHost
+from assistant.host.base import ReplayHost
 from assistant.machines import load
 from assistant.model.errors import BadInput
 from assistant.model.machine import Vendor

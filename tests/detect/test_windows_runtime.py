@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from assistant.detect import detect
-from assistant.host.base import Answer, Host
-from assistant.host.recording import ReplayHost
+from assistant.host.base import Answer, Host, ReplayHost
 from assistant.machines import load
 from assistant.model.machine import Detection
 

@@ -3,7 +3,7 @@
 from assistant.catalog import load_catalog
 from assistant.detect import detect
 from assistant.export import Setup, export
-from assistant.host.recording import ReplayHost
+from assistant.host.base import ReplayHost
 from assistant.machines import load
 from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Detection, Evidence, Gpu, Machine, Vendor

@@ -14,7 +14,7 @@ from assistant.export.config import (
     plan_drift,
     report_drift,
 )
-from assistant.host.recording import ReplayHost
+from assistant.host.base import ReplayHost
 from assistant.install import Package, Resolution
 from assistant.machines import load
 from assistant.model.errors import WorkFailed

@@ -25,7 +25,7 @@ from assistant.export.config import config_text
 from assistant.export.launch import variable_files
 from assistant.export.packages import pinned_files, pyproject_text, requirements_text
 from assistant.export.setup import clean
-from assistant.host.telemetry import quiet
+from assistant.host.process import quiet
 from assistant.model.errors import BadInput
 
 change = msgspec.structs.replace

@@ -48,6 +48,8 @@ def test_pip_reads_its_own_file():
 
 def test_what_the_user_sees_keeps_the_users_encoding():
     """The program that this process becomes writes for whoever reads the terminal or the pipe."""
-    script = f"from assistant.host.process import become; import sys; become([sys.executable, '-c', {SAY!r}])"
+    script = f"""import sys
+from assistant.host.process import replace_process
+replace_process([sys.executable, "-c", {SAY!r}])"""
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
     assert done.stdout.decode("gbk").strip() == NAMED

@@ -10,7 +10,7 @@ import pytest
 from tables import each
 
 from assistant.host import files
-from assistant.host.files import discard, discard_folder, patiently, write_whole
+from assistant.host.files import discard, discard_folder, retry_while_in_use, write_whole
 
 
 def refusal(code: int) -> OSError:
@@ -35,14 +35,14 @@ def refused(code: int, times: int) -> Callable[[], str]:
 @each("code", [5, 32, 33, 145])
 def test_a_scanner_is_waited_for(code):
     """A change that is refused three times because a file is in use is made at the fourth try."""
-    assert patiently(refused(code, 3)) == "done"
+    assert retry_while_in_use(refused(code, 3)) == "done"
 
 
 def test_what_stays_in_use_is_an_error_in_the_end(monkeypatch):
     """A program that keeps the file open is told of, after the time that a scanner may take."""
     monkeypatch.setattr(files, "PATIENCE_SECONDS", 0.2)
     with pytest.raises(PermissionError):
-        patiently(refused(32, 10**6))
+        retry_while_in_use(refused(32, 10**6))
 
 
 def test_another_error_is_not_waited_for(monkeypatch):
@@ -50,7 +50,7 @@ def test_another_error_is_not_waited_for(monkeypatch):
     monkeypatch.setattr(time, "sleep", lambda _seconds: pytest.fail("it waited"))
     for error in (refusal(112), PermissionError(13, "Permission denied")):
         with pytest.raises(OSError):
-            patiently(lambda error=error: (_ for _ in ()).throw(error))
+            retry_while_in_use(lambda error=error: (_ for _ in ()).throw(error))
 
 
 def test_no_draft_stays_where_a_rename_fails(tmp_path: Path):

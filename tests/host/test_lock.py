@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from assistant.host.lock import Holder, Lock, read_holder
-from assistant.host.process import alive
+from assistant.host.process import is_running
 from assistant.model.record import replace, to_json
 
 pytestmark = [pytest.mark.process, pytest.mark.skipif(sys.platform == "win32", reason="tests/windows has its own")]
@@ -38,7 +38,7 @@ def killed(tmp_path: Path):
         child = int(holder.stdout.readline())
         holder.kill()
     yield path, child
-    if alive(child):
+    if is_running(child):
         os.kill(child, 9)
 
 
@@ -65,4 +65,4 @@ def test_another_boot_or_machine_is_left_alone(killed):
     holder = Lock(path).take()
     assert isinstance(holder, Holder)
     assert holder.children == (child,)
-    assert alive(child)
+    assert is_running(child)

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from assistant.host.parallel import Ahead
+from assistant.host.process import Ahead
 from assistant.model.errors import Cancelled
 
 

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import onnx
@@ -18,8 +17,7 @@ from assistant.export import Setup
 from assistant.export.config import config_text, read_config
 from assistant.export.write import texts
 from assistant.host.live import LiveHost
-from assistant.host.process import start_detached, stream
-from assistant.host.telemetry import quiet
+from assistant.host.process import quiet, stream
 from assistant.model.errors import BadInput
 from assistant.model.record import replace
 
@@ -27,7 +25,6 @@ pytestmark = pytest.mark.process
 
 NAMES = ("DO_NOT_TRACK", "GRADIO_ANALYTICS_ENABLED", "HF_HUB_DISABLE_TELEMETRY", "ORT_DISABLE_TELEMETRY")
 TELL = f"import json, os; print(json.dumps({{name: os.environ.get(name) for name in {NAMES}}}))"
-STORE = f"import sys; sys.stdout = open(sys.argv[1], 'w'); {TELL}; sys.stdout.close(); os.rename(*sys.argv[1:])"
 CARRIERS = (
     ".env",
     "env.ps1",
@@ -76,7 +73,8 @@ def test_what_is_read_has_no_colours(monkeypatch):
     assert stream([sys.executable, "-c", TELL_COLOURS], lines.append) == 0
     assert json.loads(lines[0]) == ["1", None, None]
     assert json.loads(LiveHost().run(sys.executable, "-c", TELL_COLOURS).text) == ["1", None, None]
-    script = f"from assistant.host.process import become; import sys; become([sys.executable, '-c', {TELL_COLOURS!r}])"
+    script = "from assistant.host.process import replace_process; import sys; replace_process([sys.executable, '-c', "
+    script += f"{TELL_COLOURS!r}])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == [None, "1", "1"]
 
@@ -94,14 +92,10 @@ def test_onnx_runtime_leaves_no_number_behind(tmp_path: Path):
     assert not list((tmp_path / "home").rglob("*"))
 
 
-def test_a_program_that_goes_on_is_quiet(tmp_path: Path):
-    """JupyterLab, which this process becomes, and a kernel that it leaves running."""
-    told, part = tmp_path / "told", tmp_path / "part"
-    start_detached([sys.executable, "-c", STORE, str(part), str(told)])
-    while not told.exists():
-        time.sleep(0.02)
-    assert json.loads(told.read_text()) == quiet()
-    script = f"from assistant.host.process import become; import sys; become([sys.executable, '-c', {TELL!r}])"
+def test_a_program_that_takes_our_place_is_quiet():
+    """As JupyterLab does."""
+    script = "from assistant.host.process import replace_process; import sys; replace_process([sys.executable, '-c', "
+    script += f"{TELL!r}])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == quiet()
 

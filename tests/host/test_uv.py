@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from assistant.host.uv import find_uv
+from assistant.host.extras import find_uv
 from assistant.model.errors import WorkFailed
 
 pytestmark = [

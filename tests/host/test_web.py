@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from assistant.host import web
-from assistant.host.network import DIRECT, Network
+from assistant.host.pip_settings import NO_SETTINGS, PipSettings
 from assistant.host.web import Budget, Unreachable, Web
 
 pytestmark = pytest.mark.process
@@ -114,15 +114,15 @@ def serve() -> Iterator[Callable[..., Server]]:
         server.close()
 
 
-def read(url: str, network: Network = DIRECT, *indexes: str, timeout: float = 5.0) -> str:
+def read(url: str, settings: PipSettings = NO_SETTINGS, *indexes: str, timeout: float = 5.0) -> str:
     """Read a page as text."""
-    return Web(network, timeout=timeout, index_urls=indexes).read(url, 1 << 20).content.decode()
+    return Web(settings, timeout=timeout, index_urls=indexes).read(url, 1 << 20).content.decode()
 
 
-def why(url: str, network: Network = DIRECT, **how: float) -> str:
+def why(url: str, settings: PipSettings = NO_SETTINGS, **how: float) -> str:
     """Say why a page cannot be read."""
     with pytest.raises(Unreachable) as caught:
-        read(url, network, **how)
+        read(url, settings, **how)
     assert SECRET not in f"{caught.value} {caught.value.reason}"
     return str(caught.value.reason)
 
@@ -144,8 +144,8 @@ def test_a_proxy_is_asked_with_its_own_password(serve, monkeypatch, by):
         monkeypatch.setenv(by, address)
     proxy.pages["http://far.example/page"] = (302, {"Location": f"{index.url}/page"}, b"")
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    network = Network(proxy=address if by == "setting" else "")
-    assert read("http://far.example/page", network, "http://you:secret2@far.example/simple") == "welcome"
+    settings = PipSettings(proxy=address if by == "setting" else "")
+    assert read("http://far.example/page", settings, "http://you:secret2@far.example/simple") == "welcome"
     ((_path, at_proxy),), ((_path, at_index),) = proxy.asked, index.asked
     assert (login(at_proxy), login(at_proxy, "Proxy-Authorization")) == ("you:secret2", f"me:{SECRET}")
     assert (login(at_index), login(at_index, "Proxy-Authorization")) == ("", "")
@@ -193,8 +193,8 @@ def test_a_private_certificate_is_taken_from_where_pip_takes_it(serve, company, 
     names = {"trusted host": host.partition(":")[0], "trusted host and port": host}
     if by.isupper():
         monkeypatch.setenv(by, str(path))
-    network = Network(cert=str(path) if by == "setting" else "", trusted_hosts=(names[by],) if by in names else ())
-    assert read(f"{index.url}/page", network) == "welcome"
+    settings = PipSettings(cert=str(path) if by == "setting" else "", trusted_hosts=(names[by],) if by in names else ())
+    assert read(f"{index.url}/page", settings) == "welcome"
 
 
 def test_an_unknown_certificate_is_refused(serve, company, tmp_path):
@@ -202,11 +202,11 @@ def test_an_unknown_certificate_is_refused(serve, company, tmp_path):
     index = serve(company[1], page=PAGE)
     (tmp_path / "other.pem").write_bytes(certificate("other")[0])
     for cert in ("", str(tmp_path / "other.pem")):
-        reason = why(f"{index.url}/page", Network(cert=cert))
+        reason = why(f"{index.url}/page", PipSettings(cert=cert))
         assert "certificate verify failed" in reason
         assert "_ssl.c" not in reason
     with pytest.raises(Unreachable, match="No such file") as caught:
-        read(f"{index.url}/page", Network(cert=str(tmp_path / "gone.pem")))
+        read(f"{index.url}/page", PipSettings(cert=str(tmp_path / "gone.pem")))
     assert caught.value.status == 0
     assert index.asked == []
 
@@ -215,8 +215,8 @@ def test_encryption_goes_through_a_proxy_unseen(serve, company):
     """The proxy sees the host, and of the passwords its own alone."""
     path, context = company
     index, proxy = serve(context, page=PAGE), serve()
-    network = Network(cert=str(path), proxy=proxy.url.replace("://", f"://me:{SECRET}@"))
-    assert read(f"{index.url}/page", network, index.url.replace("://", "://you:secret2@")) == "welcome"
+    settings = PipSettings(cert=str(path), proxy=proxy.url.replace("://", f"://me:{SECRET}@"))
+    assert read(f"{index.url}/page", settings, index.url.replace("://", "://you:secret2@")) == "welcome"
     ((seen, at_proxy),), ((_path, at_index),) = proxy.asked, index.asked
     assert seen == index.url.removeprefix("https://")
     assert (login(at_proxy), login(at_proxy, "Proxy-Authorization")) == ("", f"me:{SECRET}")
@@ -231,8 +231,10 @@ def test_a_password_goes_to_its_own_server_alone(serve):
     )
     own = index.url.replace("://", f"://me%40home:{SECRET}@")
     for path in ("page", "away", "round"):
-        assert read(f"{own}/{path}", DIRECT, f"{own}/simple", "http://joe:doe@far.example/", "http://[") == "welcome"
-    assert read(f"{other.url}/page", DIRECT, own) == "welcome"
+        assert (
+            read(f"{own}/{path}", NO_SETTINGS, f"{own}/simple", "http://joe:doe@far.example/", "http://[") == "welcome"
+        )
+    assert read(f"{other.url}/page", NO_SETTINGS, own) == "welcome"
     assert [login(headers) for _path, headers in index.asked] == [f"me@home:{SECRET}"] * 4
     assert [login(headers) for _path, headers in other.asked] == ["", ""]
 

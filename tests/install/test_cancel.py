@@ -13,7 +13,7 @@ from install.faults import Ground, Nursery, picture
 from install.test_damage import again, copied
 from install.test_hostile_state import versions
 
-from assistant.host.process import CancelToken, alive, stream, uninterrupted
+from assistant.host.process import CancelToken, is_running, stream, uninterrupted
 from assistant.install.contents import incomplete_distributions
 from assistant.install.undo import recover
 from assistant.model.errors import Cancelled
@@ -87,4 +87,4 @@ def test_a_child_that_does_not_want_to_end_is_killed() -> None:
 
     with pytest.raises(Cancelled):
         stream([sys.executable, "-c", f"{code}; time.sleep(600)"], hear, cancel=cancel)
-    assert not alive(said[0])
+    assert not is_running(said[0])

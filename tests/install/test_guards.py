@@ -18,7 +18,7 @@ from install.workbench import PYTHON, Bench
 
 from assistant.host.live import LiveHost
 from assistant.host.lock import Lock
-from assistant.host.pip_settings import uv_indexes
+from assistant.host.pip_settings import read_uv_settings
 from assistant.install import downloads
 from assistant.install.conflicts import conflicts
 from assistant.install.constraints import pip_configuration
@@ -336,7 +336,7 @@ def test_a_password_of_uvs_own_configuration_is_used(bench: Bench, tmp_path: Pat
     file = tmp_path / "uv.toml"
     file.write_text(f'[[index]]\nurl = "{secret}"\ndefault = true\n', encoding="utf-8")
     told = {"UV_CONFIG_FILE": str(file), "UV_CACHE_DIR": str(tmp_path / "cache")}
-    uv = dataclasses.replace(bench.uv(), environment=told, uv_indexes=uv_indexes(file.read_text()))
+    uv = dataclasses.replace(bench.uv(), environment=told, uv_indexes=read_uv_settings(file.read_text()).indexes)
     bench.uv, bench.plan = (lambda: uv), replace(bench.plan, index_url=None)
     resolution = bench.resolution()
     assert resolution.download > 0

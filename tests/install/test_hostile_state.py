@@ -18,7 +18,7 @@ import pytest
 from install.faults import Ground, Nursery, picture
 from tables import sampled
 
-from assistant.cli import run as cli
+from assistant.cli import commands as cli
 from assistant.host.live import LiveHost
 from assistant.install.environments import forget_previous, new_folder, old_folder, remove_folders, undo_replacement
 from assistant.install.in_place import read_last_change
@@ -45,7 +45,7 @@ def command(capsys: pytest.CaptureFixture[str]) -> Command:
 
     def run(*arguments: str | Path) -> tuple[int, str, str]:
         capsys.readouterr()
-        code = cli._run(list(map(str, arguments)))
+        code = cli.run(list(map(str, arguments)))
         out, complaint = capsys.readouterr()
         assert "Traceback" not in out + complaint
         assert "itself failed" not in complaint

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from assistant.host.base import Answer, Host
-from assistant.host.folders import user_data
+from assistant.host.files import user_data
 from assistant.install.target import LONG_PATHS, check_lengths, check_target, environments_folder, onedrive_findings
 from assistant.model.errors import BadInput
 

@@ -16,8 +16,7 @@ from install.faults import Ground, Nursery, picture
 from install.test_hostile_state import own_folder, put, site_of, versions, write
 from tables import sampled
 
-from assistant.host.files import private_folder
-from assistant.host.folders import user_state
+from assistant.host.files import private_folder, user_state
 from assistant.install.environments import old_folder
 from assistant.install.installation import prepare
 from assistant.install.kernel import kernel_folder

@@ -101,7 +101,7 @@ def _without_docstrings(tree: ast.Module) -> ast.Module:
 # Where the terminal is written to without the filter: what people copy, what runs before anything is installed, and
 # children whose parent reads them.
 PRINTERS = (
-    "cli/console.py",
+    "cli/draw.py",
     "cli/terminal.py",
     "labs/library/",
     "labs/programs/",
@@ -146,7 +146,7 @@ def test_what_is_printed_passes_the_filter():
         "sys.stdout.buffer.write",
     }
     found = [place for place, call in _calls(PRINTERS) if ast.unparse(call.func) in edge]
-    assert found == [], "print through assistant/cli/console.py or assistant/cli/terminal.py"
+    assert found == [], "print through assistant/cli/draw.py or assistant/cli/terminal.py"
 
 
 def test_files_are_written_in_one_place():

@@ -10,7 +10,8 @@ import msgspec
 from catalogs import catalog_as_of
 
 from assistant.detect import detect
-from assistant.host.recording import RecordingHost, ReplayHost, read_recording, write_recording
+from assistant.host.base import RecordingHost, ReplayHost
+from assistant.host.recording import read_recording, write_recording
 from assistant.machines import label, shipped
 from assistant.model.finding import Severity
 from assistant.model.machine import Expected, Recording

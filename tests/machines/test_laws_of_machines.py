@@ -17,7 +17,7 @@ from assistant.catalog import load_catalog
 from assistant.catalog.bundles import bundles
 from assistant.detect import detect
 from assistant.export import Config
-from assistant.host.recording import ReplayHost
+from assistant.host.base import ReplayHost
 from assistant.i18n import Message, render, use_language
 from assistant.machines import load, shipped
 from assistant.model.finding import Severity

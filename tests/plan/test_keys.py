@@ -9,7 +9,7 @@ from sources import PACKAGE, text_of
 
 from assistant.catalog import load_catalog
 from assistant.detect import detect
-from assistant.host.recording import ReplayHost
+from assistant.host.base import ReplayHost
 from assistant.i18n import Message, in_language
 from assistant.machines import load, shipped
 from assistant.model.plan import Request

@@ -14,7 +14,7 @@ from loopback import LoopbackIndex, make_wheel
 
 from assistant.catalog import load_catalog
 from assistant.detect import detect
-from assistant.host.recording import ReplayHost
+from assistant.host.base import ReplayHost
 from assistant.install import Consent
 from assistant.machines import load, shipped
 from assistant.model.errors import AssistantError

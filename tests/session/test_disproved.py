@@ -6,9 +6,9 @@ import pytest
 from tables import each
 
 from assistant.detect import detect
+from assistant.host.base import ReplayHost
 from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
-from assistant.host.recording import ReplayHost
 from assistant.install import Sources, Tools
 from assistant.machines import load
 from assistant.model.report import Check, Report, Status

@@ -11,8 +11,7 @@ import pytest
 from tables import each
 
 from assistant.catalog import load_catalog
-from assistant.host.base import Host
-from assistant.host.recording import ReplayHost
+from assistant.host.base import Host, ReplayHost
 from assistant.i18n import render
 from assistant.install.inspect_env import Distribution, Site
 from assistant.machines import load

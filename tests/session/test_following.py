@@ -11,7 +11,7 @@ import pytest
 from runners import InlineRunner
 from tables import each
 
-from assistant.host.recording import ReplayHost
+from assistant.host.base import ReplayHost
 from assistant.install import Sources, Tools
 from assistant.machines import load
 from assistant.model.event import Step

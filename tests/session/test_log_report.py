@@ -8,7 +8,7 @@ import pytest
 
 from assistant.detect import detect, read_report
 from assistant.diagnose import read_log
-from assistant.host.recording import ReplayHost
+from assistant.host.base import ReplayHost
 from assistant.i18n import in_language
 from assistant.machines import load
 from assistant.model.machine import Machine

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from runners import InlineRunner
 
-from assistant.host.recording import ReplayHost
+from assistant.host.base import ReplayHost
 from assistant.install import Sources
 from assistant.machines import load
 from assistant.model.errors import BadInput, WorkFailed

@@ -14,7 +14,7 @@ import pytest
 from tables import sampled
 
 from assistant.catalog.tables import refreshed_file, user_tables
-from assistant.cli.inputs import write_file
+from assistant.cli.terminal import write_file
 from assistant.host.files import STATE_LIMIT
 from assistant.model.errors import WorkFailed
 from assistant.model.record import to_json

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from runners import InlineRunner
 
-from assistant.host.base import Answer, Host
-from assistant.host.recording import ReplayHost
+from assistant.host.base import Answer, Host, ReplayHost
 from assistant.install import Sources, Tools
 from assistant.machines import load
 from assistant.model.event import LogLine, Step

@@ -10,9 +10,9 @@ import pytest
 from catalogs import catalog_as_of
 from loopback import LoopbackIndex
 
+from assistant.host.base import ReplayHost
 from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
-from assistant.host.recording import ReplayHost
 from assistant.install import Prepared, Sources, Tools
 from assistant.model.errors import WorkFailed
 from assistant.model.machine import Answer, Exchange, Gpu, Machine, Recording, Vendor

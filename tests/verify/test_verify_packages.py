@@ -22,8 +22,8 @@ import verify.mismatches as made
 from assistant.catalog import bundles
 from assistant.catalog.bundles import Bundle
 from assistant.catalog.rows import Trial
+from assistant.host.extras import find_uv
 from assistant.host.process import CancelToken
-from assistant.host.uv import find_uv
 from assistant.model.errors import Cancelled
 from assistant.model.report import Check, Report
 from assistant.verify import run_checks

@@ -35,8 +35,8 @@ stream([sys.executable, r"C:\\children\\writer.py", "child", "grandchild"], prin
 """
 BECOMES = """\
 import sys
-from assistant.host.process import become
-become([sys.executable, r"C:\\children\\writer.py", "child", "grandchild"])
+from assistant.host.process import replace_process
+replace_process([sys.executable, r"C:\\children\\writer.py", "child", "grandchild"])
 """
 # Ends a program as Task Manager does, once what it started writes, and tells which files still grow: at once, and after
 # the next has taken the lock.

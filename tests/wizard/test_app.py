@@ -16,8 +16,7 @@ from ipywidgets.widgets.widget import _instances
 from runners import InlineRunner
 from tables import each
 
-from assistant.host.base import Answer, Host
-from assistant.host.recording import ReplayHost
+from assistant.host.base import Answer, Host, ReplayHost
 from assistant.i18n import _, language
 from assistant.install import Package, Prepared, Resolution, Sources
 from assistant.machines import load

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from runners import InlineRunner
 
-from assistant.host.recording import ReplayHost
+from assistant.host.base import ReplayHost
 from assistant.install import Sources
 from assistant.machines import load
 from assistant.model.record import replace

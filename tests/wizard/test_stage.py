@@ -13,8 +13,8 @@ from loopback import LoopbackIndex
 from runners import InlineRunner
 from tables import each
 
+from assistant.host.base import ReplayHost
 from assistant.host.live import LiveHost
-from assistant.host.recording import ReplayHost
 from assistant.i18n import render
 from assistant.install import KERNEL, Prepared, Resolution
 from assistant.machines import load

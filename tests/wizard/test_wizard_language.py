@@ -14,7 +14,7 @@ from tables import each
 
 from assistant.catalog.bundles import bundles
 from assistant.export import FORMATS
-from assistant.host.recording import ReplayHost
+from assistant.host.base import ReplayHost
 from assistant.i18n import use_language
 from assistant.install import Package, Prepared, Resolution, Sources
 from assistant.machines import load

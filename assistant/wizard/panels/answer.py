@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from assistant.diagnose import with_interpreter
-from assistant.host.folders import is_own_environment
+from assistant.host.files import is_own_environment
 from assistant.i18n import as_typed, ngettext, render, say, sentences
 from assistant.markup import Markup, joined, tag
 from assistant.model.event import Step

@@ -7,7 +7,7 @@ from pathlib import Path
 import ipywidgets as widgets
 
 from assistant.export import first_notebook, write_first_notebook
-from assistant.host.folders import here, shortened
+from assistant.host.files import current_folder, shortened
 from assistant.i18n import as_typed, render, say, sentences
 from assistant.markup import Markup, joined, tag
 from assistant.model.errors import AssistantError, Cancelled
@@ -215,7 +215,7 @@ class EnvironmentsPage(PageView):
             return
         made, plan = kernel_of(known)
         try:
-            written = write_first_notebook(here(), made, plan)
+            written = write_first_notebook(current_folder(), made, plan)
             text = say(
                 "The notebook {path} is ready; open it and choose the kernel “{name}”.", path=written, name=made.kernel
             )

@@ -11,7 +11,7 @@ from pathlib import Path
 import ipywidgets as widgets
 
 from assistant.export import FORMATS, PURPOSES
-from assistant.host.folders import here
+from assistant.host.files import current_folder
 from assistant.i18n import render, say
 from assistant.markup import Markup, tag
 from assistant.model.event import Step
@@ -115,7 +115,7 @@ def downloads(paths: Iterable[str]) -> Iterator[Download]:
 def _folder(state: State) -> str:
     """Return the folder to write to by default: beside the notebook, where JupyterLab's file browser shows it."""
     name = Path(state.environment.path).name if state.environment else "pytorch"
-    return str(here() / f"{name}-configuration")
+    return str(current_folder() / f"{name}-configuration")
 
 
 def _written_to(state: State) -> str:
@@ -126,7 +126,7 @@ def _written_to(state: State) -> str:
 def _show_folder(state: State) -> tuple[Other, ...]:
     """Offer to show the folder where JupyterLab's file browser reaches it: below that of the notebooks."""
     folder = _written_to(state)
-    reached = folder and Path(folder).is_relative_to(here())
+    reached = folder and Path(folder).is_relative_to(current_folder())
     return (Other(label=say("Show the folder"), actions=(ShowFolder(path=folder),)),) if reached else ()
 
 

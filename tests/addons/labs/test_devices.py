@@ -14,7 +14,7 @@ import assistant.machines
 from assistant.api.system import RUNTIME
 from assistant.catalog import load_catalog, number
 from assistant.detect import detect
-from assistant.host.recording import ReplayHost
+from assistant.host.base import ReplayHost
 from assistant.machines import load, shipped
 from assistant.model.plan import Backend
 from assistant.plan import make_plans

@@ -12,7 +12,7 @@ import pytest
 from addons.onnx.traps import trap
 from runners import InlineRunner
 
-from assistant.host.recording import ReplayHost
+from assistant.host.base import ReplayHost
 from assistant.install import Sources
 from assistant.machines import load
 from assistant.model.event import Step

@@ -16,7 +16,7 @@ from assistant.catalog.bundles import bundle_of, bundles, trial_of
 from assistant.catalog.companions import in_words, needs
 from assistant.catalog.launchers import launchers
 from assistant.detect import detect
-from assistant.host.recording import ReplayHost
+from assistant.host.base import ReplayHost
 from assistant.machines import load, shipped
 from assistant.model.errors import BadInput
 from assistant.model.machine import Gpu, Machine, Vendor
