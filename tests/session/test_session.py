@@ -17,10 +17,9 @@ from assistant.machines import load
 from assistant.model.event import LogLine, Step
 from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Backend
-from assistant.session.session import Runner, Session, ThreadRunner
+from assistant.session.session import TASKS, Runner, Session, ThreadRunner
 from assistant.session.state import Detected, Phase, State, Task
 from assistant.session.store import Store
-from assistant.session.tasks import TASKS
 
 MACHINE = "linux-arch-rx6700xt-directml"
 

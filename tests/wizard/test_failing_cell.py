@@ -16,7 +16,7 @@ from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Backend, Plan
 from assistant.model.record import replace
 from assistant.model.report import Environment
-from assistant.session.actions import Aim
+from assistant.session.actions import Choose
 from assistant.session.remediation import best, environment_of, goes_into, offered
 from assistant.session.session import Session
 from assistant.session.state import Detected, Diagnosed, Mended, Outcome, Page, Source, State, Task
@@ -96,7 +96,7 @@ def test_a_kernel_without_torch_is_offered_the_build_that_fits(tmp_path: Path) -
         way = best(session.state)
         assert bool(way) is offers
         if way:
-            assert applied(way, session.state)[0] == Aim(target=str(tmp_path / "env"))
+            assert applied(way, session.state)[0] == Choose(target=str(tmp_path / "env"))
             assert footer_of(session.state).label == "Mend it"
 
 

@@ -22,7 +22,7 @@ from assistant.model.event import Progress, Step
 from assistant.model.plan import Backend, Plan
 from assistant.model.record import replace, to_json
 from assistant.model.report import Check, Environment, Report, Status
-from assistant.session.actions import Failed, Paste, Reported, SetFact, Show
+from assistant.session.actions import Choose, Failed, Paste, Reported, Show
 from assistant.session.session import Session
 from assistant.session.state import Exported, Installed, Page, Phase, State, StepStatus, Task, Verified
 from assistant.session.store import Store
@@ -162,7 +162,7 @@ def test_no_word_of_a_whole_setup_escapes(phase: Phase, tmp_path: Path) -> None:
     host = ReplayHost(load(MACHINES[0]))
     session = Session(host, InlineRunner(), Store(tmp_path), sources=Sources(host, offline=True))
     session.begin(Task.DETECT)
-    session.dispatch(SetFact(fact="glibc", value="2.40"))
+    session.dispatch(Choose(overrides={"glibc": "2.40"}))
     session.begin(Task.DETECT)
     session.begin(Task.PLAN)
     session.dispatch(Paste(log="OSError: libd3d12.so: cannot open shared object file: No such file or directory"))

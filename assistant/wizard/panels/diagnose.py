@@ -13,7 +13,7 @@ from assistant.model.errors import AssistantError
 from assistant.model.finding import Remedy
 from assistant.model.record import replace
 from assistant.model.visible import visible
-from assistant.session.actions import Action, Aim, Begin, Edited, Mend, Paste, Show, Wish, blockers
+from assistant.session.actions import Action, Begin, Choose, Edited, Mend, Paste, Show, blockers
 from assistant.session.remediation import best, environment_of, goes_into, offered, others
 from assistant.session.session import Session
 from assistant.session.state import Page, State, Task
@@ -47,9 +47,9 @@ def applied(name: str, state: State) -> tuple[Action, ...]:
         return ()
     if fix.plan is None:
         return (Mend(way=name), Begin(task=Task.MEND))
-    wish = Wish(request=replace(state.choices.request, backend=fix.plan.backend, python=fix.plan.python))
+    wish = Choose(request=replace(state.choices.request, backend=fix.plan.backend, python=fix.plan.python))
     folder = goes_into(name, state)
-    return (*((Aim(target=folder),) if folder else ()), wish, Show(page=Page.SETUP))
+    return (*((Choose(target=folder),) if folder else ()), wish, Show(page=Page.SETUP))
 
 
 def _pressed(name: str, state: State) -> str:

@@ -9,7 +9,7 @@ from assistant.i18n import say
 from assistant.markup import Markup, tag
 from assistant.model.report import verdict
 from assistant.plan import card_name
-from assistant.session.actions import Add, Begin, Fill, Show
+from assistant.session.actions import Add, Begin, Choose, Show
 from assistant.session.session import Session
 from assistant.session.state import Page, State, Task
 from assistant.session.steps import requirements_of
@@ -56,7 +56,7 @@ class Done(Part):
             self.session.begin(Task.ADD)
 
     def _measure(self) -> None:
-        self.session.dispatch(Fill(level="full"))
+        self.session.dispatch(Choose(level="full"))
         self.session.begin(Task.VERIFY)
 
     def _on_next(self, _widget: object, content: object, _buffers: object) -> None:

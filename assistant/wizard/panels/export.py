@@ -17,7 +17,7 @@ from assistant.markup import Markup, tag
 from assistant.model.event import Step
 from assistant.model.finding import Severity
 from assistant.model.record import Record
-from assistant.session.actions import Begin, Fill, Show, blockers
+from assistant.session.actions import Begin, Choose, Show, blockers
 from assistant.session.session import Session
 from assistant.session.state import Page, Phase, State, Task
 from assistant.wizard import html
@@ -41,13 +41,13 @@ class ExportPage(PageView):
             for key, purpose in PURPOSES.items()
         ]
         self.purpose = make(Chips, description=say("What for?"), options=options)
-        self.on_value(self.purpose, lambda key: Fill(purpose=key, formats=()))
+        self.on_value(self.purpose, lambda key: Choose(purpose=key, formats=()))
         self.fold = make(Fold, title=say("Choose individual files or another folder"))
         self.folder = make(widgets.Text, description=say("Folder"), continuous_update=False)
-        self.on_value(self.folder, lambda folder: Fill(folder=folder.strip()))
+        self.on_value(self.folder, lambda folder: Choose(folder=folder.strip()))
         rows = [(render(kind.description), name) for name, kind in FORMATS.items()]
         self.formats = make(Choices, description=say("Formats"), options=rows)
-        self.on_value(self.formats, lambda names: Fill(formats=tuple(names)))
+        self.on_value(self.formats, lambda names: Choose(formats=tuple(names)))
         controls = make(widgets.VBox, children=(self.folder, self.formats))
         self._before = (self.lead, self.purpose, self.fold, controls)
         self._after = (self.lead, self.purpose, self.written, self.files, self.fold, controls)
@@ -68,7 +68,7 @@ class ExportPage(PageView):
         """Offer to write the files."""
         done = state.status(Step.EXPORT).phase is Phase.DONE
         reasons = blockers(state, Task.EXPORT)
-        write = (*(() if state.choices.folder else (Fill(folder=_folder(state)),)), Begin(task=Task.EXPORT))
+        write = (*(() if state.choices.folder else (Choose(folder=_folder(state)),)), Begin(task=Task.EXPORT))
         return Footer(
             label=say("Write the files again") if done else say("Write the files"),
             actions=() if reasons else write,

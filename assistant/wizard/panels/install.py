@@ -13,7 +13,7 @@ from assistant.model.plan import Backend, Request
 from assistant.model.record import replace
 from assistant.model.report import Report, Status, check_kind, check_title, status_word, verdict
 from assistant.model.shell import command_line, shell_of
-from assistant.session.actions import Begin, Show, Wish
+from assistant.session.actions import Begin, Choose, Show
 from assistant.session.state import Adding, Page, Phase, State, Task
 from assistant.session.steps import TITLES
 from assistant.views import CHECK_HEADINGS, CheckRow, change_rows, check_rows, folded, speed_lines
@@ -166,7 +166,7 @@ def offer_again(state: State) -> Footer:
     """Offer to try again, beside it PyPI's build with CUDA where no other can be had, and to look for the cause."""
     others = []
     if state.plan and state.plan.backend is Backend.CPU and state.status(Step.INSTALL).unreachable:
-        wish = Wish(request=replace(state.choices.request, cuda_libraries=True))
+        wish = Choose(request=replace(state.choices.request, cuda_libraries=True))
         others.append(Other(label=say("Take PyPI's build and its several GB of CUDA"), actions=(wish,)))
     if not cancelled(state):
         wrong = (Show(page=Page.WRONG), Begin(task=Task.DIAGNOSE))

@@ -17,7 +17,7 @@ from assistant.model.finding import Severity
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Request
 from assistant.model.record import replace
-from assistant.session.actions import Action, Aim, Begin, Choose, Resume, SetFact, Simulate, Wish, blockers
+from assistant.session.actions import Action, Begin, Choose, Resume, Simulate, blockers
 from assistant.session.session import Session
 from assistant.session.state import Page, State, Task
 from assistant.session.steps import kernel_is_ours
@@ -228,7 +228,7 @@ class Changes(Part):
         self.facts = make(Chips, pressed=True)
         self.facts.on_msg(self._on_fact)
         self.choice = make(widgets.Dropdown, description=say("PyTorch build"))
-        self.on_value(self.choice, lambda index: Choose(index=index or 0))
+        self.on_value(self.choice, lambda index: Choose(plan=index or 0))
         backends = [(say("Choose for me"), ""), *((backend.title, backend.value) for backend in Backend)]
         self.backend = make(widgets.Dropdown, options=backends, description=say("Backend"))
         self.on_value(self.backend, lambda name: self._wish(backend=Backend(name) if name else None))
@@ -241,7 +241,7 @@ class Changes(Part):
         self.on_value(self.python, lambda version: self._wish(python=version.strip() or None))
         places = [(say("A new environment"), ""), (say("The environment of this kernel"), KERNEL)]
         self.where = make(widgets.Dropdown, options=places, description=say("Where"))
-        self.on_value(self.where, lambda where: Aim(target=where))
+        self.on_value(self.where, lambda where: Choose(target=where))
         self.target = make(
             widgets.Text,
             description=say("Folder"),
@@ -267,15 +267,15 @@ class Changes(Part):
         )
         self.update(self.session.state)
 
-    def _wish(self, **changed: Any) -> Wish:  # noqa: ANN401 - fields of the request
-        return Wish(request=replace(self.session.state.choices.request, **changed))
+    def _wish(self, **changed: Any) -> Choose:  # noqa: ANN401 - fields of the request
+        return Choose(request=replace(self.session.state.choices.request, **changed))
 
     def _aim(self, target: str) -> None:
         """Have the environment in a folder; a path that starts nowhere is refused."""
         if self._quiet:
             return
         try:
-            self.session.dispatch(Aim(target=check_folder(target)))
+            self.session.dispatch(Choose(target=check_folder(target)))
         except AssistantError as error:
             self.fault.value = html.failure(error.message, error.hint)
 
@@ -288,12 +288,14 @@ class Changes(Part):
         except AssistantError as error:
             self.fault.value = html.failure(error.message, error.hint)
             return
-        self.session.dispatch(SetFact(fact=self.fact.value, value=value))
+        self.session.dispatch(Choose(overrides={**self.session.state.choices.overrides, self.fact.value: value}))
 
     def _on_fact(self, _widget: object, content: object, _buffers: object) -> None:
         """Take back a fact that was set by hand."""
-        if isinstance(content, dict) and content.get("press") in self.session.state.choices.overrides:
-            self.session.dispatch(SetFact(fact=str(content["press"]), value=""))
+        overrides = self.session.state.choices.overrides
+        if isinstance(content, dict) and (fact := content.get("press")) in overrides:
+            left = {name: value for name, value in overrides.items() if name != fact}
+            self.session.dispatch(Choose(overrides=left))
 
     def _show_example(self) -> None:
         known = {fact.name: fact for fact in self._known_facts}
