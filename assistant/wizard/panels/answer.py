@@ -15,14 +15,10 @@ from assistant.model.report import Status, check_title
 from assistant.model.shell import Shell, command_line, quoted, settings, shell_of
 from assistant.model.visible import visible
 from assistant.session.remediation import (
-    commands_for,
-    environment_of,
-    first,
+    fixes,
     headline,
+    help_with,
     is_current,
-    launches,
-    named,
-    offered,
 )
 from assistant.session.state import Outcome, Phase, Place, State
 from assistant.wizard import html
@@ -79,13 +75,13 @@ def _draw_finding(finding: Finding, state: State) -> Markup:
 def _draw_answer(cause: Diagnosis, state: State) -> Markup:
     """Write the likeliest cause: machine and program, where it shows, why it is so, and the fix to begin with."""
     place = state.diagnosed.places[0] if state.diagnosed.places else None
-    way = first(state)
+    shown = help_with(state)
     seen = html.NOTHING
     if place and state.pasted.text:
         seen = html.lead_line(say("Found in line {line}.", line=f"{place.line:,}"))
     elif place:
         seen = html.lead_line(say("Found in the output of the step that failed."))
-    fix = draw_remedy(named(state)[way], way, state) if way else html.NOTHING
+    fix = draw_remedy(fixes(state)[shown.first].remedy, shown.first, state) if shown.first else html.NOTHING
     mark = "error" if cause.sure else "info"
     body = [
         tag("h3", html.icon(mark), headline(cause, state.diagnosed.source), class_="ptsa-answer-title"),
@@ -93,7 +89,7 @@ def _draw_answer(cause: Diagnosis, state: State) -> Markup:
         _draw_place(place) if place else html.NOTHING,
         html.paragraph(cause.cause),
         tag("h4", say("What helps")) + fix if fix else html.NOTHING,
-        *(_draw_launch(launch, state.diagnosed.source.arguments) for launch in launches(state)),
+        *(_draw_launch(launch, state.diagnosed.source.arguments) for launch in shown.launches),
         _how_sure(cause),
         _report(state),
     ]
@@ -225,8 +221,8 @@ def draw_remedy(fix: Remedy, name: str, state: State) -> Markup:
         plan = html.paragraph(words, "next")
     one = state.diagnosed.source.program or len(fix.launch) == 1  # else it would be a list of all
     launches = fix.launch if one else ()
-    environment = environment_of(state, name)
-    run = commands_for(fix, environment) if environment and name in offered(state) else ()
+    here = fixes(state).get(name)
+    run = here.commands if here and here.offered else ()
     exact = html.code("\n".join(command_line(words) for words in run)) if run else html.NOTHING
     return joined(
         [

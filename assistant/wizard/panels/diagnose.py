@@ -14,7 +14,7 @@ from assistant.model.finding import Remedy
 from assistant.model.record import replace
 from assistant.model.visible import visible
 from assistant.session.actions import Action, Begin, Choose, Edited, Mend, Paste, Show, blockers
-from assistant.session.remediation import best, environment_of, goes_into, offered, others
+from assistant.session.remediation import best, fixes, folder_of, help_with
 from assistant.session.session import Session
 from assistant.session.state import Page, State, Task
 from assistant.session.store import keep_log
@@ -42,19 +42,19 @@ def footer_of(state: State) -> Footer:
 
 def applied(name: str, state: State) -> tuple[Action, ...]:
     """Return the actions that apply a fix; a plan is made on the setup's page, for the log's environment if it fits."""
-    fix = offered(state).get(name)
-    if fix is None:
+    fix = fixes(state).get(name)
+    if fix is None or not fix.offered:
         return ()
-    if fix.plan is None:
+    if fix.remedy.plan is None:
         return (Mend(way=name), Begin(task=Task.MEND))
-    wish = Choose(request=replace(state.choices.request, backend=fix.plan.backend, python=fix.plan.python))
-    folder = goes_into(name, state)
+    plan, folder = fix.remedy.plan, folder_of(fix, state)
+    wish = Choose(request=replace(state.choices.request, backend=plan.backend, python=plan.python))
     return (*((Choose(target=folder),) if folder else ()), wish, Show(page=Page.SETUP))
 
 
 def _pressed(name: str, state: State) -> str:
     """Return the words of the button that applies a fix."""
-    fix = offered(state)[name]
+    fix = fixes(state)[name].remedy
     if fix.plan and not fix.mends:
         return say("Change to {backend}", backend=fix.plan.backend.title)
     return say("Mend it")
@@ -62,19 +62,20 @@ def _pressed(name: str, state: State) -> str:
 
 def does(way: str, state: State) -> Text:
     """Say what applying a fix does."""
-    fix, environment = offered(state)[way], environment_of(state, way)
-    if fix.plan:
-        folder = goes_into(way, state)
+    fix = fixes(state)[way]
+    if fix.remedy.plan:
+        folder = folder_of(fix, state)
         text = (
             say("Plans PyTorch for {backend} in {folder}; nothing is changed before you press Install.")
             if folder
             else say("Plans PyTorch for {backend}; nothing is installed before you press Install.")
         )
-        return text.format(backend=fix.plan.backend.title, folder=folder_name(folder))
-    if fix.env:
+        return text.format(backend=fix.remedy.plan.backend.title, folder=folder_name(folder))
+    if fix.remedy.env:
         return say("Sets a variable in the kernel of this environment.")
     return say(
-        "Changes the environment {name}, then checks it.", name=folder_name(environment.path if environment else "")
+        "Changes the environment {name}, then checks it.",
+        name=folder_name(fix.environment.path if fix.environment else ""),
     )
 
 
@@ -128,12 +129,14 @@ class WrongPage(PageView):
 
     def _follow_ways(self, state: State) -> None:
         """Offer the fixes beside the first one: those that can be applied here as buttons, the others to be read."""
-        able, found = offered(state), others(state)
-        buttons = [name for name in found if name in able]
-        options = [{"key": name, "title": label_of(found[name]), "lead": render(does(name, state))} for name in buttons]
+        found = help_with(state).others
+        buttons = [name for name, fix in found.items() if fix.offered]
+        options = [
+            {"key": name, "title": label_of(found[name].remedy), "lead": render(does(name, state))} for name in buttons
+        ]
         if self.others.options != options:
             self.others.options = options
-        rest = {name: fix for name, fix in found.items() if name not in able}
+        rest = {name: fix.remedy for name, fix in found.items() if not fix.offered}
         self.more.value = joined(draw_remedy(fix, name, state) for name, fix in rest.items())
         self.fold.title = render(ngettext("Another fix ({count})", "Other fixes ({count})", len(found)))
         # An anywidget's view follows no change of its classes, so what is not to be seen is not among the children.
