@@ -82,7 +82,7 @@ def perform(task: Task, state: State, tools: Tools) -> Finished:
     begun = time.monotonic()
     result = TASKS[task](state, tools)
     found = None
-    if task in {Task.INSTALL, Task.VERIFY, Task.MEND} and state.detection:
+    if task in {Task.INSTALL, Task.VERIFY, Task.MEND} and state.detection and state.detection.findings:
         report = result.report if isinstance(result, Verified) else None
         report = result.proof if isinstance(result, Installed) else report
         found = still_true(state.detection, tools.host, passed=report is not None and report.passed)

@@ -123,7 +123,8 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
             self._pages[page] = PAGES[page](self.session)
             if old:
                 self._pages[page].adopt(old)
-        self._pages[page].update(state)
+        with self._pages[page].quiet():
+            self._pages[page].follow(state)
         parts = (self.banner, *self._pages[page].parts)
         if self.middle.children != parts:
             self.middle.children = parts

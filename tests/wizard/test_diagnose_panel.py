@@ -82,8 +82,8 @@ def state_of(
 def page_of(session: Session) -> WrongPage:
     """Show a session's page, kept up to date."""
     page = WrongPage(session)
-    session.watch(lambda _old, new: page.update(new))
-    page.update(session.state)
+    session.watch(lambda _old, new: page.follow(new))
+    page.follow(session.state)
     return page
 
 

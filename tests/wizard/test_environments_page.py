@@ -164,6 +164,6 @@ def test_a_page_that_is_closed_leaves_no_model(wizard: SetupWizard) -> None:
     """Every widget of it is freed."""
     begun = len(_instances)
     page = EnvironmentsPage(wizard.session)
-    page.update(wizard.session.state)
+    page.follow(wizard.session.state)
     page.close()
     assert len(_instances) == begun

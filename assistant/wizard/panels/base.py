@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import ipywidgets as widgets
@@ -31,11 +32,12 @@ class Part:
         """Bring the widgets up to date with the state."""
         raise NotImplementedError
 
-    def update(self, state: State) -> None:
-        """Show a state; values that the state sets do not come back as actions of the user."""
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Follow a state within this block: values that it sets do not come back as actions of the user."""
         self._quiet = True
         try:
-            self.follow(state)
+            yield
         finally:
             self._quiet = False
 
@@ -71,12 +73,11 @@ class PageView(Part):
 
     def adopt(self, other: PageView) -> None:
         """Take over what was typed into a page that this one replaces, and what was open there."""
-        self._quiet = True
-        for new, old in zip(self.fields(), other.fields(), strict=True):
-            new.value = old.value
-        for new, old in zip(self.foldable(), other.foldable(), strict=False):
-            new.unfolded = old.unfolded
-        self._quiet = False
+        with self.quiet():
+            for new, old in zip(self.fields(), other.fields(), strict=True):
+                new.value = old.value
+            for new, old in zip(self.foldable(), other.foldable(), strict=False):
+                new.unfolded = old.unfolded
 
     def close(self) -> None:
         """Free every model of this page."""

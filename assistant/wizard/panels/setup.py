@@ -28,8 +28,15 @@ from assistant.wizard.head import Footer, Other, titles
 from assistant.wizard.panels.addons import AddonParts
 from assistant.wizard.panels.base import PageView, Part, close_all, log_view
 from assistant.wizard.panels.choice import draw_ready_to_install, draw_why, machine_options
-from assistant.wizard.panels.done import Done, draw_done
-from assistant.wizard.panels.install import before, draw_commands, draw_failed, draw_working, offer_again
+from assistant.wizard.panels.install import (
+    Done,
+    before,
+    draw_commands,
+    draw_done,
+    draw_failed,
+    draw_working,
+    offer_again,
+)
 from assistant.wizard.shared_widgets import Chips, Details, Drawing, Fold, make, shared, show
 from assistant.wizard.stage import Stage, stage, unplanned, unresolved
 
@@ -67,7 +74,7 @@ class SetupPage(PageView):
         """Show the view of this state, and the controls' values."""
         now = stage(state)
         if now is Stage.DONE:
-            self.done.update(state)
+            self.done.follow(state)
         self.parts = self._view(state)
         self.lead.value = draw_working(state) if now is Stage.WORKING else DRAWN[now](state)
         self.offer.draw(state)
@@ -77,7 +84,8 @@ class SetupPage(PageView):
             self.commands.draw(lambda: draw_commands(state))
         self.log.draw(lambda: log_view(state.log, state.log_file))
         self.addons.update(state)
-        self.changes.update(state)
+        with self.changes.quiet():
+            self.changes.follow(state)
 
     def _view(self, state: State) -> tuple[widgets.Widget, ...]:
         if unresolved(state):
@@ -111,7 +119,7 @@ class SetupPage(PageView):
         """Take over the offer, too: what was saved since then is this very setup."""
         if isinstance(other, SetupPage):
             if stage(self.session.state) is Stage.DONE:
-                self.done.update(self.session.state)
+                self.done.follow(self.session.state)
             self.offer.saved = other.offer.saved
             self.addons.adopt(other.addons)
         super().adopt(other)
@@ -265,7 +273,8 @@ class Changes(Part):
             self.facts,
             self.again,
         )
-        self.update(self.session.state)
+        with self.quiet():
+            self.follow(self.session.state)
 
     def _wish(self, **changed: Any) -> Choose:  # noqa: ANN401 - fields of the request
         return Choose(request=replace(self.session.state.choices.request, **changed))
