@@ -35,7 +35,6 @@ from assistant.session.state import (
     Verified,
     each_once,
 )
-from assistant.session.survey import Survey
 from assistant.verify import raised
 
 LOG_LINES = 200  # that the panels show; the file of `State.log_file` has every line
@@ -381,9 +380,8 @@ class LookIn(Choice, frozen=True):
 
     def after(self, state: State) -> State:
         """Have one more folder searched."""
-        before = state.environments.survey or Survey()
-        folders = tuple(dict.fromkeys((*before.folders, self.folder)))
-        return state.with_environments(survey=replace(before, folders=folders)) if self.folder else state
+        folders = tuple(dict.fromkeys((*state.survey.folders, self.folder)))
+        return state.with_environments(survey=replace(state.survey, folders=folders)) if self.folder else state
 
 
 class Simulate(Choice, frozen=True):

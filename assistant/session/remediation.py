@@ -162,8 +162,7 @@ def mended(state: State, tools: Tools) -> Mended:
     if environment == state.environment:
         with suppress(BadInput):  # its Python does not answer
             raised = judged_site(look_at(Path(environment.python), tools.host), tools.host, machine, guarded=False)
-    before = state.environments.survey and state.environments.survey.of(environment.path)
-    listed = looked_into(environment.path, tools.host, machine, before)[0] if before else None
+    listed = looked_into(environment.path, state, tools)[0] if state.survey.of(environment.path) else None
     return Mended(way=state.way, outcome=outcome, text=fix.remedy.text, raised=raised, summary=listed)
 
 

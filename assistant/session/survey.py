@@ -133,10 +133,6 @@ class Survey(Record, frozen=True):
         every = {**{one.path: one for one in self.environments}, summary.path: summary}
         return replace(self, environments=tuple(every.values()))
 
-    def without(self, path: str) -> Survey:
-        """Leave out an environment that no longer exists."""
-        return replace(self, environments=tuple(one for one in self.environments if one.path != path))
-
 
 class Repair(Record, frozen=True):
     """A change that would mend an environment: what moves, what is mended by it, and what it leaves as it is."""

@@ -56,7 +56,7 @@ def draw_known(known: EnvironmentSummary) -> Markup:
 def draw_repair(state: State, repair: Repair) -> Markup:
     """Show what would change, what that mends and what it leaves as it is."""
     running = state.running is Task.REPAIR
-    known = state.environments.survey.of(repair.path) if state.environments.survey else None
+    known = state.survey.of(repair.path)
     name = known.name if known else Path(repair.path).name
     title = say("Mending {name} …", name=name) if running else say("What would change in {name}", name=name)
     moves = tag("ul", *(tag("li", move_words(move)) for move in repair.difference.moves), class_="ptsa-moves")
@@ -136,7 +136,7 @@ class EnvironmentsPage(PageView):
 
     def follow(self, state: State) -> None:
         """Show the list, or the change that is offered or under way."""
-        survey, repair = state.environments.survey or Survey(), state.environments.repair
+        survey, repair = state.survey, state.environments.repair
         self.parts = self._change if repair else self._list
         self.lead.value = draw_lead(state)
         self.difference.value = draw_repair(state, repair) if repair else html.NOTHING
@@ -149,8 +149,7 @@ class EnvironmentsPage(PageView):
 
     def footer(self, state: State) -> Footer:
         """Offer the change that is shown, the removal that was asked for, else another setup."""
-        survey = state.environments.survey or Survey()
-        known = survey.of(state.environments.picked)
+        known = state.survey.of(state.environments.picked)
         if state.environments.repair:
             size = megabytes(state.environments.repair.difference.download)
             load = say("{size:.1f} MB to download.", size=size) if size else say("Nothing has to be downloaded.")
@@ -189,8 +188,7 @@ class EnvironmentsPage(PageView):
         path, press = str(message.get("path", "")), message.get("press")
         if message.get("refused") == OPEN_NOTEBOOK:
             self._write_notebook(message.get("detail"))
-        survey = self.session.state.environments.survey
-        known = survey.of(path) if survey else None
+        known = self.session.state.survey.of(path)
         if known is None:
             return
         if press == "open":
@@ -210,7 +208,7 @@ class EnvironmentsPage(PageView):
     def _write_notebook(self, detail: object) -> None:
         """Write the notebook beside this one, where nobody can open it, and say where it is."""
         path = str(detail.get("path", "")) if isinstance(detail, dict) else ""
-        known = (self.session.state.environments.survey or Survey()).of(path)
+        known = self.session.state.survey.of(path)
         if known is None or not known.kernels:
             return
         made, plan = kernel_of(known)
