@@ -54,8 +54,8 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         self.foot = make(Foot)
         self.foot.on_msg(self._on_foot)
         self.children = (self.head, self.middle, self.foot)
-        session.watch(self._follow)
-        self._draw(session.state)
+        session.watch(self._draw)
+        self._draw(session.state, session.state)
 
     def __repr__(self) -> str:
         """Stay the same in every run: notebooks are compared by what their cells print."""
@@ -77,7 +77,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         with self._lock:
             use_language(code)
             self._replaced, self._pages = {**self._replaced, **self._pages}, {}
-            self._draw(self.session.state)
+            self._draw(self.session.state, self.session.state)
 
     def press(self, name: str, offer: object = None, view: object = None) -> None:
         """Do what a button of the foot says, such as "stop", "main" or "other0".
@@ -102,12 +102,9 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
             else:
                 self.session.dispatch(action)
 
-    def _follow(self, old: State, new: State) -> None:
-        if old.running is not new.running:
+    def _draw(self, old: State, state: State) -> None:
+        if old.running is not state.running:
             self._since = time.time()
-        self._draw(new)
-
-    def _draw(self, state: State) -> None:
         with self._lock, self.hold_sync():
             with self.head.hold_sync():
                 draw_head(self.head, state)

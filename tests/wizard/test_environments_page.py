@@ -114,7 +114,7 @@ def with_survey(wizard: SetupWizard, *known: EnvironmentSummary) -> None:
     """Let the wizard show environments that are made up."""
     old = wizard.session.state
     wizard.session.state = replace(old, environments=replace(old.environments, survey=Survey(environments=known)))
-    wizard._follow(old, wizard.session.state)
+    wizard._draw(old, wizard.session.state)
 
 
 def test_a_removal_is_asked_for_twice(wizard: SetupWizard) -> None:

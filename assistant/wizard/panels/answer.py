@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 
 from assistant.diagnose import with_interpreter
 from assistant.host.folders import is_own_environment
 from assistant.i18n import as_typed, ngettext, render, say, sentences
 from assistant.markup import Markup, joined, tag
 from assistant.model.event import Step
-from assistant.model.finding import Diagnosis, Finding, Interpreter, Launch, Remedy, Severity
+from assistant.model.finding import Diagnosis, Interpreter, Launch, Remedy, Severity
 from assistant.model.report import Status, check_title
-from assistant.model.shell import Shell, command_line, quoted, settings, shell_of
+from assistant.model.shell import command_line, quoted, settings, shell_of
 from assistant.model.visible import visible
 from assistant.session.remediation import (
     fixes,
@@ -32,7 +32,14 @@ def draw_causes(state: State) -> Markup:
     causes = state.diagnosed.diagnoses if is_current(state) else ()
     keys = {cause.key for cause in causes}
     wrong = [finding for finding in state.findings if finding.wrong and finding.key not in keys]
-    notes = joined(_draw_finding(finding, state) for finding in wrong)
+    notes = joined(
+        html.note(
+            finding.severity,
+            finding.text,
+            joined(draw_remedy(fix, f"{finding.key}#{n}", state) for n, fix in enumerate(finding.remedies, 1)),
+        )
+        for finding in wrong
+    )
     also = render(
         ngettext("Another problem on this computer ({count})", "Other problems on this computer ({count})", len(wrong))
     )
@@ -64,12 +71,6 @@ def _of_own(state: State) -> Markup:
     text = say("This notebook runs in the assistant's own environment, which the next update replaces.")
     then = say("Under “The setup” you can make one of your own; then choose its kernel for the notebook.")
     return html.note(Severity.INFO, sentences((text, then)))
-
-
-def _draw_finding(finding: Finding, state: State) -> Markup:
-    """Frame a finding with all that helps."""
-    fixes = ((fix, f"{finding.key}#{number}") for number, fix in enumerate(finding.remedies, 1))
-    return html.note(finding.severity, finding.text, joined(draw_remedy(fix, name, state) for fix, name in fixes))
 
 
 def _draw_answer(cause: Diagnosis, state: State) -> Markup:
@@ -212,14 +213,18 @@ def folder_name(path: str) -> str:
 
 def draw_remedy(fix: Remedy, name: str, state: State) -> Markup:
     """Write a fix: its sentence, what to set and to type, and an application's start line."""
-    there = with_interpreter(fix, _interpreter_for(name, state))
+    source, made = state.diagnosed.source, state.environment
+    of_cause = name.partition("#")[0] in {cause.key for cause in state.diagnosed.diagnoses}
+    python = Interpreter(python=quoted(made.python if made else "python"))  # this setup's, unless the log names one
+    logs = of_cause and (source.elsewhere or source.interpreter != Interpreter())
+    there, shell = with_interpreter(fix, source.interpreter if logs else python), shell_of(source.os)
     typed = [as_typed(command) for command in there.commands]
     title = say("PyTorch {torch} for {backend}, Python {python}")
     plan = html.NOTHING
     if fix.plan:
         words = title.format(torch=fix.plan.torch, backend=fix.plan.backend.title, python=fix.plan.python)
         plan = html.paragraph(words, "next")
-    one = state.diagnosed.source.program or len(fix.launch) == 1  # else it would be a list of all
+    one = source.program or len(fix.launch) == 1  # else it would be a list of all
     launches = fix.launch if one else ()
     here = fixes(state).get(name)
     run = here.commands if here and here.offered else ()
@@ -228,28 +233,15 @@ def draw_remedy(fix: Remedy, name: str, state: State) -> Markup:
         [
             html.paragraph(as_typed(there.text)),
             plan,
-            *_draw_settings(fix.env, shell_of(state.diagnosed.source.os)),
+            *(
+                (html.NOTHING if one is shell else html.paragraph(f"{one.value}:")) + html.copyable("\n".join(lines))
+                for one, lines in (settings(fix.env, shell) if fix.env else ())  # where it may be one of two shells
+            ),
             html.copyable("\n".join(typed)) if typed else html.NOTHING,
-            *(_draw_launch(launch, state.diagnosed.source.arguments) for launch in launches),
+            *(_draw_launch(launch, source.arguments) for launch in launches),
             html.details(say("The same in a terminal"), exact),
         ]
     )
-
-
-def _draw_settings(variables: Mapping[str, str], shell: Shell) -> Iterator[Markup]:
-    """Show the lines that set variables, under the name of each shell where it may be one of two."""
-    for one, lines in settings(variables, shell) if variables else ():
-        yield html.paragraph(f"{one.value}:") if one is not shell else html.NOTHING
-        yield html.copyable("\n".join(lines))
-
-
-def _interpreter_for(name: str, state: State) -> Interpreter:
-    """Return how the Python of the environment that a fix is for is typed: the log's, else this setup's."""
-    of_cause = name.partition("#")[0] in {cause.key for cause in state.diagnosed.diagnoses}
-    if of_cause and (state.diagnosed.source.elsewhere or state.diagnosed.source.interpreter != Interpreter()):
-        return state.diagnosed.source.interpreter
-    path = state.environment.python if state.environment else "python"
-    return Interpreter(python=quoted(path))
 
 
 def _draw_launch(launch: Launch, arguments: tuple[str, ...]) -> Markup:

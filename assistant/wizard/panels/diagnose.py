@@ -34,7 +34,10 @@ def footer_of(state: State) -> Footer:
     back = (Other(label=say("Back"), actions=(Show(page=Page.SETUP),)),)
     name = "" if state.edited else best(state)
     if name and not reasons:
-        return Footer(label=_pressed(name, state), actions=applied(name, state), note=does(name, state), others=back)
+        fix = fixes(state)[name].remedy
+        instead = fix.plan if fix.plan and not fix.mends else None
+        label = say("Change to {backend}", backend=instead.backend.title) if instead else say("Mend it")
+        return Footer(label=label, actions=applied(name, state), note=does(name, state), others=back)
     note = reasons[0] if reasons else say("What you give is read in this kernel and sent nowhere else.")
     actions = () if reasons else (Begin(task=Task.DIAGNOSE),)
     return Footer(label=say("Find the cause"), actions=actions, able=not reasons, note=note, others=back)
@@ -50,14 +53,6 @@ def applied(name: str, state: State) -> tuple[Action, ...]:
     plan, folder = fix.remedy.plan, folder_of(fix, state)
     wish = Choose(request=replace(state.choices.request, backend=plan.backend, python=plan.python))
     return (*((Choose(target=folder),) if folder else ()), wish, Show(page=Page.SETUP))
-
-
-def _pressed(name: str, state: State) -> str:
-    """Return the words of the button that applies a fix."""
-    fix = fixes(state)[name].remedy
-    if fix.plan and not fix.mends:
-        return say("Change to {backend}", backend=fix.plan.backend.title)
-    return say("Mend it")
 
 
 def does(way: str, state: State) -> Text:

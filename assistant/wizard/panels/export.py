@@ -66,6 +66,9 @@ class ExportPage(PageView):
 
     def footer(self, state: State) -> Footer:
         """Offer to write the files."""
+        written = _written_to(state)
+        reached = written and Path(written).is_relative_to(here())  # below the notebooks: the file browser shows it
+        show = (Other(label=say("Show the folder"), actions=(ShowFolder(path=written),)),) if reached else ()
         done = state.status(Step.EXPORT).phase is Phase.DONE
         reasons = blockers(state, Task.EXPORT)
         write = (*(() if state.choices.folder else (Choose(folder=_folder(state)),)), Begin(task=Task.EXPORT))
@@ -74,7 +77,7 @@ class ExportPage(PageView):
             actions=() if reasons else write,
             able=not reasons,
             note=next(iter(reasons), ""),
-            others=(*_show_folder(state), Other(label=say("Back"), actions=(Show(page=Page.SETUP),))),
+            others=(*show, Other(label=say("Back"), actions=(Show(page=Page.SETUP),))),
         )
 
     def close(self) -> None:
@@ -121,13 +124,6 @@ def _folder(state: State) -> str:
 def _written_to(state: State) -> str:
     """Return the folder that holds all files; "" before they are written."""
     return min((str(Path(path).parent) for path in state.exported.files), key=len, default="")
-
-
-def _show_folder(state: State) -> tuple[Other, ...]:
-    """Offer to show the folder where JupyterLab's file browser reaches it: below that of the notebooks."""
-    folder = _written_to(state)
-    reached = folder and Path(folder).is_relative_to(here())
-    return (Other(label=say("Show the folder"), actions=(ShowFolder(path=folder),)),) if reached else ()
 
 
 def draw_written(state: State) -> Markup:

@@ -38,7 +38,10 @@ def draw_commands(state: State) -> Markup:
         return html.paragraph(say("On such a machine these commands would run:")) + html.code("\n".join(lines))
     if state.preview is None:
         return html.paragraph(say("The exact packages are being resolved."))
-    return _agreement(state.preview) + html.table(_pythons(state))
+    pythons = state.detected.pythons if state.detected else {}
+    names = {"kernel": say("This notebook's kernel"), "server": say("The Jupyter server")}
+    found = [(name, pythons[role]) for role, name in names.items() if pythons.get(role)]
+    return _agreement(state.preview) + html.table(found)
 
 
 def _agreement(preview: Prepared) -> Markup:
@@ -64,14 +67,6 @@ def _agreement(preview: Prepared) -> Markup:
         + html.details(say("Every package"), every)
         + html.details(say("Every file and folder that is written"), html.bullets(preview.writes))
     )
-
-
-def _pythons(state: State) -> list[tuple[str, str]]:
-    """Name this notebook's interpreter and the Jupyter server's, where they are known."""
-    pythons = state.detected.pythons if state.detected else {}
-    kernel, server = pythons.get("kernel", ""), pythons.get("server", "")
-    rows = [(say("This notebook's kernel"), kernel), (say("The Jupyter server"), server)]
-    return [(name, path) for name, path in rows if path]
 
 
 def _parts(state: State) -> Markup:

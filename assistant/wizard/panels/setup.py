@@ -75,7 +75,9 @@ class SetupPage(PageView):
         now = stage(state)
         if now is Stage.DONE:
             self.done.follow(state)
-        self.parts = self._view(state)
+        self.parts = self._views[now]
+        if unplanned(state) or unresolved(state):
+            self.parts = self._unplanned if unplanned(state) else self._unresolved
         self.lead.value = draw_working(state) if now is Stage.WORKING else DRAWN[now](state)
         self.offer.draw(state)
         if state.planning and state.plan:
@@ -86,11 +88,6 @@ class SetupPage(PageView):
         self.addons.update(state)
         with self.changes.quiet():
             self.changes.follow(state)
-
-    def _view(self, state: State) -> tuple[widgets.Widget, ...]:
-        if unresolved(state):
-            return self._unresolved
-        return self._unplanned if unplanned(state) else self._views[stage(state)]
 
     def footer(self, state: State) -> Footer:
         """Offer to install, to try again, or to open a notebook."""
