@@ -1,4 +1,4 @@
-"""The controller of the wizard's setup: takes actions, shows each new state to its watchers, starts and stops tasks."""
+"""The controller of the wizard's setup: takes actions, holds the state that they lead to, starts and stops tasks."""
 
 from __future__ import annotations
 
@@ -41,7 +41,6 @@ from assistant.session.state import Extra, Installed, Page, Result, State, Task,
 from assistant.session.steps import added, detected, installed, prepared, verified, write_files
 from assistant.session.store import Saved, Store
 
-PUMP_SECONDS = 0.1  # between deliveries; chosen: smooth to the eye, and few messages for a remote browser
 YIELD_SECONDS = 0.005  # lets the callback that started the work return first; both would share one interpreter lock
 
 
@@ -98,22 +97,18 @@ def failed(task: Task, error: AssistantError) -> Failed:
 
 
 class Runner(Protocol):
-    """Runs the work of a task; `pause` are the seconds for which its events are gathered before they are shown."""
-
-    pause: float
+    """Runs the work of a task."""
 
     def start(self, work: Callable[[], object]) -> None:
         """Start the work and return, at once or after it."""
 
 
 class ThreadRunner:
-    """Runs the work on a daemon thread; its events are shown in batches, so that they cannot flood the front end.
+    """Runs the work on a daemon thread.
 
     Its threads get a copy of the caller's context: there ipykernel keeps which message it answers, and 7.0 lets nobody
     send a widget's change without (`Kernel.get_parent` in ipykernel/kernelbase.py; ipython/ipykernel#1451 mended 7.1).
     """
-
-    pause = PUMP_SECONDS
 
     def start(self, work: Callable[[], object]) -> None:
         """Start the thread and return."""
@@ -123,41 +118,6 @@ class ThreadRunner:
             work()
 
         threading.Thread(target=copy_context().run, args=(later,), daemon=True, name="assistant-job").start()
-
-
-class _Batches:
-    """Events of a task, from any of its threads, handed on in order and some time after the first of each batch.
-
-    They are handed on in the context of whoever made this, which the task's own threads may lack.
-    """
-
-    def __init__(self, deliver: Callable[[tuple[Event, ...]], None], pause: float) -> None:
-        self._deliver, self._pause, self._context = deliver, pause, copy_context()
-        self._gathered: list[Event] = []
-        self._gathering, self._delivering = threading.Lock(), threading.RLock()
-
-    def add(self, event: Event) -> None:
-        """Gather an event; it is handed on with others after the pause, on another thread, or at once without one."""
-        with self._gathering:
-            first = not self._gathered
-            self._gathered.append(event)
-        if not self._pause:
-            self.flush()
-        elif first:
-            timer = threading.Timer(self._pause, self._context.copy().run, (self.flush,))
-            timer.daemon = True
-            timer.start()
-
-    def flush(self) -> None:
-        """Hand on what was gathered."""
-        with self._delivering:
-            with self._gathering:
-                events, self._gathered = tuple(self._gathered), []
-            if events:
-                self._deliver(events)
-
-
-Watcher = Callable[[State, State], None]
 
 
 class Session:
@@ -190,11 +150,13 @@ class Session:
         self._keeps = bool(guided and store and store.environment())
         self._answers: queue.SimpleQueue[bool] = queue.SimpleQueue()
         self._lock = threading.RLock()
-        self._watchers: list[Watcher] = []
+        self._changed = threading.Condition(self._lock)
 
-    def watch(self, watcher: Watcher) -> None:
-        """Call `watcher(old, new)` after every change of the state."""
-        self._watchers.append(watcher)
+    def wait(self, seen: State, seconds: float) -> State:
+        """Return the state as soon as it is another than the one that was `seen`, after some seconds in any case."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.state is not seen, seconds)
+            return self.state
 
     def dispatch(self, action: Action) -> None:
         """Apply an action; a `Begin` that is accepted starts its task, and one that only reads may be given up then."""
@@ -216,8 +178,7 @@ class Session:
             if started:
                 self._cancel = CancelToken()
             if new is not old:
-                for watcher in self._watchers:
-                    watcher(old, new)
+                self._changed.notify_all()
         if started and isinstance(action, Begin):
             self._start(action.task, self._cancel)
         elif self._guided and new is not old and (task := following(new)):
@@ -263,11 +224,11 @@ class Session:
         """Do a task where the runner does its work; its events and its end are applied as actions."""
 
         def work() -> None:
-            events = _Batches(lambda events: self._apply(Reported(events=events), cancel), self._runner.pause)
-            self._save(task, events.add)
-            end = self._end_of(task, events.add, cancel)
-            events.flush()
-            self._apply(end, cancel)
+            def report(event: Event) -> None:
+                self._apply(Reported(events=(event,)), cancel)
+
+            self._save(task, report)
+            self._apply(self._end_of(task, report, cancel), cancel)
             self._save(task, lambda event: self._apply(Reported(events=(event,))))
 
         self._runner.start(work)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextvars import copy_context
 from typing import Any
 
 import ipywidgets as widgets
@@ -33,6 +34,9 @@ from assistant.wizard.panels import PAGES, PageView, working
 from assistant.wizard.saved_page import file_of
 from assistant.wizard.shared_widgets import Drawing, Foot, Head, make, shared
 
+PAUSE_SECONDS = 0.1  # between drawings; chosen: smooth to the eye, and few messages for a remote browser
+LOOK_SECONDS = 1.0  # chosen: after which the thread that draws sees that its wizard was closed
+
 
 class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no types
     """The guided setup as a widget; `session` holds everything that it knows."""
@@ -45,6 +49,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         self._lock = threading.RLock()
         self._pages: dict[Page, PageView] = {}
         self._replaced: dict[Page, PageView] = {}  # those of another language, until their page is shown again
+        self._drawn = session.state
         self._since = time.time()  # when the running task began
         self._offered: tuple[object, ...] = ()
         self.head = make(Head, languages=list(LANGUAGES.items()))
@@ -54,8 +59,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         self.foot = make(Foot)
         self.foot.on_msg(self._on_foot)
         self.children = (self.head, self.middle, self.foot)
-        session.watch(self._draw)
-        self._draw(session.state, session.state)
+        self._draw(session.state)
 
     def __repr__(self) -> str:
         """Stay the same in every run: notebooks are compared by what their cells print."""
@@ -77,7 +81,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         with self._lock:
             use_language(code)
             self._replaced, self._pages = {**self._replaced, **self._pages}, {}
-            self._draw(self.session.state, self.session.state)
+            self._draw(self.session.state)
 
     def press(self, name: str, offer: object = None, view: object = None) -> None:
         """Do what a button of the foot says, such as "stop", "main" or "other0".
@@ -89,7 +93,8 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
             self.session.cancel()
             return
         with self._lock:
-            footer = self._footer(self.session.state)
+            self.catch_up()
+            footer = self._footer(self._drawn)
             if offer not in (None, self.foot.offer):
                 return
         actions = {"main": footer.actions if footer.able else ()}
@@ -102,10 +107,27 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
             else:
                 self.session.dispatch(action)
 
-    def _draw(self, old: State, state: State) -> None:
-        if old.running is not state.running:
-            self._since = time.time()
+    def follow(self) -> None:
+        """Show each state that the session comes to, until the wizard is closed.
+
+        What comes in quick succession is drawn once, so that no output can flood the front end.
+        """
+        while self.comm is not None:
+            self.session.wait(self._drawn, LOOK_SECONDS)
+            self.catch_up()
+            time.sleep(PAUSE_SECONDS)
+
+    def catch_up(self) -> None:
+        """Show the session's present state, if it is not shown yet."""
+        with self._lock:
+            if self.session.state is not self._drawn:
+                self._draw(self.session.state)
+
+    def _draw(self, state: State) -> None:
         with self._lock, self.hold_sync():
+            if self._drawn.running is not state.running:
+                self._since = time.time()
+            self._drawn = state
             with self.head.hold_sync():
                 draw_head(self.head, state)
             self.banner.value = banner(state)
@@ -205,6 +227,8 @@ def begin(asked: str, begins: State, host: Host | None = None, simulated: str = 
     if simulated:
         session.dispatch(Simulate(machine=simulated))
     wizard = SetupWizard(session)
+    # A copy of this context: there ipykernel keeps which message it answers (see `ThreadRunner`).
+    threading.Thread(target=copy_context().run, args=(wizard.follow,), daemon=True, name="assistant-drawing").start()
     _current.append((asked, wizard))
     session.begin(Task.DETECT)
     return wizard

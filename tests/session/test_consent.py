@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import session.test_installing as grounds
 from loopback import LoopbackIndex, make_wheel
+from runners import watch
 
 from assistant.catalog import load_catalog
 from assistant.detect import detect
@@ -83,7 +84,7 @@ def asked(session: Session, *, yes: bool) -> list[str]:
             heard.append(new.question)
             session.dispatch(Answer(yes=yes))
 
-    session.watch(answer)
+    watch(session, answer)
     return heard
 
 

@@ -108,8 +108,6 @@ def test_one_look_leads_to_a_plan() -> None:
 class Held:
     """Runs work on threads that wait until they are let go."""
 
-    pause = 0.0
-
     def __init__(self) -> None:
         self.works: list[Callable[[], object]] = []
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from runners import InlineRunner
+from runners import InlineRunner, watch
 
 from assistant.diagnose import read_log
 from assistant.host.live import LiveHost
@@ -82,7 +82,7 @@ def state_of(
 def page_of(session: Session) -> WrongPage:
     """Show a session's page, kept up to date."""
     page = WrongPage(session)
-    session.watch(lambda _old, new: page.follow(new))
+    watch(session, lambda _old, new: page.follow(new))
     page.follow(session.state)
     return page
 

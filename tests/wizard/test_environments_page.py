@@ -11,6 +11,7 @@ from install.broken import BrokenEnvironment
 from ipywidgets.widgets.widget import _instances
 from loopback import LoopbackIndex
 from runners import InlineRunner
+from wizards import wizard_on
 
 from assistant.host.live import LiveHost
 from assistant.install import Difference, Move, Site, Sources, look_at
@@ -45,7 +46,7 @@ def wizard(loopback_index: LoopbackIndex, tmp_path: Path, monkeypatch: pytest.Mo
         detected=Detected(detection=Detection(machine=Machine(os="linux", arch="x86_64", wsl=False))),
     )
     host = LiveHost()
-    shown = SetupWizard(Session(host, InlineRunner(), state=state, sources=Sources(host, index_url=loopback_index.url)))
+    shown = wizard_on(Session(host, InlineRunner(), state=state, sources=Sources(host, index_url=loopback_index.url)))
     yield shown
     shown.close()
 

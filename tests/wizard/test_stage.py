@@ -12,6 +12,7 @@ import pytest
 from loopback import LoopbackIndex
 from runners import InlineRunner
 from tables import each
+from wizards import wizard_on
 
 from assistant.host.live import LiveHost
 from assistant.host.recording import ReplayHost
@@ -39,7 +40,6 @@ from assistant.session.state import (
     Task,
     Verified,
 )
-from assistant.wizard.app import SetupWizard
 from assistant.wizard.head import OpenNotebook
 from assistant.wizard.panels.base import working
 from assistant.wizard.panels.install import draw_failed, draw_restart
@@ -136,7 +136,7 @@ def test_an_index_that_is_down_leaves_the_plan_and_another_way(
         after((Task.DETECT, FOUND), (Task.PLAN, planned)),
         choices=replace(after((Task.DETECT, FOUND), (Task.PLAN, planned)).choices, target=str(tmp_path / "env")),
     )
-    shown = SetupWizard(Session(LiveHost(), InlineRunner(), state=state, guided=True))
+    shown = wizard_on(Session(LiveHost(), InlineRunner(), state=state, guided=True))
     shown.session.begin(Task.PREPARE)
     state = shown.session.state
     assert stage(state) is Stage.READY

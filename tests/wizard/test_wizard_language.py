@@ -11,6 +11,7 @@ import pytest
 from made_up import ENGLISH_WORDS, LATIN_WORD, without_filled, write_made_up
 from runners import InlineRunner
 from tables import each
+from wizards import wizard_on
 
 from assistant.catalog.bundles import bundles
 from assistant.export import FORMATS
@@ -124,7 +125,7 @@ def strange(texts: set[str], state: State) -> set[str]:
 @each("name", MACHINES)
 def test_no_word_of_a_simulation_escapes(name: str) -> None:
     """Facts, the plan with its alternatives, the banner, and why nothing can be installed."""
-    shown = SetupWizard(Session(ReplayHost(load(name)), InlineRunner(), state=State(machine=name)))
+    shown = wizard_on(Session(ReplayHost(load(name)), InlineRunner(), state=State(machine=name)))
     for task in (Task.DETECT, Task.PLAN, Task.DIAGNOSE):
         shown.session.begin(task)
     recording = load(name)
@@ -168,7 +169,7 @@ def test_no_word_of_a_whole_setup_escapes(phase: Phase, tmp_path: Path) -> None:
     session.dispatch(Paste(log="OSError: libd3d12.so: cannot open shared object file: No such file or directory"))
     session.begin(Task.DIAGNOSE)
     state = replace(whole(session.state), statuses=dict.fromkeys(Step, StepStatus(phase=phase)))
-    shown = SetupWizard(Session(host, InlineRunner(), state=state))
+    shown = wizard_on(Session(host, InlineRunner(), state=state))
     assert strange(walked(shown), shown.session.state) == set()
     shown.close()
 
@@ -182,7 +183,7 @@ def test_no_word_of_work_and_failure_escapes(tmp_path: Path) -> None:
     session.begin(Task.PLAN)
     store.save(replace(whole(session.state), installed=None))
     running = replace(whole(session.state), running=Task.INSTALL, stopping=True)
-    shown = SetupWizard(Session(host, InlineRunner(), state=running))
+    shown = wizard_on(Session(host, InlineRunner(), state=running))
     told = set(said_by(shown))
     progress = Progress(step=Step.INSTALL, text="", done=5e6, total=9e6, unit="bytes", rate=1e6)
     shown.session.dispatch(Reported(events=(progress,)))
@@ -191,7 +192,7 @@ def test_no_word_of_work_and_failure_escapes(tmp_path: Path) -> None:
     told |= walked(shown)
     shown.close()
     for seen in (host, ReplayHost(load("macos14-m1"))):
-        shown = SetupWizard(Session(seen, InlineRunner(), store, sources=Sources(seen, offline=True)))
+        shown = wizard_on(Session(seen, InlineRunner(), store, sources=Sources(seen, offline=True)))
         shown.session.begin(Task.DETECT)
         assert "ptsa-hidden" not in shown._pages[Page.SETUP].offer._dom_classes
         known = replace(shown.session.state, log=(to_json(whole(session.state)),))
