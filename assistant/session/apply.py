@@ -27,6 +27,7 @@ from assistant.model.machine import Machine
 from assistant.model.plan import Plan, Request
 from assistant.model.record import Record, replace
 from assistant.model.report import Report
+from assistant.model.requirement import name_of
 from assistant.plan import NIGHTLY, brings_cuda, make_plans
 
 
@@ -58,7 +59,7 @@ def approach(config: Config, here: Machine, catalog: Catalog, *, anew: bool = Fa
         return Approach(request=pinned, plan=exact, differs=differs)
     then = _plans(config.machine, catalog, pinned)
     deliberate = bool(then) and not _alike(plan, then[0]) and any(plan.backend is other.backend for other in offered)
-    asked = {canonicalize_name(Requirement(line).name) for line in plan.requirements}
+    asked = {name_of(line) for line in plan.requirements}
     free = Request(backend=plan.backend if deliberate else None, bundle=plan.recipe or bundle_within(asked))
     best = next((other.backend for other in _plans(here, catalog, free)), None)
     tried = (replace(free, python=pinned.python, pins=pinned.pins), replace(free, python=pinned.python), free)

@@ -42,6 +42,7 @@ from assistant.model.finding import Diagnosis, Finding, Interpreter, Launch, Rem
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Plan, Request
 from assistant.model.record import from_json, replace, to_json
+from assistant.model.requirement import name_of
 from assistant.plan import make_plans
 from assistant.privacy import Lines, redact
 from assistant.session.state import Place, Source, Unexplained
@@ -399,7 +400,7 @@ def _into(plan: Plan, machine: Machine, request: PlanRequest, where: Interpreter
         for need in needs.values():
             need.specifier = SpecifierSet()
     stays = machine.packages.get("torch") == f"{plan.torch}+{plan.variant}"
-    asked = {"torch-directml", *(canonicalize_name(Requirement(pin).name) for pin in request.pins)}
+    asked = {"torch-directml", *(name_of(pin) for pin in request.pins)}
     lines = {
         name: str(need) for name, need in needs.items() if name in CORE | asked and not (stays and name == "torch")
     }
@@ -410,7 +411,7 @@ def _into(plan: Plan, machine: Machine, request: PlanRequest, where: Interpreter
 
 def pip_commands(plan: Plan) -> Iterator[str]:
     """Yield the commands of plain pip that install what a plan requires, torch and what shares its index first."""
-    return _pip_install(plan, {canonicalize_name(Requirement(line).name): line for line in plan.requirements})
+    return _pip_install(plan, {name_of(line): line for line in plan.requirements})
 
 
 def _pip_install(plan: Plan, lines: Mapping[str, str]) -> Iterator[str]:

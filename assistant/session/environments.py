@@ -8,7 +8,6 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from assistant import verify
@@ -62,6 +61,7 @@ from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Plan, Request
 from assistant.model.record import replace
 from assistant.model.report import Environment, Report
+from assistant.model.requirement import name_of
 from assistant.plan import make_plans
 from assistant.session.doctor import findings_of
 from assistant.session.state import State, Surveyed, identity, required
@@ -362,7 +362,7 @@ def change_mending(site: Site, findings: Iterable[Finding], machine: Machine) ->
     for finding in sorted((one for one in findings if one.key in _WAYS), key=lambda one: order.index(one.key)):
         more = _WAYS[finding.key](site, finding, machine)
         for line in more.requires:  # of two ways that name a package the first counts
-            requires.setdefault(canonicalize_name(Requirement(line).name), line)
+            requires.setdefault(name_of(line), line)
         change = ChangeRequest(
             removes=(*change.removes, *more.removes),
             again=(*change.again, *more.again),
@@ -378,9 +378,9 @@ def _one_runtime(site: Site, finding: Finding, machine: Machine) -> ChangeReques
 
     What plugs into it in the plan comes along: the provider of the flavour that goes may be a plug-in by now.
     """
-    flavours = [canonicalize_name(str(line).partition("==")[0]) for line in finding.evidence]
+    flavours = [name_of(str(line)) for line in finding.evidence]
     plan = _best_plan(site, machine)
-    planned = {canonicalize_name(Requirement(line).name) for line in plan.requirements} if plan else set()
+    planned = set(map(name_of, plan.requirements)) if plan else set()
     stays = next((name for name in flavours if name in planned), None)
     stays = stays or next((name for name in flavours if name == "onnxruntime"), flavours[0])
     plugins = tuple(sorted(planned & {*runtime_plugins()})) if stays in planned else ()
@@ -405,15 +405,15 @@ def _for_this_gpu(site: Site, _finding: Finding, machine: Machine) -> ChangeRequ
     plan = _best_plan(site, machine)
     if plan is None or plan.env:
         return ChangeRequest()
-    lines = [line for line in plan.requirements if carried_by_torch_index(canonicalize_name(Requirement(line).name))]
-    named = {canonicalize_name(Requirement(line).name) for line in lines}
+    lines = [line for line in plan.requirements if carried_by_torch_index(name_of(line))]
+    named = set(map(name_of, lines))
     beside = [name for name in FAMILY if name in site.versions and name not in named]
     return ChangeRequest(requires=(*lines, *beside), index_url=plan.index_url)
 
 
 def _no_directml(site: Site, finding: Finding, _machine: Machine) -> ChangeRequest:
     """Remove what cannot load here; ONNX Runtime comes in its plain flavour where none other is there."""
-    names = tuple(canonicalize_name(str(line).partition("==")[0]) for line in finding.evidence)
+    names = tuple(name_of(str(line)) for line in finding.evidence)
     alone = sharing("onnxruntime-packages-conflict", site.versions) == ("onnxruntime-directml",)
     return ChangeRequest(removes=names, requires=("onnxruntime",) if alone else ())
 

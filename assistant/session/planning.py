@@ -35,6 +35,7 @@ from assistant.model.event import FindingRaised, Step
 from assistant.model.finding import Finding, Severity
 from assistant.model.plan import Backend, Plan, Planning
 from assistant.model.record import replace
+from assistant.model.requirement import name_of
 from assistant.plan import (
     DEFAULT_BUILD,
     NIGHTLY,
@@ -294,7 +295,7 @@ def _planned_at(place: _Place, package: Package, plan: Plan, case: PlanInputs, r
         return None
     lines = with_torch(other, place.line)
     if place.address is None and place.local:
-        lines = tuple(f"{one}+{place.local}" if _is_companion(one) and "==" in one else one for one in lines)
+        lines = tuple(f"{one}+{place.local}" if name_of(one) in FAMILY and "==" in one else one for one in lines)
     folder = package.url.rpartition("/")[0].removeprefix("file://")
     found = _("Found: {file} is at {place}.", "torch-found", file=file_name(package.url), place=folder)
     return replace(other, index_url=place.address, requirements=lines, reasons=(*other.reasons, reason, found))
@@ -315,17 +316,13 @@ def _default_builds(plan: Plan, case: PlanInputs) -> Iterator[Plan]:
             yield replace(bare, torch=release.version, requirements=lines)
 
 
-def _is_companion(line: str) -> bool:
-    return canonicalize_name(Requirement(line).name) in FAMILY
-
-
 def _without_companions(plan: Plan, case: PlanInputs) -> Iterator[Plan]:
     """Yield a plan without the companions of torch that the user did not pin, where it has any from PyPI.
 
     PyPI's torchvision does not load beside a torch for the CPU.
     """
-    pinned = {canonicalize_name(Requirement(pin).name) for pin in case.request.pins}
-    out = [line for line in plan.requirements if _is_companion(line) and Requirement(line).name not in pinned]
+    pinned = {name_of(pin) for pin in case.request.pins}
+    out = [line for line in plan.requirements if name_of(line) in FAMILY and name_of(line) not in pinned]
     if out and plan.index_url is None:
         text = _(
             "{packages}: left out, as none of your package sources has them for this build of torch.",

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from packaging.requirements import InvalidRequirement, Requirement
-from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from assistant.diagnose import UV_OPTIONS, load_rules, read_log
@@ -34,6 +33,7 @@ from assistant.model.event import LogLine, Progress, Step
 from assistant.model.finding import Diagnosis, Finding, Launch, Remedy
 from assistant.model.plan import Backend
 from assistant.model.report import Environment
+from assistant.model.requirement import name_of
 from assistant.model.shell import command_line
 from assistant.privacy import Lines, Policy
 from assistant.session.diagnosis import (
@@ -221,7 +221,7 @@ def change_of(commands: Iterable[Words], site: Site) -> ChangeRequest | None:
     for _uv, _pip, verb, _option, _python, *rest in commands:
         words = [word for word in rest if word != "--upgrade"]
         try:
-            named: dict[str, str] = {canonicalize_name(Requirement(word).name): word for word in words}
+            named: dict[str, str] = {name_of(word): word for word in words}
         except InvalidRequirement:
             return None
         if len(words) < len(rest):

@@ -40,6 +40,7 @@ from assistant.model.machine import Detection
 from assistant.model.plan import Backend, Plan
 from assistant.model.record import replace
 from assistant.model.report import Environment, Report, check_title
+from assistant.model.requirement import name_of
 from assistant.plan import PlanInputs
 from assistant.session.doctor import findings_of, judged, mixed_packages
 from assistant.session.environments import judged_site, unanswered
@@ -209,11 +210,11 @@ def added(state: State, tools: Tools) -> Adding:
 
 def _worked_out(requirements: tuple[str, ...], state: State, tools: Tools) -> Prepared:
     """Resolve the packages together with the plan's own, the builds that use the accelerator held as they are."""
-    asked = {canonicalize_name(Requirement(check_requirement(line)).name) for line in requirements}
+    asked = {name_of(check_requirement(line)) for line in requirements}
     made, plan = required(state.environment), required(state.plan)
     site = look_at(Path(made.python), tools.host)
     _refuse_replacing(requirements, site, plan)
-    own = {line: canonicalize_name(Requirement(line).name) for line in plan.requirements}
+    own = {line: name_of(line) for line in plan.requirements}
     held = {name: version for name, version in site.versions.items() if guarded(name)}
     others = tuple(line for line, name in own.items() if name not in {*asked, *held})
     whole = replace(
