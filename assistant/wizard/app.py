@@ -11,7 +11,8 @@ import ipywidgets as widgets
 
 from assistant.host.base import Host
 from assistant.host.live import LiveHost
-from assistant.i18n import LANGUAGES, language, say, use_language
+from assistant.i18n import LANGUAGES, language, render, say, sentences, use_language
+from assistant.model.errors import AssistantError
 from assistant.session.actions import Show, Simulate
 from assistant.session.session import Session, ThreadRunner
 from assistant.session.state import Page, State, Task
@@ -27,8 +28,8 @@ from assistant.wizard.head import (
     draw_head,
     draw_progress,
     instead_of_wizard,
-    put_notebook,
     send_notebook,
+    write_notebook,
 )
 from assistant.wizard.panels import PAGES, PageView, working
 from assistant.wizard.saved_page import file_of
@@ -101,7 +102,9 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         actions |= {f"other{number}": other.actions for number, other in enumerate(footer.others)}
         for action in actions.get(name, ()):
             if isinstance(action, OpenNotebook):
-                send_notebook(self.session.state, self.foot, view)
+                state = self.session.state
+                if state.environment and state.plan:
+                    send_notebook(self.foot, state.environment, state.plan, view)
             elif isinstance(action, ShowFolder):
                 self.foot.send({"event": SHOW_FOLDER, "detail": {"path": action.path}, "view": view})
             else:
@@ -186,11 +189,21 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
     def _on_foot(self, _widget: object, content: object, _buffers: object) -> None:
         message = content if isinstance(content, dict) else {}
         if message.get("refused") == OPEN_NOTEBOOK:
-            self.session.aside(lambda: put_notebook(self.session.state, self.foot))
+            self.session.aside(self._write_notebook)
         elif message.get("refused") == SHOW_FOLDER:
             self.foot.note = html.inline(say("JupyterLab cannot show the folder here; its name is above."))
         else:
             self.press(str(message.get("press")), message.get("offer"), message.get("view"))
+
+    def _write_notebook(self) -> None:
+        """Write the first notebook of what was installed beside this one, and say in the foot where, or why not."""
+        state = self.session.state
+        if state.environment and state.plan:
+            try:
+                note = write_notebook(state.environment, state.plan, state.environment.launcher_name)
+            except AssistantError as error:
+                note = render(sentences((error.message, error.hint)))
+            self.foot.note = html.inline(note)
 
 
 def _reads_aside(state: State) -> bool:

@@ -115,7 +115,7 @@ def with_survey(wizard: SetupWizard, *known: EnvironmentSummary) -> None:
     """Let the wizard show environments that are made up."""
     old = wizard.session.state
     wizard.session.state = replace(old, environments=replace(old.environments, survey=Survey(environments=known)))
-    wizard._draw(old, wizard.session.state)
+    wizard.catch_up()
 
 
 def test_a_removal_is_asked_for_twice(wizard: SetupWizard) -> None:

@@ -15,7 +15,7 @@ from assistant.model.event import Step
 from assistant.model.finding import Severity
 from assistant.session.actions import Action, Answer
 from assistant.session.session import Session
-from assistant.session.state import Phase, State
+from assistant.session.state import Phase, State, StepStatus
 from assistant.wizard import html
 from assistant.wizard.head import Footer
 from assistant.wizard.shared_widgets import Fold
@@ -100,9 +100,9 @@ def working(state: State) -> Footer:
     return Footer(label="", able=False, note=say("Stopping …") if state.stopping else "", cancel=not state.stopping)
 
 
-def failure(state: State, step: Step) -> Markup:
-    """Write the sentence and the next step of a step that failed, or the question of a running one."""
-    status = state.status(step)
+def failure(state: State, of: Step | StepStatus) -> Markup:
+    """Write the sentence and the next step of a step or a task that failed, or the question of a running one."""
+    status = state.status(of) if isinstance(of, Step) else of
     if state.question and status.phase is Phase.RUNNING:
         return html.note(Severity.WARNING, state.question)
     if status.phase is Phase.FAILED:

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import ipywidgets as widgets
 
-from assistant.export import first_notebook, write_first_notebook
-from assistant.host.folders import here, shortened
+from assistant.host.folders import shortened
 from assistant.i18n import as_typed, render, say, sentences
 from assistant.markup import Markup, joined, tag
-from assistant.model.errors import AssistantError, Cancelled
+from assistant.model.errors import AssistantError
 from assistant.model.finding import Severity
 from assistant.session.actions import Action, Begin, LookIn, Pick, Show
 from assistant.session.environments import kernel_of, mendable
@@ -18,8 +17,8 @@ from assistant.session.session import Session
 from assistant.session.state import Page, Phase, State, Task
 from assistant.session.survey import EnvironmentSummary, Repair, Survey, kept_for_undo, megabytes, move_words
 from assistant.wizard import html
-from assistant.wizard.head import OPEN_NOTEBOOK, Footer, Other
-from assistant.wizard.panels.base import PageView, log_view
+from assistant.wizard.head import OPEN_NOTEBOOK, Footer, Other, send_notebook, write_notebook
+from assistant.wizard.panels.base import PageView, failure, log_view
 from assistant.wizard.shared_widgets import Details, Drawing, EnvironmentRows, make
 
 
@@ -40,7 +39,7 @@ def draw_lead(state: State) -> Markup:
     notes = joined(map(html.finding, survey.notes)) if survey else html.NOTHING
     known = survey.of(state.environments.picked) if survey else None
     told = draw_known(known) if known and known.checked and phase is Phase.DONE else html.NOTHING
-    return html.heading(say("On this machine"), lead) + _failure(state) + notes + told
+    return html.heading(say("On this machine"), lead) + failure(state, state.environments.status) + notes + told
 
 
 def draw_known(known: EnvironmentSummary) -> Markup:
@@ -63,23 +62,13 @@ def draw_repair(state: State, repair: Repair) -> Markup:
     return joined(
         [
             html.heading(title, "" if running else say("Nothing has been changed yet.")),
-            _failure(state),
+            failure(state, state.environments.status),
             html.section(say("Packages"), moves),
             html.section(say("What this mends"), html.bullets([as_typed(one.text) for one in repair.mends], "ok")),
             html.section(say("What stays as it is"), joined(map(html.finding, repair.remains))),
             joined(map(html.finding, repair.difference.findings)),
         ]
     )
-
-
-def _failure(state: State) -> Markup:
-    status = state.environments.status
-    if state.question and state.running:
-        return html.note(Severity.WARNING, state.question)
-    if status.phase is not Phase.FAILED:
-        return html.NOTHING
-    severity = Severity.INFO if status.exit_code == Cancelled.exit_code else Severity.ERROR
-    return html.failure(status.message, status.hint, severity)
 
 
 def caption(survey: Survey) -> str:
@@ -192,18 +181,12 @@ class EnvironmentsPage(PageView):
         if known is None:
             return
         if press == "open":
-            self._open(known, message.get("view"))
+            send_notebook(self.rows, *kernel_of(known), view=message.get("view"), name=f"{known.name}.ipynb", path=path)
             return
         self._removing = path if press == "remove" else ""
         tasks = {"check": Task.CHECK, "mend": Task.COMPARE, "undo": Task.UNDO}
         begun = (Begin(task=tasks[press]),) if isinstance(press, str) and press in tasks else ()
         self._do(Pick(path=path), *begun)
-
-    def _open(self, known: EnvironmentSummary, view: object) -> None:
-        """Let JupyterLab open a first notebook on the environment's kernel."""
-        made, plan = kernel_of(known)
-        detail = {"name": f"{known.name}.ipynb", "kernel": made.kernel, "notebook": first_notebook(made, plan)}
-        self.rows.send({"event": OPEN_NOTEBOOK, "detail": {**detail, "path": known.path}, "view": view})
 
     def _write_notebook(self, detail: object) -> None:
         """Write the notebook beside this one, where nobody can open it, and say where it is."""
@@ -211,13 +194,9 @@ class EnvironmentsPage(PageView):
         known = self.session.state.survey.of(path)
         if known is None or not known.kernels:
             return
-        made, plan = kernel_of(known)
         try:
-            written = write_first_notebook(here(), made, plan)
-            text = say(
-                "The notebook {path} is ready; open it and choose the kernel “{name}”.", path=written, name=made.kernel
-            )
-            note = html.note(Severity.OK, text)
+            made, plan = kernel_of(known)
+            note = html.note(Severity.OK, write_notebook(made, plan, made.kernel or ""))
         except AssistantError as error:
             note = html.failure(error.message, error.hint)
         self.lead.value = draw_lead(self.session.state) + note
