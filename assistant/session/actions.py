@@ -441,9 +441,9 @@ def _filled(state: State, result: Result) -> State:  # noqa: C901, PLR0911, PLR0
         case Verified():
             return replace(state, verified=result)
         case Diagnosed():
-            seen = {str(one.text) for one in state.detection.findings} if state.detection else set()
-            found = tuple(one for one in result.findings if str(one.text) in seen)
-            others = tuple(one for one in result.findings if str(one.text) not in seen)
+            seen = {str(finding.text) for finding in state.detection.findings} if state.detection else set()
+            found = tuple(finding for finding in result.findings if str(finding.text) in seen)
+            others = tuple(finding for finding in result.findings if str(finding.text) not in seen)
             return _with_detected(replace(state, diagnosed=result, raised=others, mended={}), found)
         case Mended():
             new = replace(state, mended={**state.mended, result.way: result})
@@ -482,7 +482,7 @@ def _opened(state: State, task: Task) -> State:
 
 def with_report(state: State, report: Report) -> State:
     """Return the state after a verification alone; what else is wrong with the environment still is."""
-    others = (one for one in state.raised if not one.key.startswith("verify."))
+    others = (finding for finding in state.raised if not finding.key.startswith("verify."))
     return with_result(replace(state, raised=(*others, *raised(report))), Task.VERIFY, Verified(report=report))
 
 
@@ -491,10 +491,8 @@ def _with_plan(state: State, plan: Plan) -> State:
     if state.planned is None or state.plan == plan:
         return state
     planning = state.planned.planning
-    alike = (
-        place for place, one in enumerate(planning.plans) if (one.backend, one.variant) == (plan.backend, plan.variant)
-    )
-    place = next(alike, state.choices.plan)
+    builds, own = [(other.backend, other.variant) for other in planning.plans], (plan.backend, plan.variant)
+    place = builds.index(own) if own in builds else state.choices.plan
     plans = (*planning.plans[:place], plan, *planning.plans[place + 1 :])
     planned = replace(state.planned, planning=replace(planning, plans=plans, choice=plans[0]))
     return replace(state, planned=planned).with_choices(plan=place)

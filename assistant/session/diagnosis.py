@@ -248,7 +248,7 @@ def unexplained(log: Log, machine: Machine) -> Unexplained:
     if asked is None and seen == () and _FAILED.search(log.text):
         asked = Remedy(text=_("Paste the whole output, from the command on: what matters often stands above the end."))
     wrong = tuple(finding for finding in check_up(facts) if finding.wrong)
-    shown = tuple(Finding(key=one.key, severity=Severity.INFO, text=_(one.text)) for one in seen)
+    shown = tuple(Finding(key=symptom.key, severity=Severity.INFO, text=_(symptom.text)) for symptom in seen)
     return Unexplained(symptoms=shown, findings=with_remedies(wrong, facts), question=asked)
 
 
@@ -293,7 +293,7 @@ def log_report(log: Log, machine: Machine, found: Iterable[Diagnosis]) -> str:
     last = without_secrets(log, len(log.lines) - REPORTED, len(log.lines))
     text: str = redact("\n".join(line for _number, line in last).strip("\n").replace("```", "'''"), known=private)
     with in_language("en"):
-        lines = [f"- {one.title} (`{one.key}`, {one.confidence:.0%})" for one in causes]
+        lines = [f"- {cause.title} (`{cause.key}`, {cause.confidence:.0%})" for cause in causes]
     parts = {
         "What happened": TO_WRITE,
         "Likely causes": "\n".join(("What torch-setup-assistant takes for the cause:", "", *lines))
@@ -375,7 +375,7 @@ def plan_for(machine: Machine, request: PlanRequest, where: Interpreter | None =
     same = replace(there, pins=(f"torch=={_torch(machine)}", *request.pins))
     narrower = [*([same] if request.changes == "build" and _torch(machine) else []), *([there] if there.python else [])]
     plans = (_plan(facts, each, family=family) for each in narrower)
-    return next((one for one in plans if one and one.backend is plan.backend), plan)
+    return next((other for other in plans if other and other.backend is plan.backend), plan)
 
 
 def _fits_into(request: PlanRequest, where: Interpreter | None) -> bool:

@@ -270,7 +270,7 @@ def compared(state: State, tools: Tools) -> Surveyed:
         )
     remains = judged_site(site_after(difference), tools.host, machine, guarded=False)
     left = set(map(identity, remains))
-    mends = tuple(one for one in environment.findings if identity(one) not in left)
+    mends = tuple(finding for finding in environment.findings if identity(finding) not in left)
     repair = Repair(path=environment.path, difference=difference, mends=mends, remains=remains)
     return Surveyed(survey=state.survey.with_summary(environment), repair=repair)
 
@@ -279,9 +279,9 @@ def site_after(difference: Difference) -> Site:
     """Return an environment as a change would leave it; of a version that comes nothing is known but its name."""
     before, moving = difference.site, {move.name: move for move in difference.moves}
     requires: dict[tuple[str, str], tuple[str, ...]] = {
-        (canonicalize_name(one.name), one.version): one.requires for one in before.own
+        (canonicalize_name(package.name), package.version): package.requires for package in before.own
     }
-    stays = [one for one in before.distributions if canonicalize_name(one.name) not in moving]
+    stays = [package for package in before.distributions if canonicalize_name(package.name) not in moving]
     comes = [
         Distribution(name=name, version=move.after, place=before.purelib, requires=requires.get((name, move.after), ()))
         for name, move in moving.items()
@@ -300,7 +300,7 @@ def repaired(state: State, tools: Tools) -> Surveyed:
         if differs := [name for name in names if site.versions.get(name) != made.packages.get(name)]:
             raise _refused(_("{names} would not have the versions that were shown", names=", ".join(sorted(differs))))
         left = set(map(identity, judged_site(site, tools.host, machine, guarded=False)))
-        if stays := [one for one in repair.mends if identity(one) in left]:
+        if stays := [finding for finding in repair.mends if identity(finding) in left]:
             raise _refused(stays[0].text)
         for check in _imported(repair.difference, site, lock, tools).wrong:
             raise _refused(first_line(check.detail))
@@ -317,9 +317,9 @@ def _imported(difference: Difference, site: Site, lock: Lock, tools: Tools) -> R
     """Import the packages that moved, and of those that require one of them what everything else rests on."""
     moved = {move.name for move in difference.moves}
     needing = {
-        canonicalize_name(one.name)
-        for one in site.own
-        for line in one.requires
+        canonicalize_name(package.name)
+        for package in site.own
+        for line in package.requires
         if (need := _NAME.match(line)) and canonicalize_name(need[0]) in moved
     }
     names = [name for name in site.versions if name in moved or (name in needing and _GROUND.match(name))]
@@ -351,26 +351,19 @@ def _refused(reason: object) -> WorkFailed:
 def mendable(environment: EnvironmentSummary) -> bool:
     """Return whether anything that is wrong with an environment can be mended by changing its packages."""
     closed = environment.own or environment.others or environment.unread
-    return not closed and any(one.key in _WAYS for one in environment.findings)
+    return not closed and any(finding.key in _WAYS for finding in environment.findings)
 
 
 def change_mending(site: Site, findings: Iterable[Finding], machine: Machine) -> ChangeRequest:
     """Return the change that would mend what is wrong with an environment, as far as changing packages can."""
-    requires: dict[str, str] = {}
-    change = ChangeRequest()
-    order = list(_WAYS)
-    for finding in sorted((one for one in findings if one.key in _WAYS), key=lambda one: order.index(one.key)):
-        more = _WAYS[finding.key](site, finding, machine)
-        for line in more.requires:  # of two ways that name a package the first counts
-            requires.setdefault(name_of(line), line)
-        change = ChangeRequest(
-            removes=(*change.removes, *more.removes),
-            again=(*change.again, *more.again),
-            index_url=change.index_url or more.index_url,
-        )
-    removes = tuple(name for name in dict.fromkeys(change.removes) if name not in requires)
-    again = tuple(name for name in dict.fromkeys(change.again) if name not in removes)
-    return replace(change, requires=tuple(requires.values()), removes=removes, again=again)
+    findings, requires = tuple(findings), dict[str, str]()
+    ways = [way(site, finding, machine) for key, way in _WAYS.items() for finding in findings if finding.key == key]
+    for line in (line for change in ways for line in change.requires):
+        requires.setdefault(name_of(line), line)  # of two ways that name a package the first counts
+    removes = dict.fromkeys(name for change in ways for name in change.removes if name not in requires)
+    again = dict.fromkeys(name for change in ways for name in change.again if name not in removes)
+    index_url = next((change.index_url for change in ways if change.index_url), None)
+    return ChangeRequest(tuple(requires.values()), tuple(removes), tuple(again), index_url)
 
 
 def _one_runtime(site: Site, finding: Finding, machine: Machine) -> ChangeRequest:

@@ -132,7 +132,7 @@ def local_of(plan: Plan) -> str:
 def with_torch(plan: Plan, line: str) -> tuple[str, ...]:
     """Return a plan's requirements with another line for torch; its extras stay."""
     exact = rf"torch\g<extras>{line.removeprefix('torch')}"
-    return tuple(re.sub(r"^torch(?P<extras>(?:\[[^]]*])?)\s*[=>]=.*$", exact, one) for one in plan.requirements)
+    return tuple(re.sub(r"^torch(?P<extras>(?:\[[^]]*])?)\s*[=>]=.*$", exact, need) for need in plan.requirements)
 
 
 # As in uv's "Because there is no version of torch==2.15.0+cpu and …", "Because torch was not found in the package
@@ -265,10 +265,11 @@ def _places(plan: Plan, case: PlanInputs, addresses: tuple[str | None, ...]) -> 
         return
     local = local_of(plan)
     builds = case.catalog.wheels(target.platform, target.tag)
-    versions = list(dict.fromkeys(one.version for one in builds if Version(one.version) <= Version(plan.torch)))[:MOST]
+    older = (build.version for build in builds if Version(build.version) <= Version(plan.torch))
+    versions = list(dict.fromkeys(older))[:MOST]
     for address in addresses:
         for version in versions:
-            if any((one.version, one.variant) == (version, local) for one in builds):
+            if any((build.version, build.variant) == (version, local) for build in builds):
                 yield _Place(address, version, local, plan.variant)
             if case.catalog.build_of(version, "pypi", target.platform) == local:
                 yield _Place(address, version, "", plan.variant)
@@ -295,7 +296,7 @@ def _planned_at(place: _Place, package: Package, plan: Plan, case: PlanInputs, r
         return None
     lines = with_torch(other, place.line)
     if place.address is None and place.local:
-        lines = tuple(f"{one}+{place.local}" if name_of(one) in FAMILY and "==" in one else one for one in lines)
+        lines = tuple(f"{line}+{place.local}" if name_of(line) in FAMILY and "==" in line else line for line in lines)
     folder = package.url.rpartition("/")[0].removeprefix("file://")
     found = _("Found: {file} is at {place}.", "torch-found", file=file_name(package.url), place=folder)
     return replace(other, index_url=place.address, requirements=lines, reasons=(*other.reasons, reason, found))

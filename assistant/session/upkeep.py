@@ -68,7 +68,7 @@ def renewed(sources: Sources, catalog: Catalog, today: str) -> Renewal:
     done = each_within(_Look.take, asked, LIST_SECONDS)
     for late in {*asked} - done.keys():
         late.unread[late.url] = Unreachable(_("it did not answer within {seconds:g} s", seconds=LIST_SECONDS))
-    seen = dict.fromkeys(one for look in asked for one in tuple(look.seen))
+    seen = dict.fromkeys(file for look in asked for file in tuple(look.seen))
     found = refreshed(catalog, seen, first.bounds if first in asked else lambda _name, _version: "", today)
     answers = tuple(answer for look in asked for answer in look.answers())
     return Renewal(found, answers, MOST_BYTES - budget.left)
@@ -91,7 +91,7 @@ class _Look:
         if self._catalog is None:
             self._list("torch/")
             return
-        folders = [one.name for one in self._list("", LIST_BYTES, keep=False) if VARIANT.fullmatch(one.name)]
+        folders = [folder.name for folder in self._list("", LIST_BYTES, keep=False) if VARIANT.fullmatch(folder.name)]
         variants = may_bring_news(self._catalog.releases, folders)
         self.unread = {url: error for url, error in self.unread.items() if not error.status}  # there are other lists
         for name in FAMILY:
@@ -141,7 +141,7 @@ class _Look:
         if listed is None:
             self.unread[f"{self.url}/{path}"] = Unreachable(_("it is not a package index"), HTTPStatus.OK)
         if keep:
-            self.seen += (Seen(self._source, one.name, one.size) for one in listed or ())
+            self.seen += (Seen(self._source, file.name, file.size) for file in listed or ())
         return listed or ()
 
     def _page(self, url: str, most: int = MOST_BYTES) -> Page | None:

@@ -45,8 +45,8 @@ def page(state: State) -> str:
 
 def _step(state: State, step: Step) -> Markup:
     status = state.status(step)
-    stands = html.paragraph(about(step, word(status)), SIGNS[status.phase])
-    return tag("section", html.heading(titles()[step]), _result(state, step), failure(state, step), stands)
+    phase = html.paragraph(about(step, word(status)), SIGNS[status.phase])
+    return tag("section", html.heading(titles()[step]), _result(state, step), failure(state, step), phase)
 
 
 def _result(state: State, step: Step) -> Markup:  # noqa: PLR0911 - one for each step
@@ -75,5 +75,5 @@ def file_of(state: State, key: str) -> tuple[str, bytes] | None:
         return PAGE, page(state).encode()
     if key == PACK and state.exported.files:
         return PACK, packed(state.exported.files)
-    wanted = [path for number, path in enumerate(state.exported.files) if str(number) == key]
-    return next(((file.name, file.content) for file in downloads(wanted) if not file.fault), None)
+    paths = [path for number, path in enumerate(state.exported.files) if str(number) == key]
+    return next(((file.name, file.content) for file in downloads(paths) if not file.fault), None)

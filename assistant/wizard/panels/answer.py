@@ -149,7 +149,7 @@ def _unknown(state: State) -> Markup:
     """Say that no known problem matches this log, what it tells, what to find out, and a report to hand on."""
     text = say("No known problem matches this text. That does not mean that nothing is wrong.")
     answer = state.diagnosed.unexplained
-    told = (
+    symptoms = (
         html.paragraph(say("What it tells:")) + html.bullets(one.text for one in answer.symptoms)
         if answer.symptoms
         else html.NOTHING
@@ -159,7 +159,7 @@ def _unknown(state: State) -> Markup:
     asked = html.paragraph(
         say("The program's authors can help: copy the report, and open an issue with it in their project.")
     )
-    return html.note(Severity.INFO, text, joined([told, wrong, question, asked, _report(state)]))
+    return html.note(Severity.INFO, text, joined([symptoms, wrong, question, asked, _report(state)]))
 
 
 def _failures(state: State) -> Markup:
@@ -169,12 +169,12 @@ def _failures(state: State) -> Markup:
     steps = (step for step in Step if step is not Step.DIAGNOSE and state.status(step).phase is Phase.FAILED)
     bad = {Status.WRONG, Status.FAILED, Status.TIMEOUT}
     checks = state.report.checks if state.report else ()
-    told = (
+    checked = (
         html.note(Severity.ERROR, check_title(check.key), html.paragraph(check.detail))
         for check in checks
         if check.status in bad
     )
-    return joined([*(failure(state, step) for step in steps), *told])
+    return joined([*(failure(state, step) for step in steps), *checked])
 
 
 def _nothing(state: State) -> Markup:

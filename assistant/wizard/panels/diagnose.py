@@ -118,8 +118,8 @@ class WrongPage(PageView):
         self.lines.value = log_view(state.log, state.log_file) if shown else html.NOTHING
         self.addons.update(state)
         folded = (self.fold, self.ways) if self.ways.children else ()
-        told = (self.answer, *folded, self.lines)
-        first = (*told, self.box) if state.failed_cell else (self.box, *told)  # of a cell all was given already
+        answered = (self.answer, *folded, self.lines)
+        first = (*answered, self.box) if state.failed_cell else (self.box, *answered)  # of a cell all was given already
         self.parts = (self.head, *first, *self.addons.parts)
 
     def _follow_ways(self, state: State) -> None:

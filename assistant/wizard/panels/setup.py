@@ -214,7 +214,7 @@ class Changes(Part):
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self._known_facts: tuple[Fact, ...] = ()
+        self._settable: tuple[Fact, ...] = ()
         self.fold = make(Fold, title=say("Change something: machine, version, Python, folder, nightly builds"))
         self.box = make(widgets.VBox)
         self.fold.observe(lambda _change: self._open(), "unfolded")
@@ -304,8 +304,8 @@ class Changes(Part):
             self.session.dispatch(Choose(overrides=left))
 
     def _show_example(self) -> None:
-        known = {fact.name: fact for fact in self._known_facts}
-        fact = known.get(self.fact.value or "")
+        facts = {fact.name: fact for fact in self._settable}
+        fact = facts.get(self.fact.value or "")
         self.fact_value.placeholder = ", ".join(fact.values) or fact.example if fact else ""
 
     def follow(self, state: State) -> None:
@@ -332,8 +332,8 @@ class Changes(Part):
     def _follow_facts(self, state: State) -> None:
         """Offer the facts that can be set, and show those that are; what was refused before is over."""
         machine = state.detection.machine if state.detection else Machine()
-        self._known_facts = tuple(facts_to_set(machine))
-        options = [(render(fact.label), fact.name) for fact in self._known_facts]
+        self._settable = tuple(facts_to_set(machine))
+        options = [(render(fact.label), fact.name) for fact in self._settable]
         if list(self.fact.options) != options:
             chosen = self.fact.value
             self.fact.options = options
@@ -341,7 +341,7 @@ class Changes(Part):
                 self.fact.value = chosen
         self._show_example()
         self.fault.value, self.fact_value.value = html.NOTHING, ""
-        labels = {fact.name: render(fact.label) for fact in self._known_facts}
+        labels = {fact.name: render(fact.label) for fact in self._settable}
         self.facts.options = [
             {"key": name, "title": f"{labels.get(name, name)}: {value}", "lead": say("press to undo")}
             for name, value in state.choices.overrides.items()
