@@ -37,16 +37,20 @@ OUTSIDE = "body { margin: 1.5rem; background: #fff; } .ptsa-wizard { margin: aut
 def page(state: State) -> str:
     """Write a setup as HTML, step by step, in the language in force."""
     shown = redact(state, known=private_names_here())
-    steps = [_step(shown, step) for step in Step if shown.status(step).phase in SIGNS]
+    steps = [
+        tag(
+            "section",
+            html.heading(titles()[step]),
+            _result(shown, step),
+            failure(shown, step),
+            html.paragraph(about(step, word(status)), SIGNS[status.phase]),
+        )
+        for step in Step
+        if (status := shown.status(step)).phase in SIGNS
+    ]
     banner = simulation(state.machine) if state.machine else ""
     sheet = (STATIC / "wizard.css").read_text(encoding="utf-8") + OUTSIDE
     return web_page(say("Set up PyTorch"), POLICY, sheet, joined([banner, *steps]), "ptsa-wizard")
-
-
-def _step(state: State, step: Step) -> Markup:
-    status = state.status(step)
-    phase = html.paragraph(about(step, word(status)), SIGNS[status.phase])
-    return tag("section", html.heading(titles()[step]), _result(state, step), failure(state, step), phase)
 
 
 def _result(state: State, step: Step) -> Markup:  # noqa: PLR0911 - one for each step
