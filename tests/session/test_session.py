@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import threading
-import time
 from contextvars import ContextVar
 from pathlib import Path
 
 import pytest
-from runners import InlineRunner
+from runners import InlineRunner, NoHost, wait_for
 
-from assistant.host.base import Answer, Host
+from assistant.host.base import Answer
 from assistant.host.recording import ReplayHost
 from assistant.install import Sources, Tools
 from assistant.machines import load
@@ -37,22 +36,6 @@ def test_a_setup_that_cannot_be_saved_is_told(tmp_path: Path) -> None:
     assert str(tmp_path / "taken") in told[0]
 
 
-class NoHost(Host):
-    """A machine that answers nothing."""
-
-    def ask(self, kind: str, *arguments: str) -> Answer:  # noqa: ARG002
-        """Answer that it was never asked."""
-        return Answer(status="unrecorded")
-
-
-def wait_until_idle(session: Session) -> None:
-    """Wait for the running task, ten seconds at most."""
-    deadline = time.monotonic() + 10
-    while session.state.running and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert session.state.running is None
-
-
 @pytest.mark.parametrize("runner", [InlineRunner(), ThreadRunner()], ids=["inline", "thread"])
 def test_detection_and_plan_run_to_their_results(runner: Runner, tmp_path: Path) -> None:
     """Both runners lead to the same plan, and the state is saved after each task."""
@@ -60,14 +43,11 @@ def test_detection_and_plan_run_to_their_results(runner: Runner, tmp_path: Path)
     session = Session(host, runner, Store(tmp_path), sources=Sources(host, offline=True))
     for task in (Task.DETECT, Task.PLAN):
         session.begin(task)
-        wait_until_idle(session)
+        wait_for(lambda: session.state.running is None)
     assert session.state.plan is not None
     assert session.state.plan.backend is Backend.ROCM
-    deadline = time.monotonic() + 10  # the task is over before its state is saved
-    while not ((saved := Store(tmp_path).load()) and saved.planning) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert saved is not None
-    assert saved.planning == session.state.planning
+    # The task is over before its state is saved.
+    wait_for(lambda: (saved := Store(tmp_path).load()) and saved.planning == session.state.planning)
 
 
 def test_a_task_that_cannot_be_done_becomes_a_sentence() -> None:
@@ -114,28 +94,8 @@ def test_a_task_knows_what_its_caller_knew(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setitem(TASKS, Task.DETECT, look)
     session = Session(NoHost(), ThreadRunner())
     session.begin(Task.DETECT)
-    wait_until_idle(session)
+    wait_for(lambda: session.state.running is None)
     assert seen == ["the message"]
-
-
-def test_news_come_from_any_thread_and_none_is_waited_for_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who waits hears at once of a line that a thread of the task reports; without news the wait ends by itself."""
-    heard = threading.Event()
-
-    def look(_state: State, tools: Tools) -> Detected:
-        threading.Thread(target=tools.sink, args=(LogLine(step=Step.DETECT, text="1"),)).start()
-        assert heard.wait(10)
-        return Detected(detection=Detection(machine=Machine()))
-
-    monkeypatch.setitem(TASKS, Task.DETECT, look)
-    session = Session(NoHost(), ThreadRunner())
-    assert session.wait(session.state, 0.01) is session.state
-    seen = session.state
-    session.begin(Task.DETECT)
-    while not seen.log:
-        seen = session.wait(seen, 10)
-    heard.set()
-    wait_until_idle(session)
 
 
 def test_a_look_that_hangs_is_cancelled_at_once_and_its_answer_is_not_heard() -> None:
@@ -149,12 +109,10 @@ def test_a_look_that_hangs_is_cancelled_at_once_and_its_answer_is_not_heard() ->
     assert state.running is None
     assert state.status(Step.DETECT).exit_code == 130
     host.may.set()
-    deadline = time.monotonic() + 10
-    while any(thread.name == "assistant-job" for thread in threading.enumerate()) and time.monotonic() < deadline:
-        time.sleep(0.01)
+    wait_for(lambda: "assistant-job" not in {thread.name for thread in threading.enumerate()})
     assert session.state is state
     session.begin(Task.DETECT)
-    wait_until_idle(session)
+    wait_for(lambda: session.state.running is None)
     assert session.state.detection is not None
 
 

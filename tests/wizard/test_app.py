@@ -6,7 +6,6 @@ import io
 import re
 import sys
 import threading
-import time
 import zipfile
 from collections.abc import Iterator
 from contextvars import ContextVar
@@ -16,11 +15,10 @@ from pathlib import Path
 import ipywidgets as widgets
 import pytest
 from ipywidgets.widgets.widget import _instances
-from runners import InlineRunner, watch
+from runners import InlineRunner, NoHost, wait_for, watch, wizard_on
 from tables import each
-from wizards import wizard_on
 
-from assistant.host.base import Answer, Host
+from assistant.host.base import Answer
 from assistant.host.recording import ReplayHost
 from assistant.i18n import _, language
 from assistant.install import Package, Prepared, Resolution, Sources
@@ -59,14 +57,6 @@ from assistant.wizard.shared_widgets import Details, Fold
 
 HOSTILE = '<img src=x onerror="alert(1)"><script>alert(2)</script>'
 MACHINE = "linux-arch-rx6700xt-directml"
-
-
-class NoHost(Host):
-    """A machine that answers nothing: whatever is seen comes from the recording."""
-
-    def ask(self, kind: str, *arguments: str) -> Answer:  # noqa: ARG002
-        """Answer that it was never asked."""
-        return Answer(status="unrecorded")
 
 
 @pytest.fixture
@@ -424,14 +414,9 @@ def test_each_news_is_drawn_until_the_wizard_is_closed(tmp_path: Path, monkeypat
     draw_head = app.draw_head
     monkeypatch.setattr(app, "draw_head", lambda *given: (drawn_for.add(answered.get()), draw_head(*given)))
     shown = open_wizard(MACHINE)
-    deadline = time.monotonic() + 30
-    while "RX 6700 XT" not in shown._pages[Page.SETUP].lead.value and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert "RX 6700 XT" in shown._pages[Page.SETUP].lead.value
+    wait_for(lambda: "RX 6700 XT" in shown._pages[Page.SETUP].lead.value)
     shown.close()
-    while any(thread.name == "assistant-drawing" for thread in threading.enumerate()):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_for(lambda: "assistant-drawing" not in {thread.name for thread in threading.enumerate()})
     assert drawn_for == {"the cell"}
 
 

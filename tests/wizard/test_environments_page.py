@@ -10,8 +10,7 @@ import pytest
 from install.broken import BrokenEnvironment
 from ipywidgets.widgets.widget import _instances
 from loopback import LoopbackIndex
-from runners import InlineRunner
-from wizards import wizard_on
+from runners import InlineRunner, wizard_on
 
 from assistant.host.live import LiveHost
 from assistant.install import Difference, Move, Site, Sources, look_at

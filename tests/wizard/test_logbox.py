@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from runners import InlineRunner
-from wizards import wizard_on
+from runners import InlineRunner, wizard_on
 
 from assistant.host.recording import ReplayHost
 from assistant.install import Sources

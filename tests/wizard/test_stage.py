@@ -10,9 +10,8 @@ from pathlib import Path
 import ipywidgets as widgets
 import pytest
 from loopback import LoopbackIndex
-from runners import InlineRunner
+from runners import InlineRunner, wizard_on
 from tables import each
-from wizards import wizard_on
 
 from assistant.host.live import LiveHost
 from assistant.host.recording import ReplayHost

@@ -9,9 +9,8 @@ from pathlib import Path
 import ipywidgets as widgets
 import pytest
 from made_up import ENGLISH_WORDS, LATIN_WORD, without_filled, write_made_up
-from runners import InlineRunner
+from runners import InlineRunner, wizard_on
 from tables import each
-from wizards import wizard_on
 
 from assistant.catalog.bundles import bundles
 from assistant.export import FORMATS

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 from addons.onnx.traps import trap
-from runners import InlineRunner, watch
-from wizards import wizard_on
+from runners import InlineRunner, watch, wizard_on
 
 from assistant.host.recording import ReplayHost
 from assistant.install import Sources
