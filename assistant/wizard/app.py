@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import traceback
 from contextvars import copy_context
 from typing import Any
 
@@ -117,7 +118,10 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         """
         while self.comm is not None:
             self.session.wait(self._drawn, LOOK_SECONDS)
-            self.catch_up()
+            try:
+                self.catch_up()
+            except Exception:  # noqa: BLE001 - where one state cannot be drawn, the next one may
+                traceback.print_exc()
             time.sleep(PAUSE_SECONDS)
 
     def catch_up(self) -> None:
