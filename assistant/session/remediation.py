@@ -345,9 +345,9 @@ def help_with(state: State) -> Help:
     if not is_current(state) or not state.diagnosed.diagnoses:
         return Help()
     cause, every = state.diagnosed.diagnoses[0], fixes(state)
-    own = {name: every[name] for number in range(len(cause.remedies)) if (name := f"{cause.key}#{number + 1}")}
-    first = best(state) or next(iter(own), "")
-    rest = {name: fix for name, fix in own.items() if name != first}
+    names = [f"{cause.key}#{number}" for number, _remedy in enumerate(cause.remedies, 1)]
+    first = best(state) or next(iter(names), "")
+    rest = {name: every[name] for name in names if name != first}
     starts = rest.values() if state.diagnosed.source.program else ()
     launches = tuple(launch for fix in starts for launch in fix.remedy.launch)
     others = {
