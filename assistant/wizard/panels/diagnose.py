@@ -143,7 +143,7 @@ class WrongPage(PageView):
             self.session.dispatch(action)
 
     def footer(self, state: State) -> Footer:
-        """Offer to mend what was found, or to look for the cause of what is in the box."""
+        """Offer what `footer_of` says."""
         return footer_of(state)
 
     def close(self) -> None:

@@ -181,9 +181,8 @@ class EnvironmentsPage(PageView):
         if summary is None:
             return
         if press == "open":
-            send_notebook(
-                self.rows, *kernel_of(summary), view=message.get("view"), name=f"{summary.name}.ipynb", path=path
-            )
+            made, plan = kernel_of(summary)
+            send_notebook(self.rows, made, plan, message.get("view"), name=f"{summary.name}.ipynb", path=path)
             return
         self._removing = path if press == "remove" else ""
         tasks = {"check": Task.CHECK, "mend": Task.COMPARE, "undo": Task.UNDO}

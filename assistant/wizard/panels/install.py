@@ -24,8 +24,7 @@ from assistant.session.steps import TITLES, requirements_of
 from assistant.views import CHECK_HEADINGS, CheckRow, change_rows, check_rows, folded, plan_title, speed_lines
 from assistant.wizard import html
 from assistant.wizard.head import Footer, OpenNotebook, Other
-from assistant.wizard.panels.base import Part as PagePart
-from assistant.wizard.panels.base import failure
+from assistant.wizard.panels.base import PageView, failure
 from assistant.wizard.shared_widgets import Chips, Details, Drawing, Fold, make
 from assistant.wizard.stage import cancelled, failed_step, repeated
 
@@ -214,7 +213,7 @@ def _cells(row: CheckRow) -> tuple[Text, ...]:
 SAVE = "save"
 
 
-class Done(PagePart):
+class Done(PageView):
     """Cards to go on with, packages to add, and the checks."""
 
     def __init__(self, session: Session) -> None:

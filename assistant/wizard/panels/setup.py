@@ -75,9 +75,8 @@ class SetupPage(PageView):
         now = stage(state)
         if now is Stage.DONE:
             self.done.follow(state)
-        self.parts = self._views[now]
-        if unplanned(state) or unresolved(state):
-            self.parts = self._unplanned if unplanned(state) else self._unresolved
+        failed = self._unplanned if unplanned(state) else self._unresolved if unresolved(state) else None
+        self.parts = failed or self._views[now]
         self.lead.value = draw_working(state) if now is Stage.WORKING else DRAWN[now](state)
         self.offer.draw(state)
         if state.planning and state.plan:
