@@ -42,9 +42,9 @@ BUDGETS = {
     "assistant/privacy": (550, 150),
     "assistant_addons/projects": (4800, 2350),
     "assistant/runtime": (650, 400),
-    "assistant/session": (4450, 2150),
+    "assistant/session": (4250, 2100),
     "assistant/verify": (1850, 1000),
-    "assistant/wizard": (3050, 1500),
+    "assistant/wizard": (3000, 1500),
     "docs": (600, 300),
     "tests": (41500, 19500),
 }

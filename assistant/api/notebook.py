@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assistant.session.actions import Begin, Supply, Wish
+from assistant.session.actions import Begin, Choose, Supply
 from assistant.session.session import Session
 from assistant.session.state import Extra, Page, State, Task
 from assistant.wizard import html

@@ -28,11 +28,11 @@ from assistant.model.event import Event, FindingRaised, Progress, Step
 from assistant.model.plan import Plan, Planning, Request
 from assistant.model.record import replace
 from assistant.model.shell import command_line
-from assistant.session.actions import Begin, Failed, Finished, Reported, Wish, blockers, reduce
+from assistant.session.actions import Begin, Choose, Failed, Finished, Reported, blockers, reduce
+from assistant.session.session import TAKE_BACK, failed, perform
 from assistant.session.state import Phase, Planned, State, Task
 from assistant.session.steps import TITLES
 from assistant.session.store import Store
-from assistant.session.tasks import TAKE_BACK, failed, perform
 
 
 def parse_target(context: click.Context, option: click.Parameter, target: str) -> str:
@@ -205,7 +205,7 @@ class Journey:
 
     def plan(self, request: Request) -> State:
         """Plan what is asked for."""
-        self.state = reduce(self.state, Wish(request=request))
+        self.state = reduce(self.state, Choose(request=request))
         return self.run(Task.PLAN)
 
     def take(self, plan: Plan) -> None:

@@ -5,6 +5,7 @@ Each action is a record whose `after` is a pure function; one that makes no sens
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from assistant.i18n import Message, Text, _
@@ -34,7 +35,6 @@ from assistant.session.state import (
     Verified,
     each_once,
 )
-from assistant.session.survey import Survey
 from assistant.verify import raised
 
 LOG_LINES = 200  # that the panels show; the file of `State.log_file` has every line
@@ -210,7 +210,7 @@ class Finished(Action, frozen=True):
             done = _opened(with_result(idle, task, self.result, self.seconds), task)
         added = isinstance(self.result, Adding) and self.result.changed
         if added:
-            done = _opened(_stale(done, Step.INSTALL), task)
+            done = _opened(_stale(done, _after(Step.INSTALL)), task)
         if task in _RAISE or added:
             done = replace(done, raised=state.reported)
         elif task is Task.ADD:  # nothing was changed
@@ -293,67 +293,43 @@ class Edited(Action, frozen=True):
 
 
 class Choose(Choice, frozen=True):
-    """Take another of the plans, by its place."""
+    """Choose something for a step, in the field that `Choices` has for it; what is None stays as it is."""
 
-    index: int
-
-    def after(self, state: State) -> State:
-        """Take that plan; its packages have to be resolved."""
-        exists = state.planning is not None and 0 <= self.index < len(state.planning.plans)
-        if not exists or self.index == state.choices.plan:
-            return state
-        return _stale(replace(state.with_choices(plan=self.index), preview=None), Step.PLAN)
-
-
-class Wish(Choice, frozen=True):
-    """Set which backend, Python and pins to plan for."""
-
-    request: Request
-
-    def after(self, state: State) -> State:
-        """Have the plan made again."""
-        new = replace(state.with_choices(request=self.request, plan=0), preview=None)
-        return _stale(new, Step.PLAN, itself=True)
-
-
-class Aim(Choice, frozen=True):
-    """Set where the environment goes ("" for the default folder)."""
-
-    target: str
-
-    def after(self, state: State) -> State:
-        """Take the target; what is wrong with the former one is forgotten."""
-        return _stale(replace(state.with_choices(target=self.target), preview=None, raised=()), Step.PLAN)
-
-
-class SetFact(Choice, frozen=True):
-    """Set a fact of the machine by hand, such as `nvidia_driver`; "" takes the setting back."""
-
-    fact: str
-    value: str
-
-    def after(self, state: State) -> State:
-        """Have the machine looked at again."""
-        others = {fact: value for fact, value in state.choices.overrides.items() if fact != self.fact}
-        overrides = others | ({self.fact: self.value} if self.value else {})
-        return _stale(replace(state.with_choices(overrides=overrides), preview=None), Step.DETECT, itself=True)
-
-
-class Fill(Choice, frozen=True):
-    """Set how thoroughly to verify, and to which folder ("" for the default), which formats or what for to export.
-
-    What is None stays as it is.
-    """
-
+    overrides: dict[str, str] | None = None
+    request: Request | None = None
+    plan: int | None = None
+    target: str | None = None
     level: Level | None = None
     folder: str | None = None
     formats: tuple[str, ...] | None = None
     purpose: str | None = None
 
     def after(self, state: State) -> State:
-        """Take what was set; the step that it is about has to be repeated."""
-        changed = {name: getattr(self, name) for name in self.__struct_fields__ if getattr(self, name) is not None}
-        return _stale(state.with_choices(**changed), Step.VERIFY if self.level else Step.EXPORT, itself=True)
+        """Take what was chosen; the steps that rest on it have to be repeated."""
+        plans = state.planning.plans if state.planning else ()
+        if self.plan is not None and (self.plan == state.choices.plan or not 0 <= self.plan < len(plans)):
+            return state
+        fields = {name: getattr(self, name) for name in _REPEATED}
+        changed = {name: value for name, value in fields.items() if value is not None}
+        repeated = STEPS[min(STEPS.index(_REPEATED[name]) for name in changed) :]
+        new = state.with_choices(**{"plan": 0} | changed if self.request else changed)
+        if Step.INSTALL in repeated:
+            new = replace(new, preview=None)
+        if self.target is not None:  # what was wrong with the former one is forgotten
+            new = replace(new, raised=())
+        return _stale(new, repeated)
+
+
+_REPEATED = {  # the first step that each choice makes stale
+    "overrides": Step.DETECT,
+    "request": Step.PLAN,
+    "plan": Step.INSTALL,
+    "target": Step.INSTALL,
+    "level": Step.VERIFY,
+    "folder": Step.EXPORT,
+    "formats": Step.EXPORT,
+    "purpose": Step.EXPORT,
+}
 
 
 class Mend(Choice, frozen=True):
@@ -404,9 +380,8 @@ class LookIn(Choice, frozen=True):
 
     def after(self, state: State) -> State:
         """Have one more folder searched."""
-        before = state.environments.survey or Survey()
-        folders = tuple(dict.fromkeys((*before.folders, self.folder)))
-        return state.with_environments(survey=replace(before, folders=folders)) if self.folder else state
+        folders = tuple(dict.fromkeys((*state.survey.folders, self.folder)))
+        return state.with_environments(survey=replace(state.survey, folders=folders)) if self.folder else state
 
 
 class Simulate(Choice, frozen=True):
@@ -438,16 +413,21 @@ def _idle(state: State) -> State:
     return replace(state, running=None, stopping=False, question="", raised=raised, reported=())
 
 
-def _stale(state: State, changed: Step, *, itself: bool = False) -> State:
-    """Mark what rests on a changed step as stale; its results are kept until they are made anew."""
-    for step in STEPS[STEPS.index(changed) + (not itself) :]:
+def _after(step: Step) -> tuple[Step, ...]:
+    """Return the steps that come after a step."""
+    return STEPS[STEPS.index(step) + 1 :]
+
+
+def _stale(state: State, steps: Iterable[Step]) -> State:
+    """Mark steps that have ended as stale; their results are kept until they are made anew."""
+    for step in steps:
         status = state.status(step)
         if status.phase in {Phase.DONE, Phase.FAILED}:
             state = state.with_status(step, replace(status, phase=Phase.STALE))
     return state
 
 
-def _filled(state: State, result: Result) -> State:  # noqa: C901, PLR0911 - one for each kind
+def _filled(state: State, result: Result) -> State:  # noqa: C901, PLR0911, PLR0912 - one for each kind
     """Keep a task's result, and drop what rested on an earlier one."""
     match result:
         case Detected():
@@ -461,9 +441,9 @@ def _filled(state: State, result: Result) -> State:  # noqa: C901, PLR0911 - one
         case Verified():
             return replace(state, verified=result)
         case Diagnosed():
-            seen = {str(one.text) for one in state.detection.findings} if state.detection else set()
-            found = tuple(one for one in result.findings if str(one.text) in seen)
-            others = tuple(one for one in result.findings if str(one.text) not in seen)
+            seen = {str(finding.text) for finding in state.detection.findings} if state.detection else set()
+            found = tuple(finding for finding in result.findings if str(finding.text) in seen)
+            others = tuple(finding for finding in result.findings if str(finding.text) not in seen)
             return _with_detected(replace(state, diagnosed=result, raised=others, mended={}), found)
         case Mended():
             new = replace(state, mended={**state.mended, result.way: result})
@@ -474,8 +454,12 @@ def _filled(state: State, result: Result) -> State:  # noqa: C901, PLR0911 - one
             return replace(state.with_choices(overwrite=False), exported=result)
         case Extra():
             return state.with_extra(replace(result, status=state.extras[state.addon].status))
+        case Adding(changed=True, installed=made, prepared=done) if done:
+            # The plan asks for the packages too from now on, and its lock holds them.
+            new = replace(_with_plan(state, done.plan), adding=result, preview=done, installed=made)
+            return replace(new, verified=None, exported=Exported())
         case Adding():
-            return _with_added(state, result)
+            return replace(state, adding=result)
         case _:
             raise TypeError(type(result))
 
@@ -483,14 +467,14 @@ def _filled(state: State, result: Result) -> State:  # noqa: C901, PLR0911 - one
 def with_result(state: State, task: Task, result: Result, seconds: float = 0.0) -> State:
     """Return the state after a task of a step has ended well: what rested on an earlier result has to be repeated."""
     done = StepStatus(phase=Phase.DONE, seconds=seconds)
-    return _stale(_filled(state, result), task.step).with_status(task, done)
+    return _stale(_filled(state, result), _after(task.step)).with_status(task, done)
 
 
 def _opened(state: State, task: Task) -> State:
     """Let the step after a task that has ended be begun, and the diagnosis: a log can be pasted at any time."""
     if task.step is Step.INSTALL:  # what was verified of an earlier installation is not of this one
         state = state.with_status(Step.VERIFY, StepStatus(phase=Phase.DONE if state.report else Phase.READY))
-    for step in (*STEPS[STEPS.index(task.step) + 1 :][:1], Step.DIAGNOSE):
+    for step in (*_after(task.step)[:1], Step.DIAGNOSE):
         if state.status(step).phase is Phase.LOCKED:
             state = state.with_status(step, StepStatus(phase=Phase.READY))
     return state
@@ -498,7 +482,7 @@ def _opened(state: State, task: Task) -> State:
 
 def with_report(state: State, report: Report) -> State:
     """Return the state after a verification alone; what else is wrong with the environment still is."""
-    others = (one for one in state.raised if not one.key.startswith("verify."))
+    others = (finding for finding in state.raised if not finding.key.startswith("verify."))
     return with_result(replace(state, raised=(*others, *raised(report))), Task.VERIFY, Verified(report=report))
 
 
@@ -507,22 +491,11 @@ def _with_plan(state: State, plan: Plan) -> State:
     if state.planned is None or state.plan == plan:
         return state
     planning = state.planned.planning
-    alike = (
-        place for place, one in enumerate(planning.plans) if (one.backend, one.variant) == (plan.backend, plan.variant)
-    )
-    place = next(alike, state.choices.plan)
+    builds, own = [(other.backend, other.variant) for other in planning.plans], (plan.backend, plan.variant)
+    place = builds.index(own) if own in builds else state.choices.plan
     plans = (*planning.plans[:place], plan, *planning.plans[place + 1 :])
     planned = replace(state.planned, planning=replace(planning, plans=plans, choice=plans[0]))
     return replace(state, planned=planned).with_choices(plan=place)
-
-
-def _with_added(state: State, adding: Adding) -> State:
-    """Keep what adding came to; once it is done, the plan asks for the packages too, and its lock holds them."""
-    new, done = replace(state, adding=adding), adding.prepared
-    if not (adding.changed and adding.installed and done):
-        return new
-    new = _with_plan(new, done.plan)
-    return replace(new, preview=done, installed=adding.installed, verified=None, exported=Exported())
 
 
 def _with_detected(state: State, found: tuple[Finding, ...]) -> State:

@@ -69,7 +69,7 @@ def of_setup(state: State) -> Answer:
 
 def of_environments(survey: Survey) -> Answer:
     """Return the environments that were found."""
-    every = [_of_summary(one) for one in survey.environments]
+    every = [_of_summary(row) for row in survey.environments]
     notes = {"notes": with_words(survey.notes)} if survey.notes else {}
     return {"environments": every, "cut_short": survey.cut_short, **notes}
 

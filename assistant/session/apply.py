@@ -27,6 +27,7 @@ from assistant.model.machine import Machine
 from assistant.model.plan import Plan, Request
 from assistant.model.record import Record, replace
 from assistant.model.report import Report
+from assistant.model.requirement import name_of
 from assistant.plan import NIGHTLY, brings_cuda, make_plans
 
 
@@ -52,10 +53,13 @@ def approach(config: Config, here: Machine, catalog: Catalog, *, anew: bool = Fa
     offered = _plans(here, catalog, pinned)
     fits = plan.variant.startswith(NIGHTLY) or any(_alike(plan, other) for other in offered)
     if fits and not anew and config.same_hardware(here):
-        return Approach(request=pinned, plan=_with_extras(config), differs=differs)
+        locked, there = {*(config.hashes or config.environment.packages), "pip"}, config.environment.packages
+        beside = [f"{name}=={version}" for name, version in there.items() if name not in locked]  # later, or by hand
+        exact = replace(plan, requirements=(*plan.requirements, *beside))
+        return Approach(request=pinned, plan=exact, differs=differs)
     then = _plans(config.machine, catalog, pinned)
     deliberate = bool(then) and not _alike(plan, then[0]) and any(plan.backend is other.backend for other in offered)
-    asked = {canonicalize_name(Requirement(line).name) for line in plan.requirements}
+    asked = {name_of(line) for line in plan.requirements}
     free = Request(backend=plan.backend if deliberate else None, bundle=plan.recipe or bundle_within(asked))
     best = next((other.backend for other in _plans(here, catalog, free)), None)
     tried = (replace(free, python=pinned.python, pins=pinned.pins), replace(free, python=pinned.python), free)
@@ -159,11 +163,3 @@ def _plans(machine: Machine, catalog: Catalog, request: Request) -> tuple[Plan, 
 def _alike(plan: Plan, other: Plan) -> bool:
     same_build = plan.variant == other.variant or brings_cuda(plan)
     return (plan.backend, plan.torch) == (other.backend, other.torch) and same_build
-
-
-def _with_extras(config: Config) -> Plan:
-    """Return the configuration's plan, with requirements for what was installed beside it, later or by hand."""
-    locked = config.hashes or config.environment.packages
-    beside = {name: version for name, version in config.environment.packages.items() if name not in {*locked, "pip"}}
-    extras = [f"{name}=={version}" for name, version in beside.items()]
-    return replace(config.plan, requirements=(*config.plan.requirements, *extras))

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from assistant.catalog import load_catalog
@@ -41,6 +42,7 @@ from assistant.model.finding import Diagnosis, Finding, Interpreter, Launch, Rem
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Plan, Request
 from assistant.model.record import from_json, replace, to_json
+from assistant.model.requirement import name_of
 from assistant.plan import make_plans
 from assistant.privacy import Lines, redact
 from assistant.session.state import Place, Source, Unexplained
@@ -246,7 +248,7 @@ def unexplained(log: Log, machine: Machine) -> Unexplained:
     if asked is None and seen == () and _FAILED.search(log.text):
         asked = Remedy(text=_("Paste the whole output, from the command on: what matters often stands above the end."))
     wrong = tuple(finding for finding in check_up(facts) if finding.wrong)
-    shown = tuple(Finding(key=one.key, severity=Severity.INFO, text=_(one.text)) for one in seen)
+    shown = tuple(Finding(key=symptom.key, severity=Severity.INFO, text=_(symptom.text)) for symptom in seen)
     return Unexplained(symptoms=shown, findings=with_remedies(wrong, facts), question=asked)
 
 
@@ -287,28 +289,20 @@ def log_report(log: Log, machine: Machine, found: Iterable[Diagnosis]) -> str:
     """Return a log's report without private things, in English, as most places that help ask for it."""
     private = private_names_here()
     here: Machine = redact(replace(machine, nvidia_smi_output=None, evidence=()), known=private)
+    causes: tuple[Diagnosis, ...] = redact(tuple(found), known=private)
     last = without_secrets(log, len(log.lines) - REPORTED, len(log.lines))
-    text = "\n".join(line for _number, line in last).strip("\n").replace("```", "'''")
+    text: str = redact("\n".join(line for _number, line in last).strip("\n").replace("```", "'''"), known=private)
+    with in_language("en"):
+        lines = [f"- {cause.title} (`{cause.key}`, {cause.confidence:.0%})" for cause in causes]
     parts = {
         "What happened": TO_WRITE,
-        "Likely causes": _causes(redact(tuple(found), known=private)),
-        "Log": _fenced(redact(text, known=private)),
-        "Machine": _fenced(to_json(here, indent=1).replace("```", "'''"), "json"),
+        "Likely causes": "\n".join(("What torch-setup-assistant takes for the cause:", "", *lines))
+        if lines
+        else "torch-setup-assistant knows no cause for this log.",
+        "Log": f"```text\n{text}\n```",
+        "Machine": "```json\n{}\n```".format(to_json(here, indent=1).replace("```", "'''")),
     }
     return "\n".join(f"### {title}\n\n{part}\n" for title, part in parts.items())
-
-
-def _causes(found: tuple[Diagnosis, ...]) -> str:
-    """Say in English what the assistant takes for the cause, with its key."""
-    if not found:
-        return "torch-setup-assistant knows no cause for this log."
-    with in_language("en"):
-        lines = (f"- {one.title} (`{one.key}`, {one.confidence:.0%})" for one in found)
-        return "\n".join(("What torch-setup-assistant takes for the cause:", "", *lines))
-
-
-def _fenced(text: str, kind: str = "text") -> str:
-    return f"```{kind}\n{text}\n```"
 
 
 def with_plans(
@@ -381,7 +375,7 @@ def plan_for(machine: Machine, request: PlanRequest, where: Interpreter | None =
     same = replace(there, pins=(f"torch=={_torch(machine)}", *request.pins))
     narrower = [*([same] if request.changes == "build" and _torch(machine) else []), *([there] if there.python else [])]
     plans = (_plan(facts, each, family=family) for each in narrower)
-    return next((one for one in plans if one and one.backend is plan.backend), plan)
+    return next((other for other in plans if other and other.backend is plan.backend), plan)
 
 
 def _fits_into(request: PlanRequest, where: Interpreter | None) -> bool:
@@ -401,12 +395,15 @@ def _into(plan: Plan, machine: Machine, request: PlanRequest, where: Interpreter
     """Yield the commands that put a plan into the environment that a log comes from; none where it needs another."""
     if not _fits_into(request, where) or _minor(machine) not in {"", plan.python}:
         return
-    sure = _minor(machine) or plan.torch == _torch(machine)  # that these releases are there for its Python
+    needs: dict[str, Requirement] = {canonicalize_name(need.name): need for need in map(Requirement, plan.requirements)}
+    if not (_minor(machine) or plan.torch == _torch(machine)):  # nobody knows that these releases are for its Python
+        for need in needs.values():
+            need.specifier = SpecifierSet()
     stays = machine.packages.get("torch") == f"{plan.torch}+{plan.variant}"
-    named = {canonicalize_name(Requirement(line).name): line for line in plan.requirements}
-    asked = {"torch-directml", *(canonicalize_name(Requirement(pin).name) for pin in request.pins)}
-    changed = [name for name in named if name in CORE | asked and not (stays and name == "torch")]
-    lines: dict[str, str] = {name: named[name] if sure else _bare(named[name]) for name in changed}
+    asked = {"torch-directml", *(name_of(pin) for pin in request.pins)}
+    lines = {
+        name: str(need) for name, need in needs.items() if name in CORE | asked and not (stays and name == "torch")
+    }
     if here := _from_torchs_index(plan, lines):
         yield f"python -m pip uninstall -y {' '.join(here)}"
     yield from _pip_install(plan, lines)
@@ -414,38 +411,28 @@ def _into(plan: Plan, machine: Machine, request: PlanRequest, where: Interpreter
 
 def pip_commands(plan: Plan) -> Iterator[str]:
     """Yield the commands of plain pip that install what a plan requires, torch and what shares its index first."""
-    return _pip_install(plan, {canonicalize_name(Requirement(line).name): line for line in plan.requirements})
+    return _pip_install(plan, {name_of(line): line for line in plan.requirements})
 
 
 def _pip_install(plan: Plan, lines: Mapping[str, str]) -> Iterator[str]:
     """Yield the commands that install requirements, by name: first those from torch's index, then the rest."""
     here = _from_torchs_index(plan, lines)
-    if here:
-        index = f" --index-url {plan.index_url}" if plan.index_url else ""
-        yield f"python -m pip install {' '.join(_quoted(lines[name]) for name in here)}{index}"
-    if rest := [name for name in lines if name not in here]:
-        yield f"python -m pip install {' '.join(_quoted(lines[name]) for name in rest)}"
+    index = f" --index-url {plan.index_url}" if here and plan.index_url else ""
+    for names, source in ((here, index), ([name for name in lines if name not in here], "")):
+        if names:
+            # Quoted where a shell would read a sign of it.
+            words = (f'"{line}"' if set(line) & set("<>;[ !~") else line for line in map(lines.__getitem__, names))
+            yield f"python -m pip install {' '.join(words)}{source}"
 
 
 def _from_torchs_index(plan: Plan, names: Iterable[str]) -> list[str]:
     """Return what comes from the index that the plan's torch comes from."""
-    if plan.index_url is None:
-        return [*names]
+    own = plan.index_url
     return [
         name
         for name in names
-        if name in CORE or (name not in plan.apart and carried_by_torch_index(name, plan.variant))
+        if own is None or name in CORE or (name not in plan.apart and carried_by_torch_index(name, plan.variant))
     ]
-
-
-def _bare(line: str) -> str:
-    """Return a requirement without its versions: `torch[device-gfx1151]` of `torch[device-gfx1151]==2.14.0`."""
-    need = Requirement(line)
-    return f"{need.name}[{','.join(sorted(need.extras))}]" if need.extras else need.name
-
-
-def _quoted(line: str) -> str:
-    return f'"{line}"' if set(line) & set("<>;[ !~") else line
 
 
 def _for_this(text: Text, plan: Plan | None) -> Text:

@@ -12,7 +12,7 @@ from assistant.install import Site, conflicts, replaced_builds
 from assistant.model.errors import BadInput
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.machine import Detection, Machine
-from assistant.model.plan import Backend, Planning, Rejection
+from assistant.model.plan import Backend, Planning
 from assistant.model.record import replace
 from assistant.plan import make_plans
 from assistant.session.diagnosis import with_remedies
@@ -99,26 +99,23 @@ def judged(found: Detection, *, live: bool = False) -> tuple[Finding, ...]:
 
 
 def _obstacles(planning: Planning) -> tuple[Finding, ...]:
-    """Turn what rules out a better plan into findings, one for each key."""
+    """Turn what rules out a better plan into findings, one for each key.
+
+    What the user cannot change, or what would only bring a newer release of what works already, is mere information.
+    """
     order, choice = list(Backend), planning.choice
-    found = {
-        rejection.key: Finding(
+    found: dict[str, Finding] = {}
+    for rejection in planning.rejected:
+        # Backends are listed best first: only those at or before the choice would be taken instead of it.
+        if choice and order.index(rejection.backend) > order.index(choice.backend):
+            continue
+        mendable = rejection.key in MENDABLE or rejection.key.startswith("nvidia-")
+        matters = choice is None or (mendable and choice.backend is not rejection.backend)
+        finding = Finding(
             key=rejection.key,
-            severity=_severity(rejection, planning),
+            severity=Severity.WARNING if matters else Severity.INFO,
             text=rejection.why,
             remedies=(Remedy(text=rejection.would_help),) if rejection.would_help else (),
         )
-        for rejection in reversed(planning.rejected)
-        # Backends are listed best first: only those at or before the choice would be taken instead of it.
-        if choice is None or order.index(rejection.backend) <= order.index(choice.backend)
-    }
-    return tuple(reversed(found.values()))
-
-
-def _severity(rejection: Rejection, planning: Planning) -> Severity:
-    """Return INFO for what the user cannot change, or what would only bring a newer release of what works already."""
-    choice = planning.choice
-    if choice is None:
-        return Severity.WARNING
-    mendable = rejection.key in MENDABLE or rejection.key.startswith("nvidia-")
-    return Severity.WARNING if mendable and choice.backend is not rejection.backend else Severity.INFO
+        found.setdefault(rejection.key, finding)
+    return tuple(found.values())

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from assistant import verify
@@ -61,9 +60,10 @@ from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Plan, Request
 from assistant.model.record import replace
 from assistant.model.report import Environment, Report
+from assistant.model.requirement import name_of
 from assistant.plan import make_plans
 from assistant.session.doctor import findings_of
-from assistant.session.state import State, Surveyed, required
+from assistant.session.state import State, Surveyed, identity, required
 from assistant.session.survey import EnvironmentSummary, Repair, Survey
 
 _OF_THE_SHELL = {FOREIGN_PIP, "pythonpath-leak"}  # these are about the shell that asks, not about the environment
@@ -71,54 +71,46 @@ _OF_THE_SHELL = {FOREIGN_PIP, "pythonpath-leak"}  # these are about the shell th
 
 def survey(host: Host, machine: Machine, folders: Iterable[str] = ()) -> Survey:
     """Find the environments on this machine and judge each by its files; nothing in them is started."""
-    marked, kernels = dict(marked_environments()), environments_with_kernels()
     named = tuple(str(full_path(folder)) for folder in folders)
-    found = find_environments(host, current_folder(), marked, map(Path, named))
-    rows = []
+    found = find_environments(host, current_folder(), dict(marked_environments()), map(Path, named))
+    kernels, rows = environments_with_kernels(), []
     for environment in found.environments:
-        row = EnvironmentSummary(
-            path=str(environment.path), name=environment.name, kind=environment.kind, of=environment.of, unread=True
-        )
+        row = _row_of(environment, kernels)
         with suppress(OSError, ValueError):  # a stranger's files may hold anything
             if not is_closed(environment.path, host):
-                row = summary_of(
-                    environment, read_site(environment.path, host), host, machine, kernels.get(environment.path, ())
-                )
+                row = _judged(row, read_site(environment.path, host), host, machine)
         rows.append(row)
     return Survey(environments=tuple(rows), folders=named, cut_short=found.cut_short)
 
 
-def summary_of(
-    environment: FoundEnvironment, site: Site, host: Host, machine: Machine, kernels: Iterable[str] = ()
-) -> EnvironmentSummary:
+def _row_of(environment: FoundEnvironment, kernels: Mapping[Path, list[str]]) -> EnvironmentSummary:
+    """Return what is known of an environment before anything in it is read; `kernels` are those of all."""
+    path, name, kind, of = environment
+    own = tuple(kernels.get(path, ()))
+    return EnvironmentSummary(path=str(path), name=name, kind=kind, of=of, kernels=own, unread=True)
+
+
+def _judged(row: EnvironmentSummary, site: Site, host: Host, machine: Machine) -> EnvironmentSummary:
     """Return what is known of an environment by what it holds, with its findings."""
-    marker, versions = read_marker(environment.path), site.versions
-    own = is_own_environment(environment.path)
-    return EnvironmentSummary(
-        path=str(environment.path),
-        name=environment.name,
-        kind=environment.kind,
-        of=environment.of,
+    path = Path(row.path)
+    own = is_own_environment(path)
+    return replace(
+        row,
+        unread=False,
         python=site.version,
-        torch=versions.get("torch", ""),
+        torch=site.versions.get("torch", ""),
         backend=_backend(site, host, machine),
         findings=() if own else judged_site(site, host, machine),
-        kernels=tuple(kernels),
-        made=marker is not None,
+        made=read_marker(path) is not None,
         own=own,
-        others=_is_others(str(environment.path)),
-        undo=undoable(environment.path),
+        others=path.is_dir() and not may_write(path),
+        undo=undoable(path),
     )
-
-
-def _is_others(path: str) -> bool:
-    """Return whether an environment stands that this user may not change."""
-    return Path(path).is_dir() and not may_write(Path(path))
 
 
 def may_change(path: str) -> bool:
     """Return whether an environment is one to change: not others', nor the assistant's own, which is made anew."""
-    return not (is_own_environment(path) or _is_others(path))
+    return not is_own_environment(path) and (may_write(Path(path)) or not Path(path).is_dir())
 
 
 def _backend(site: Site, host: Host, machine: Machine) -> Backend | None:
@@ -147,26 +139,23 @@ def judged_site(site: Site, host: Host, machine: Machine, *, guarded: bool = Tru
     return tuple(finding for finding in found if finding.wrong and finding.key not in _OF_THE_SHELL)
 
 
-def looked_into(
-    path: str, host: Host, machine: Machine, before: EnvironmentSummary | None = None
-) -> tuple[EnvironmentSummary, Site | None]:
+def looked_into(path: str, state: State, tools: Tools) -> tuple[EnvironmentSummary, Site | None]:
     """Ask an environment's own Python what it holds, and judge that; None for the second where it does not answer.
 
     Raises `BadInput` for a folder that is no environment.
     """
-    environment = environment_at(path)
-    environment = FoundEnvironment(environment.path, before.name, before.kind, before.of) if before else environment
-    kernels = environments_with_kernels().get(environment.path, ())
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    site = None
+    environment, host, machine = environment_at(path), tools.host, machine_here(state, tools.host)
+    row, before, site = _row_of(environment, environments_with_kernels()), state.survey.of(path), None
+    row = replace(row, name=before.name, kind=before.kind, of=before.of) if before else row
     try:
         site = look_at(environment.path, host)
-        summary = summary_of(environment, site, host, machine, kernels)
+        row = _judged(row, site, host, machine)
     except BadInput as error:
-        summary = summary_of(environment, read_site(environment.path, host), host, machine, kernels)
-        if not summary.findings or summary.findings[0].key != "environment-without-python":
-            summary = replace(summary, findings=(unanswered(error), *summary.findings))
-    return replace(summary, checked=now, stamp=site.stamp if site else stamp_of(interpreter(environment.path))), site
+        row = _judged(row, read_site(environment.path, host), host, machine)
+        if not row.findings or row.findings[0].key != "environment-without-python":
+            row = replace(row, findings=(unanswered(error), *row.findings))
+    stamp = site.stamp if site else stamp_of(interpreter(environment.path))
+    return replace(row, checked=datetime.now(UTC).isoformat(timespec="seconds"), stamp=stamp), site
 
 
 def unanswered(error: BadInput) -> Finding:
@@ -190,14 +179,19 @@ def kernel_of(summary: EnvironmentSummary) -> tuple[Environment, Plan]:
 
 
 def surveyed(state: State, tools: Tools) -> Surveyed:
-    """Find and judge the environments on this machine; those that the user named before stay in the list."""
+    """Find and judge the environments on this machine; those that the user named before stay in the list.
+
+    What a check has found is kept as long as the environment holds the same.
+    """
     tools.sink(Progress(step=Step.DETECT, text=_("Looking for environments")))
-    before = state.environments.survey or Survey()
-    faults = {folder: fault for folder in before.folders if (fault := _fault(folder))}
-    folders = (folder for folder in before.folders if folder not in faults)
+    faults = {folder: fault for folder in state.survey.folders if (fault := _fault(folder))}
+    folders = (folder for folder in state.survey.folders if folder not in faults)
     found = survey(tools.host, machine_here(state, tools.host), folders)
-    checked = {one.path: one for one in before.environments if one.checked}
-    rows = (_as_checked(one, checked.get(one.path)) for one in found.environments)
+    rows = []
+    for row in found.environments:
+        before = state.survey.of(row.path)
+        same = before and before.checked and before.stamp and before.stamp == stamp_of(interpreter(Path(row.path)))
+        rows.append(replace(before, kernels=row.kernels, undo=row.undo) if before and same else row)
     return Surveyed(survey=replace(found, environments=tuple(rows), notes=tuple(faults.values())))
 
 
@@ -214,68 +208,49 @@ def _fault(folder: str) -> Finding | None:
     return Finding(key="no-folder", severity=Severity.WARNING, text=text, remedies=remedies)
 
 
-def _as_checked(now: EnvironmentSummary, before: EnvironmentSummary | None) -> EnvironmentSummary:
-    """Keep what a check has found as long as the environment holds the same."""
-    if before is None or not before.stamp or before.stamp != stamp_of(interpreter(Path(now.path))):
-        return now
-    return replace(before, kernels=now.kernels, undo=now.undo)
-
-
 def looked(state: State, tools: Tools) -> Surveyed:
     """Look into the environment that the user chose, and let it compute where it has torch."""
     picked = state.environments.picked
     tools.sink(Progress(step=Step.VERIFY, text=_("Reading what {path} holds", path=picked)))
-    entry, site = _look_again(state, tools)
+    entry, site = looked_into(picked, state, tools)
     if site and entry.torch and not entry.own:
         marker = read_marker(Path(picked))
-        made = (
-            replace(marker.environment, python=site.python) if marker else Environment(path=picked, python=site.python)
-        )
+        made = replace(marker.environment if marker else Environment(path=picked, python=""), python=site.python)
         device = (entry.backend or Backend.CPU).value
         plan = marker.plan if marker else None
         report = verify.run(made, plan, device=device, sink=tools.sink, cancel=tools.cancel, traceless=True)
         wrong = tuple(finding for finding in verify.raised(report) if finding.wrong)
         entry = replace(entry, findings=(*entry.findings, *wrong), device=report.device if report.usable else "")
-    return _with(state, replace(entry, size=size_of(Path(entry.path))))
-
-
-def _look_again(state: State, tools: Tools) -> tuple[EnvironmentSummary, Site | None]:
-    """Look into the environment that the user chose, as `looked_into` does."""
-    picked, survey = state.environments.picked, state.environments.survey
-    return looked_into(picked, tools.host, machine_here(state, tools.host), survey.of(picked) if survey else None)
-
-
-def _with(state: State, entry: EnvironmentSummary, repair: Repair | None = None) -> Surveyed:
-    """Return the environments with what is known of one by now, and the change that is offered for it."""
-    return Surveyed(survey=(state.environments.survey or Survey()).with_summary(entry), repair=repair)
+    return Surveyed(survey=state.survey.with_summary(replace(entry, size=size_of(Path(entry.path)))))
 
 
 def undone(state: State, tools: Tools) -> Surveyed:
     """Put back what the environment held before its last change."""
     tools.sink(Progress(step=Step.INSTALL, text=_("Putting the packages back as they were")))
     undo(Path(state.environments.picked), tools)
-    return _with(state, _look_again(state, tools)[0])
+    return Surveyed(survey=state.survey.with_summary(looked_into(state.environments.picked, state, tools)[0]))
 
 
 def forgotten(state: State, _tools: Tools) -> Surveyed:
     """Delete what is kept for undoing the last change of an environment: the change is for good."""
-    survey = state.environments.survey or Survey()
-    environment = survey.of(state.environments.picked)
     forget(Path(state.environments.picked))
-    return _with(state, replace(environment, undo=None)) if environment else Surveyed(survey=survey)
+    row = state.survey.of(state.environments.picked)
+    return Surveyed(survey=state.survey.with_summary(replace(row, undo=None)) if row else state.survey)
 
 
 def removed(state: State, tools: Tools) -> Surveyed:
     """Remove an environment that the assistant made."""
-    tools.sink(Progress(step=Step.INSTALL, text=_("Removing {path}", path=state.environments.picked)))
-    remove_environment(state.environments.picked)
-    return Surveyed(survey=(state.environments.survey or Survey()).without(state.environments.picked))
+    picked = state.environments.picked
+    tools.sink(Progress(step=Step.INSTALL, text=_("Removing {path}", path=picked)))
+    remove_environment(picked)
+    rows = tuple(row for row in state.survey.environments if row.path != picked)
+    return Surveyed(survey=replace(state.survey, environments=rows))
 
 
 def compared(state: State, tools: Tools) -> Surveyed:
     """Work out the change that mends the environment that the user chose, and what it leaves; nothing is changed."""
     machine = machine_here(state, tools.host)
-    environment, site = _look_again(state, tools)
+    environment, site = looked_into(state.environments.picked, state, tools)
     if environment.own:
         raise BadInput(
             _("This is the assistant's own environment: the next update replaces it."),
@@ -293,19 +268,19 @@ def compared(state: State, tools: Tools) -> Surveyed:
             hint=_("Set up a new environment instead."),
         )
     remains = judged_site(site_after(difference), tools.host, machine, guarded=False)
-    left = set(map(_identity, remains))
-    mends = tuple(one for one in environment.findings if _identity(one) not in left)
+    left = set(map(identity, remains))
+    mends = tuple(finding for finding in environment.findings if identity(finding) not in left)
     repair = Repair(path=environment.path, difference=difference, mends=mends, remains=remains)
-    return _with(state, environment, repair)
+    return Surveyed(survey=state.survey.with_summary(environment), repair=repair)
 
 
 def site_after(difference: Difference) -> Site:
     """Return an environment as a change would leave it; of a version that comes nothing is known but its name."""
     before, moving = difference.site, {move.name: move for move in difference.moves}
     requires: dict[tuple[str, str], tuple[str, ...]] = {
-        (canonicalize_name(one.name), one.version): one.requires for one in before.own
+        (canonicalize_name(package.name), package.version): package.requires for package in before.own
     }
-    stays = [one for one in before.distributions if canonicalize_name(one.name) not in moving]
+    stays = [package for package in before.distributions if canonicalize_name(package.name) not in moving]
     comes = [
         Distribution(name=name, version=move.after, place=before.purelib, requires=requires.get((name, move.after), ()))
         for name, move in moving.items()
@@ -323,27 +298,29 @@ def repaired(state: State, tools: Tools) -> Surveyed:
         names = {*site.versions, *made.packages}
         if differs := [name for name in names if site.versions.get(name) != made.packages.get(name)]:
             raise _refused(_("{names} would not have the versions that were shown", names=", ".join(sorted(differs))))
-        left = set(map(_identity, judged_site(site, tools.host, machine, guarded=False)))
-        if stays := [one for one in repair.mends if _identity(one) in left]:
+        left = set(map(identity, judged_site(site, tools.host, machine, guarded=False)))
+        if stays := [finding for finding in repair.mends if identity(finding) in left]:
             raise _refused(stays[0].text)
         for check in _imported(repair.difference, site, lock, tools).wrong:
             raise _refused(first_line(check.detail))
 
     make_change(repair.difference, prove, tools)
-    return _with(state, _look_again(state, tools)[0])
+    return Surveyed(survey=state.survey.with_summary(looked_into(state.environments.picked, state, tools)[0]))
 
 
-def _identity(finding: Finding) -> tuple[str, str]:
-    return finding.key, str(finding.text)
-
-
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]*")  # PEP 508: a requirement begins with it
 _GROUND = re.compile(r"torch(vision|audio)?$|numpy$|onnxruntime")
 
 
 def _imported(difference: Difference, site: Site, lock: Lock, tools: Tools) -> Report:
     """Import the packages that moved, and of those that require one of them what everything else rests on."""
     moved = {move.name for move in difference.moves}
-    needing = {canonicalize_name(one.name) for one in site.own if moved.intersection(map(_name_of, one.requires))}
+    needing = {
+        canonicalize_name(package.name)
+        for package in site.own
+        for line in package.requires
+        if (need := _NAME.match(line)) and canonicalize_name(need[0]) in moved
+    }
     names = [name for name in site.versions if name in moved or (name in needing and _GROUND.match(name))]
 
     def hear(event: Event) -> None:
@@ -363,11 +340,6 @@ def _imported(difference: Difference, site: Site, lock: Lock, tools: Tools) -> R
     )
 
 
-def _name_of(requirement: str) -> str:
-    found = re.match(r"[A-Za-z0-9][\w.-]*", requirement)  # PEP 508: a requirement begins with the name
-    return canonicalize_name(found[0]) if found else ""
-
-
 def _refused(reason: object) -> WorkFailed:
     return WorkFailed(
         _("The change did not mend the environment, so it was rolled back: {reason}.", reason=reason),
@@ -378,26 +350,19 @@ def _refused(reason: object) -> WorkFailed:
 def mendable(environment: EnvironmentSummary) -> bool:
     """Return whether anything that is wrong with an environment can be mended by changing its packages."""
     closed = environment.own or environment.others or environment.unread
-    return not closed and any(one.key in _WAYS for one in environment.findings)
+    return not closed and any(finding.key in _WAYS for finding in environment.findings)
 
 
 def change_mending(site: Site, findings: Iterable[Finding], machine: Machine) -> ChangeRequest:
     """Return the change that would mend what is wrong with an environment, as far as changing packages can."""
-    requires: dict[str, str] = {}
-    change = ChangeRequest()
-    order = list(_WAYS)
-    for finding in sorted((one for one in findings if one.key in _WAYS), key=lambda one: order.index(one.key)):
-        more = _WAYS[finding.key](site, finding, machine)
-        for line in more.requires:  # of two ways that name a package the first counts
-            requires.setdefault(canonicalize_name(Requirement(line).name), line)
-        change = ChangeRequest(
-            removes=(*change.removes, *more.removes),
-            again=(*change.again, *more.again),
-            index_url=change.index_url or more.index_url,
-        )
-    removes = tuple(name for name in dict.fromkeys(change.removes) if name not in requires)
-    again = tuple(name for name in dict.fromkeys(change.again) if name not in removes)
-    return replace(change, requires=tuple(requires.values()), removes=removes, again=again)
+    findings, requires = tuple(findings), dict[str, str]()
+    ways = [way(site, finding, machine) for key, way in _WAYS.items() for finding in findings if finding.key == key]
+    for line in (line for change in ways for line in change.requires):
+        requires.setdefault(name_of(line), line)  # of two ways that name a package the first counts
+    removes = dict.fromkeys(name for change in ways for name in change.removes if name not in requires)
+    again = dict.fromkeys(name for change in ways for name in change.again if name not in removes)
+    index_url = next((change.index_url for change in ways if change.index_url), None)
+    return ChangeRequest(tuple(requires.values()), tuple(removes), tuple(again), index_url)
 
 
 def _one_runtime(site: Site, finding: Finding, machine: Machine) -> ChangeRequest:
@@ -405,9 +370,9 @@ def _one_runtime(site: Site, finding: Finding, machine: Machine) -> ChangeReques
 
     What plugs into it in the plan comes along: the provider of the flavour that goes may be a plug-in by now.
     """
-    flavours = [canonicalize_name(str(line).partition("==")[0]) for line in finding.evidence]
+    flavours = [name_of(str(line)) for line in finding.evidence]
     plan = _best_plan(site, machine)
-    planned = {canonicalize_name(Requirement(line).name) for line in plan.requirements} if plan else set()
+    planned = set(map(name_of, plan.requirements)) if plan else set()
     stays = next((name for name in flavours if name in planned), None)
     stays = stays or next((name for name in flavours if name == "onnxruntime"), flavours[0])
     plugins = tuple(sorted(planned & {*runtime_plugins()})) if stays in planned else ()
@@ -432,15 +397,15 @@ def _for_this_gpu(site: Site, _finding: Finding, machine: Machine) -> ChangeRequ
     plan = _best_plan(site, machine)
     if plan is None or plan.env:
         return ChangeRequest()
-    lines = [line for line in plan.requirements if carried_by_torch_index(canonicalize_name(Requirement(line).name))]
-    named = {canonicalize_name(Requirement(line).name) for line in lines}
+    lines = [line for line in plan.requirements if carried_by_torch_index(name_of(line))]
+    named = set(map(name_of, lines))
     beside = [name for name in FAMILY if name in site.versions and name not in named]
     return ChangeRequest(requires=(*lines, *beside), index_url=plan.index_url)
 
 
 def _no_directml(site: Site, finding: Finding, _machine: Machine) -> ChangeRequest:
     """Remove what cannot load here; ONNX Runtime comes in its plain flavour where none other is there."""
-    names = tuple(canonicalize_name(str(line).partition("==")[0]) for line in finding.evidence)
+    names = tuple(name_of(str(line)) for line in finding.evidence)
     alone = sharing("onnxruntime-packages-conflict", site.versions) == ("onnxruntime-directml",)
     return ChangeRequest(removes=names, requires=("onnxruntime",) if alone else ())
 

@@ -28,13 +28,14 @@ from assistant.catalog import AMD_INDEX, AMD_NIGHTLY, load_catalog
 from assistant.catalog.bundles import is_recipe, recipe_reader
 from assistant.catalog.rows import CORE, FAMILY
 from assistant.host.download import file_name
-from assistant.i18n import Text, _
+from assistant.i18n import Message, Text, _
 from assistant.install import OnlySource, Package, Prepared, Tools, Unsolved, find_one, prepare
 from assistant.model.errors import WorkFailed
 from assistant.model.event import FindingRaised, Step
 from assistant.model.finding import Finding, Severity
 from assistant.model.plan import Backend, Plan, Planning
 from assistant.model.record import replace
+from assistant.model.requirement import name_of
 from assistant.plan import (
     DEFAULT_BUILD,
     NIGHTLY,
@@ -131,7 +132,7 @@ def local_of(plan: Plan) -> str:
 def with_torch(plan: Plan, line: str) -> tuple[str, ...]:
     """Return a plan's requirements with another line for torch; its extras stay."""
     exact = rf"torch\g<extras>{line.removeprefix('torch')}"
-    return tuple(re.sub(r"^torch(?P<extras>(?:\[[^]]*])?)\s*[=>]=.*$", exact, one) for one in plan.requirements)
+    return tuple(re.sub(r"^torch(?P<extras>(?:\[[^]]*])?)\s*[=>]=.*$", exact, need) for need in plan.requirements)
 
 
 # As in uv's "Because there is no version of torch==2.15.0+cpu and …", "Because torch was not found in the package
@@ -163,7 +164,8 @@ def prepare_any(
     """Prepare a plan for a target as `prepare` does, or the nearest that stands in for it, whose reasons say so.
 
     Where every source answers and none has the build, the plans that are `following` have their turn. Raises as
-    `prepare` does, with the failure of the plan itself where nothing stands in.
+    `prepare` does, with the failure of the plan itself where nothing stands in; for the CPU that names what could be
+    had all the same.
     """
     try:
         return _exact(prepare(plan, where, tools, card), case)
@@ -171,22 +173,34 @@ def prepare_any(
         if not _is_about_torch(error, plan, tools):
             raise
         failure = error
-    for other in _stand_ins(plan, case, failure, tools):
-        for one in filter(None, (other, _without_companions(other, case))):
-            with suppress(Unsolved, OnlySource):
-                return _said(prepare(one, where, tools, card), plan, failure, tools)
     silent = isinstance(failure, Unsolved) and failure.unreachable
+    key = "index-silent" if silent else "build-not-found"
+    reason = Message("{reason}", key=key).format(reason=failure.message)
+    for other in _stand_ins(plan, case, reason, tools, silent=silent):
+        with suppress(Unsolved, OnlySource):
+            return _reported(prepare(other, where, tools, card), plan, reason, tools)
     for other in () if silent or case.request.backend else following:
-        instead = replace(other, warnings=(*other.warnings, failure.message))
+        instead = replace(other, warnings=(*other.warnings, reason))
         with suppress(WorkFailed):
-            return _said(prepare_any(instead, (), case, where, tools, card), plan, failure, tools)
-    raise _nothing(plan, case, failure)
+            return _reported(prepare_any(instead, (), case, where, tools, card), plan, reason, tools)
+    if plan.backend is not Backend.CPU or plan.index_url is None or case.machine.os != "linux":
+        raise failure
+    raise Unsolved(
+        _("No CPU build of torch is available from here. {reason}"),
+        hint=_(
+            "Restore the connection, name another source, or take PyPI's build and its several GB of CUDA.",
+            option="--index-url, --find-links, --with-cuda-libraries",
+        ),
+        reason=failure.message,
+        unreachable=True,
+        address=plan.index_url,
+    )
 
 
-def _said(prepared: Prepared, plan: Plan, failure: WorkFailed, tools: Tools) -> Prepared:
+def _reported(prepared: Prepared, plan: Plan, reason: Message, tools: Tools) -> Prepared:
     """Report that something else stands in for a plan, and why."""
     text = _("{instead} stands in for {planned}. {reason}", instead=plan_title(prepared.plan), planned=plan_title(plan))
-    finding = Finding(key="stands-in", severity=Severity.WARNING, text=text.format(reason=failure.message))
+    finding = Finding(key="stands-in", severity=Severity.WARNING, text=text.format(reason=reason))
     tools.sink(FindingRaised(step=Step.INSTALL, finding=finding))
     return replace(prepared, findings=(finding, *prepared.findings))
 
@@ -220,38 +234,28 @@ def _is_about_torch(error: Unsolved | OnlySource, plan: Plan, tools: Tools) -> b
     return _LACKS_TORCH.search(error.reason) is not None
 
 
-def _stand_ins(plan: Plan, case: PlanInputs, failure: WorkFailed, tools: Tools) -> Iterator[Plan]:
-    """Yield what stands in for a plan, nearest first: its build elsewhere, older ones, PyPI's where it runs here."""
-    silent = isinstance(failure, Unsolved) and failure.unreachable
+def _stand_ins(plan: Plan, case: PlanInputs, reason: Message, tools: Tools, *, silent: bool) -> Iterator[Plan]:
+    """Yield what stands in for a plan, nearest first: its build elsewhere, older ones, PyPI's where it runs here.
+
+    `reason` says why it cannot be had as it is; a `silent` index is not asked again. uv is asked for torch alone.
+    """
     named = tools.sources.index_url or plan.index_url
-    places = (None,) if silent or named is None else (named, None)
-    asked = list(_places(plan, case, places))
+    places = list(_places(plan, case, (None,) if silent or named is None else (named, None)))
 
     def find(place: _Place) -> Package | None:
-        """Ask uv for torch alone; None where the sources do not have it."""
         bare = replace(plan, index_url=place.address, requirements=(place.line,), constraints=(), overrides=())
         return find_one(bare, tools.uv(plan, None))
 
     with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
-        found = list(pool.map(find, asked))
-    for place, package in zip(asked, found, strict=True):
-        again = _planned_as(plan, place, case) if package else None
-        if again and package and (place.local or Version(package.version).local in {None, local_of(again)}):
-            yield _tied(again, place, package, failure)
+        found = list(pool.map(find, places))
+    for place, package in zip(places, found, strict=True):
+        if package and (other := _planned_at(place, package, plan, case, reason)):
+            yield other
+            yield from _without_companions(other, case)
     if plan.backend is Backend.CPU and case.request.cuda_libraries:
-        yield from _default_builds(plan, case)
-
-
-def _default_builds(plan: Plan, case: PlanInputs) -> Iterator[Plan]:
-    """Yield PyPI's default builds of torch for the CPU, newest first: what can be had anywhere, at several GB."""
-    warning = _("This is PyPI's default build: it brings several GB of CUDA libraries and still computes on the CPU.")
-    bare = replace(plan, variant=DEFAULT_BUILD, index_url=None, download_mb=None, reasons=(), warnings=(warning,))
-    torchs = [need for need in map(Requirement, case.request.pins) if need.name == "torch"]
-    for release in case.catalog.releases:
-        allowed = all(need.specifier.contains(release.version) for need in torchs)
-        if allowed and Version(release.version) <= Version(plan.torch):
-            line = f"torch=={release.version}"
-            yield replace(bare, torch=release.version, requirements=with_torch(plan, line))
+        for other in _default_builds(plan, case):
+            yield other
+            yield from _without_companions(other, case)
 
 
 def _places(plan: Plan, case: PlanInputs, addresses: tuple[str | None, ...]) -> Iterator[_Place]:
@@ -261,10 +265,11 @@ def _places(plan: Plan, case: PlanInputs, addresses: tuple[str | None, ...]) -> 
         return
     local = local_of(plan)
     builds = case.catalog.wheels(target.platform, target.tag)
-    versions = list(dict.fromkeys(one.version for one in builds if Version(one.version) <= Version(plan.torch)))[:MOST]
+    older = (build.version for build in builds if Version(build.version) <= Version(plan.torch))
+    versions = list(dict.fromkeys(older))[:MOST]
     for address in addresses:
         for version in versions:
-            if any((one.version, one.variant) == (version, local) for one in builds):
+            if any((build.version, build.variant) == (version, local) for build in builds):
                 yield _Place(address, version, local, plan.variant)
             if case.catalog.build_of(version, "pypi", target.platform) == local:
                 yield _Place(address, version, "", plan.variant)
@@ -273,64 +278,57 @@ def _places(plan: Plan, case: PlanInputs, addresses: tuple[str | None, ...]) -> 
             yield _Place(None, version, "", case.catalog.build_of(version, "pypi", target.platform))
 
 
-def _planned_as(plan: Plan, place: _Place, case: PlanInputs) -> Plan | None:
-    """Return the plan for another release or build: it has its own reasons, or does not run on this machine at all."""
-    if (place.version, place.variant) == (plan.torch, plan.variant):
-        return plan
-    pins = (
-        *case.request.pins,
-        f"torch=={place.version}" + ("" if place.variant == plan.variant else f"+{place.variant}"),
-    )
-    request = replace(case.request, backend=plan.backend, python=plan.python, pins=pins)
-    try:
-        found = make_plans(case.machine, case.catalog, request).plans
-    except WorkFailed:
+def _planned_at(place: _Place, package: Package, plan: Plan, case: PlanInputs, reason: Message) -> Plan | None:
+    """Return the plan for the torch that was found, tied to it, its companions to the same build.
+
+    It has its own reasons, and says why it is this one. None where that torch does not run on this machine, or is of
+    another build.
+    """
+    other: Plan | None = plan
+    if (place.version, place.variant) != (plan.torch, plan.variant):
+        pin = f"torch=={place.version}" + ("" if place.variant == plan.variant else f"+{place.variant}")
+        request = replace(case.request, backend=plan.backend, python=plan.python, pins=(*case.request.pins, pin))
+        plans: tuple[Plan, ...] = ()
+        with suppress(WorkFailed):
+            plans = make_plans(case.machine, case.catalog, request).plans
+        other = next((one for one in plans if (one.backend, one.variant) == (plan.backend, place.variant)), None)
+    if other is None or not (place.local or Version(package.version).local in {None, local_of(other)}):
         return None
-    return next((one for one in found if (one.backend, one.variant) == (plan.backend, place.variant)), None)
-
-
-def _tied(plan: Plan, place: _Place, package: Package, failure: WorkFailed) -> Plan:
-    """Tie a plan to the torch that was found, its companions to the same build, and say why it is this one."""
-    lines = with_torch(plan, place.line)
+    lines = with_torch(other, place.line)
     if place.address is None and place.local:
-        lines = tuple(f"{one}+{place.local}" if _is_companion(one) and "==" in one else one for one in lines)
+        lines = tuple(f"{line}+{place.local}" if name_of(line) in FAMILY and "==" in line else line for line in lines)
     folder = package.url.rpartition("/")[0].removeprefix("file://")
-    found = _("Found: {file} is at {place}.", file=file_name(package.url), place=folder)
-    return replace(plan, index_url=place.address, requirements=lines, reasons=(*plan.reasons, failure.message, found))
+    found = _("Found: {file} is at {place}.", "torch-found", file=file_name(package.url), place=folder)
+    return replace(other, index_url=place.address, requirements=lines, reasons=(*other.reasons, reason, found))
 
 
-def _is_companion(line: str) -> bool:
-    return canonicalize_name(Requirement(line).name) in FAMILY
+def _default_builds(plan: Plan, case: PlanInputs) -> Iterator[Plan]:
+    """Yield PyPI's default builds of torch for the CPU, newest first: what can be had anywhere, at several GB."""
+    warning = _(
+        "This is PyPI's default build: it brings several GB of CUDA libraries and still computes on the CPU.",
+        "default-build-brings-cuda",
+    )
+    bare = replace(plan, variant=DEFAULT_BUILD, index_url=None, download_mb=None, reasons=(), warnings=(warning,))
+    torchs = [need for need in map(Requirement, case.request.pins) if need.name == "torch"]
+    for release in case.catalog.releases:
+        allowed = all(need.specifier.contains(release.version) for need in torchs)
+        if allowed and Version(release.version) <= Version(plan.torch):
+            lines = with_torch(plan, f"torch=={release.version}")
+            yield replace(bare, torch=release.version, requirements=lines)
 
 
-def _without_companions(plan: Plan, case: PlanInputs) -> Plan | None:
-    """Return a plan without the companions of torch that the user did not pin; None where there are none.
+def _without_companions(plan: Plan, case: PlanInputs) -> Iterator[Plan]:
+    """Yield a plan without the companions of torch that the user did not pin, where it has any from PyPI.
 
     PyPI's torchvision does not load beside a torch for the CPU.
     """
-    pinned = {canonicalize_name(Requirement(pin).name) for pin in case.request.pins}
-    out = [line for line in plan.requirements if _is_companion(line) and Requirement(line).name not in pinned]
-    if not out or plan.index_url is not None:
-        return None
-    text = _("{packages}: left out, as none of your package sources has them for this build of torch.")
-    return replace(
-        plan,
-        requirements=tuple(line for line in plan.requirements if line not in out),
-        warnings=(*plan.warnings, text.format(packages=", ".join(out))),
-    )
-
-
-def _nothing(plan: Plan, case: PlanInputs, failure: WorkFailed) -> WorkFailed:
-    """Return the failure where nothing stands in; for the CPU it names what could be had all the same."""
-    if plan.backend is not Backend.CPU or plan.index_url is None or case.machine.os != "linux":
-        return failure
-    return Unsolved(
-        _("No CPU build of torch is available from here. {reason}"),
-        hint=_(
-            "Restore the connection, name another source, or take PyPI's build and its several GB of CUDA.",
-            option="--index-url, --find-links, --with-cuda-libraries",
-        ),
-        reason=failure.message,
-        unreachable=True,
-        address=plan.index_url,
-    )
+    pinned = {name_of(pin) for pin in case.request.pins}
+    out = [line for line in plan.requirements if name_of(line) in FAMILY and name_of(line) not in pinned]
+    if out and plan.index_url is None:
+        text = _(
+            "{packages}: left out, as none of your package sources has them for this build of torch.",
+            "companions-left-out",
+        )
+        lines = tuple(line for line in plan.requirements if line not in out)
+        warning = text.format(packages=", ".join(out))
+        yield replace(plan, requirements=lines, warnings=(*plan.warnings, warning))

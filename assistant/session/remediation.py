@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
+from typing import NamedTuple
 
 from packaging.requirements import InvalidRequirement, Requirement
-from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from assistant.diagnose import UV_OPTIONS, load_rules, read_log
 from assistant.host.extras import find_uv
 from assistant.host.files import is_own_environment
-from assistant.host.process import CancelToken, stream
+from assistant.host.process import stream
 from assistant.i18n import Message, _, render, sentences
 from assistant.install import (
     ChangeRequest,
@@ -28,10 +29,11 @@ from assistant.install import (
     set_variables,
 )
 from assistant.model.errors import BadInput, WorkFailed
-from assistant.model.event import LogLine, Progress, Sink, Step
+from assistant.model.event import LogLine, Progress, Step
 from assistant.model.finding import Diagnosis, Finding, Launch, Remedy
 from assistant.model.plan import Backend
 from assistant.model.report import Environment
+from assistant.model.requirement import name_of
 from assistant.model.shell import command_line
 from assistant.privacy import Lines, Policy
 from assistant.session.diagnosis import (
@@ -84,42 +86,50 @@ def causes_found(state: State, tools: Tools) -> Diagnosed:
     )
 
 
-def named(state: State) -> dict[str, Remedy]:
-    """Return every remedy by its cause's key and its number among the cause's remedies, as in "oom#1"."""
-    causes: list[Diagnosis | Finding] = [*state.diagnosed.diagnoses, *state.findings]
-    return {f"{cause.key}#{number}": remedy for cause in causes for number, remedy in enumerate(cause.remedies, 1)}
+class Fix(NamedTuple):
+    """A remedy of what was found, the environment that it is for, and what one press can do of it.
 
-
-def ways(state: State) -> dict[str, Remedy]:
-    """Return those of the `named` remedies that can be applied here; one with a plan is for the install step."""
-    if state.machine:
-        return {}
-    environments = {name: environment_of(state, name) for name in named(state)}
-    return {
-        name: remedy
-        for name, remedy in named(state).items()
-        if (environment := environments[name])
-        and not remedy.plan
-        and may_change(environment.path)
-        and commands_for(remedy, environment) is not None
-    }
-
-
-def environment_of(state: State, way: str) -> Environment | None:
-    """Return the environment that a remedy is for: the one that the log names, if it stands here, else this setup's.
-
-    What helps against findings is for this setup's in any case, and what helps a cell is for its kernel's, whatever
-    paths the cell printed. Returns None where there is none here.
+    `commands` are the argument lists that apply it there, None where they cannot be run so. It is `offered` where one
+    press can apply it: a plan to make, or commands that need no shell and no other rights.
     """
-    if way.partition("#")[0] not in {cause.key for cause in state.diagnosed.diagnoses}:
-        return state.environment
-    if state.diagnosed.source.elsewhere:
+
+    remedy: Remedy
+    environment: Environment | None
+    commands: tuple[Words, ...] | None
+    offered: bool
+
+
+def fixes(state: State) -> dict[str, Fix]:
+    """Return every fix by its cause's key and its number among the cause's remedies, as in "oom#1".
+
+    What helps against findings is for this setup's environment; what helps against a log's cause is for the one that
+    the log names.
+    """
+    diagnosed, found = state.diagnosed, dict[str, Fix]()
+    foreign, of_log = diagnosed.source.elsewhere, _environment_of_log(state)
+    causes: list[Diagnosis | Finding] = [*diagnosed.diagnoses, *state.findings]
+    for cause in causes:
+        is_cause = isinstance(cause, Diagnosis)
+        environment = of_log if is_cause else state.environment
+        changeable = environment is not None and not state.machine and may_change(environment.path)
+        for number, remedy in enumerate(cause.remedies, 1):
+            commands = commands_for(remedy, environment) if environment else None
+            offered = not (is_cause and foreign) if remedy.plan else changeable and commands is not None
+            found.setdefault(f"{cause.key}#{number}", Fix(remedy, environment, commands, offered))
+    return found
+
+
+def _environment_of_log(state: State) -> Environment | None:
+    """Return the environment that a log names, if it stands here, else this setup's; None for another computer's log.
+
+    What helps a cell is for its kernel's environment, whatever paths the cell printed.
+    """
+    source, own = state.diagnosed.source, state.environment
+    python = Path(source.interpreter.path)
+    if source.elsewhere:
         return None
-    if state.failed_cell:
-        return state.environment
-    python = Path(state.diagnosed.source.interpreter.path)
-    if not state.diagnosed.source.interpreter.path or (state.environment and python == Path(state.environment.python)):
-        return state.environment
+    if state.failed_cell or not source.interpreter.path or (own and python == Path(own.python)):
+        return own
     folder = python.parent.parent
     return Environment(path=str(folder), python=str(python)) if python.is_file() and is_environment(folder) else None
 
@@ -139,46 +149,41 @@ def commands_for(remedy: Remedy, environment: Environment) -> tuple[Words, ...] 
 def mended(state: State, tools: Tools) -> Mended:
     """Apply the remedy that the user chose, and judge the environment anew.
 
-    Raises `BadInput` where the remedy cannot be applied here.
+    Raises `BadInput` where the remedy cannot be applied here, and `WorkFailed` where one of its commands fails.
     """
-    remedy, environment = ways(state).get(state.way), environment_of(state, state.way)
-    if environment is None and state.diagnosed.source.elsewhere:
+    fix = fixes(state).get(state.way)
+    if fix and fix.environment is None and state.diagnosed.source.elsewhere:
         raise BadInput(_("This log comes from another system."), hint=_("Copy the commands and run them there."))
-    if remedy is None or environment is None:
+    if fix is None or not fix.offered or fix.remedy.plan or fix.environment is None:
         raise BadInput(_("This fix can't be applied here."), hint=_("Copy its commands into a terminal."))
-    outcome = _apply(remedy, environment, tools)
-    raised = _anew(state, environment, tools) if environment == state.environment else None
-    found, before = (
-        required(state.detection),
-        state.environments.survey and state.environments.survey.of(environment.path),
-    )
-    listed = looked_into(environment.path, tools.host, found.machine, before)[0] if before else None
-    return Mended(way=state.way, outcome=outcome, text=remedy.text, raised=raised, summary=listed)
+    environment, machine = fix.environment, required(state.detection).machine
+    outcome = _apply(fix, environment, tools)
+    raised = None
+    if environment == state.environment:
+        with suppress(BadInput):  # its Python does not answer
+            raised = judged_site(look_at(Path(environment.python), tools.host), tools.host, machine, guarded=False)
+    listed = looked_into(environment.path, state, tools)[0] if state.survey.of(environment.path) else None
+    return Mended(way=state.way, outcome=outcome, text=fix.remedy.text, raised=raised, summary=listed)
 
 
-def _anew(state: State, environment: Environment, tools: Tools) -> tuple[Finding, ...] | None:
-    """Judge this setup's environment as it stands now; None where its Python does not answer."""
-    try:
-        site = look_at(Path(environment.python), tools.host)
-    except BadInput:
-        return None
-    return judged_site(site, tools.host, required(state.detection).machine, guarded=False)
-
-
-def _apply(remedy: Remedy, environment: Environment, tools: Tools) -> Outcome:
-    """Run a remedy's commands, set its variables in the environment's kernel, then run its check.
-
-    Raises `WorkFailed` when a command fails.
-    """
-    sink, cancel = tools.sink, tools.cancel
+def _apply(fix: Fix, environment: Environment, tools: Tools) -> Outcome:
+    """Run a fix's commands, set its variables in the environment's kernel, then run its check."""
+    remedy, commands = fix.remedy, fix.commands or ()
     variables = {**tools.sources.environment, **remedy.env}  # uv reads from them where packages come from
-    commands = commands_for(remedy, environment) or ()
+    cleaned = Lines(Policy.USABLE)
+
+    def run(words: Words, limit: float) -> int:
+        def log(line: str) -> None:
+            tools.sink(LogLine(step=Step.DIAGNOSE, text=cleaned(line)))
+
+        log(f"$ {command_line(words)}")
+        return stream(words, log, cancel=tools.cancel, environment=variables, limit=limit)
+
     changes = tuple(takewhile(lambda words: words[1:2] == ("pip",) and words[2] != "check", commands))
     changed = bool(changes) and _changed(changes, environment, tools)
     for words in commands[len(changes) :] if changed else commands:
-        sink(Progress(step=Step.DIAGNOSE, text=_("Running {command}", command=command_line(words))))
-        code = _run(words, sink, cancel, variables, LIMIT)
-        if code:
+        tools.sink(Progress(step=Step.DIAGNOSE, text=_("Running {command}", command=command_line(words))))
+        if code := run(words, LIMIT):
             message = _("{command} ended with exit code {code}.", command=command_line(words), code=code)
             raise WorkFailed(message, hint=_("See the log for the reason, or try another fix."))
     if remedy.env and environment.kernel:
@@ -186,9 +191,8 @@ def _apply(remedy: Remedy, environment: Environment, tools: Tools) -> Outcome:
     checks = [_words(check, environment.python) for check in remedy.check]
     if not checks or None in checks:
         return Outcome.DONE
-    sink(Progress(step=Step.DIAGNOSE, text=_("Checking")))
-    passed = all(_run(words, sink, cancel, variables, CHECK_LIMIT) == 0 for words in checks if words)
-    return Outcome.FIXED if passed else Outcome.NOT_FIXED
+    tools.sink(Progress(step=Step.DIAGNOSE, text=_("Checking")))
+    return Outcome.FIXED if all(run(words, CHECK_LIMIT) == 0 for words in checks if words) else Outcome.NOT_FIXED
 
 
 def _changed(commands: tuple[Words, ...], environment: Environment, tools: Tools) -> bool:
@@ -217,7 +221,7 @@ def change_of(commands: Iterable[Words], site: Site) -> ChangeRequest | None:
     for _uv, _pip, verb, _option, _python, *rest in commands:
         words = [word for word in rest if word != "--upgrade"]
         try:
-            named: dict[str, str] = {canonicalize_name(Requirement(word).name): word for word in words}
+            named: dict[str, str] = {name_of(word): word for word in words}
         except InvalidRequirement:
             return None
         if len(words) < len(rest):
@@ -226,16 +230,6 @@ def change_of(commands: Iterable[Words], site: Site) -> ChangeRequest | None:
         (removes if verb == "uninstall" else requires).update(named)
     again = tuple(name for name in removes if name in requires and name in versions)
     return ChangeRequest(tuple(requires.values()), tuple(name for name in removes if name not in requires), again)
-
-
-def _run(words: Words, sink: Sink, cancel: CancelToken, variables: Mapping[str, str], limit: float) -> int:
-    cleaned = Lines(Policy.USABLE)
-
-    def tell(line: str) -> None:
-        sink(LogLine(step=Step.DIAGNOSE, text=cleaned(line)))
-
-    tell(f"$ {command_line(words)}")
-    return stream(words, tell, cancel=cancel, environment=variables, limit=limit)
 
 
 def _words(command: str, python: str) -> Words | None:
@@ -280,52 +274,33 @@ def is_current(state: State) -> bool:
 
 def headline(cause: Diagnosis, source: Source) -> Message:
     """Return what is wrong in one sentence that begins with the user's own machine and program."""
-    said, rule = _said(cause, source), load_rules().by_key.get(cause.key)
-    software = cause.sure and rule is not None and rule.software_only
-    fine = software and source.gpu and source.best not in {None, Backend.CPU}
-    if fine:
+    rule = load_rules().by_key.get(cause.key) if cause.sure else None
+    said = None
+    if rule and rule.asks and source.program:  # what the user's program did tells more than the cause's title
+        started = any(rule.asks.argument in word for word in source.arguments)
+        said = _(rule.asks.started if started else rule.asks.asks).format(program=source.program)
+    elif rule and rule.asks:
+        said = _(rule.asks.unnamed)
+    if rule and rule.software_only and source.gpu and source.best not in {None, Backend.CPU}:
         text = _("The {gpu} of that computer is fine.") if source.elsewhere else _("Your {gpu} is fine.")
         title = _("{program}: {cause}").format(program=source.program, cause=cause.title)
         return sentences((text.format(gpu=source.gpu), said or (title if source.program else cause.title)))
     return said or _placed(cause, source)
 
 
-def _said(cause: Diagnosis, source: Source) -> Message | None:
-    """Return what the user's program did, where the cause's rule says that; it tells more than the cause's title."""
-    rule = load_rules().by_key.get(cause.key)
-    asks = rule.asks if rule and cause.sure else None
-    if asks is None:
-        return None
-    if not source.program:
-        return _(asks.unnamed)
-    started = any(asks.argument in word for word in source.arguments)
-    return _(asks.started if started else asks.asks).format(program=source.program)
-
-
 def _placed(cause: Diagnosis, source: Source) -> Message:
     """Return a cause with the program and the computer that it was met on, as far as they are known."""
     where = ", ".join(filter(None, (source.gpu, source.system)))
-    if not where:
-        text = _("{program}: {cause}") if source.program else sentences((cause.title,))
-    elif source.elsewhere and source.program:
-        text = _("{program} on another computer ({where}): {cause}")
-    elif source.elsewhere:
-        text = _("On another computer ({where}): {cause}")
+    named, unnamed = _("{program}: {cause}"), Message("{cause}")
+    if where and source.elsewhere:
+        named = _("{program} on another computer ({where}): {cause}")
+        unnamed = _("On another computer ({where}): {cause}")
     elif source.gpu:
-        text = _("{program} on your {gpu}: {cause}") if source.program else _("On your {gpu}: {cause}")
-    elif source.program:
-        text = _("{program} on your computer ({where}): {cause}")
-    else:
-        text = _("On your computer ({where}): {cause}")
-    return text.format(where=where, gpu=source.gpu, program=source.program, cause=cause.title) if text.id else text
-
-
-def offered(state: State) -> dict[str, Remedy]:
-    """Return the fixes that one press can apply: a plan to make, or commands that need no shell and no other rights."""
-    able, found = ways(state), named(state)
-    causes = {cause.key for cause in state.diagnosed.diagnoses}
-    foreign = {name for name in found if state.diagnosed.source.elsewhere and name.partition("#")[0] in causes}
-    return {name: fix for name, fix in found.items() if name in able or (fix.plan and name not in foreign)}
+        named, unnamed = _("{program} on your {gpu}: {cause}"), _("On your {gpu}: {cause}")
+    elif where:
+        named, unnamed = _("{program} on your computer ({where}): {cause}"), _("On your computer ({where}): {cause}")
+    text = named if source.program else unnamed
+    return text.format(where=where, gpu=source.gpu, program=source.program, cause=cause.title)
 
 
 def best(state: State) -> str:
@@ -333,52 +308,52 @@ def best(state: State) -> str:
 
     Without a cause it is a finding's. What a fix has mended already is offered no other.
     """
-    fixed = {name.partition("#")[0] for name, done in state.mended.items() if done.outcome is Outcome.FIXED}
     keys = [cause.key for cause in state.diagnosed.diagnoses[:1]] if is_current(state) else []
     keys = keys or ([finding.key for finding in state.findings if finding.wrong] if state.pasted == Pasted() else [])
-    able = [name for name in offered(state) if name not in state.mended]
+    fixed = {name.partition("#")[0] for name, done in state.mended.items() if done.outcome is Outcome.FIXED}
+    able = [name for name, fix in fixes(state).items() if fix.offered and name not in state.mended]
     return next((name for key in keys if key not in fixed for name in able if name.partition("#")[0] == key), "")
 
 
-def goes_into(way: str, state: State) -> str:
+def folder_of(fix: Fix, state: State) -> str:
     """Return the folder that a fix's plan is for: the environment that the log names, if it stands here and fits.
 
     It fits with the plan's Python, which its folder of packages names, as in `lib/python3.12`; "" for a new one.
     """
-    fix, environment = named(state)[way], environment_of(state, way)
-    if fix.plan is None or environment is None or is_own_environment(environment.path):
+    plan, environment = fix.remedy.plan, fix.environment
+    if plan is None or environment is None or is_own_environment(environment.path):
         return ""
     if environment == state.environment and not state.failed_cell:
         return ""
-    return environment.path if Path(environment.path, "lib", f"python{fix.plan.python}").is_dir() else ""
+    return environment.path if Path(environment.path, "lib", f"python{plan.python}").is_dir() else ""
 
 
-def first(state: State) -> str:
-    """Name the fix that is shown with the cause: the one that the button applies, else the first that there is."""
+class Help(NamedTuple):
+    """What helps against the likeliest cause: the fix shown first ("" for none), how to start its program, the rest."""
+
+    first: str = ""
+    launches: tuple[Launch, ...] = ()
+    others: dict[str, Fix] = {}
+
+
+def help_with(state: State) -> Help:
+    """Return what helps against the likeliest cause of what the user sees; first the fix that the button applies.
+
+    How the program that the log names is to be started is shown apart, where that belongs to another fix than the
+    first; a fix that says nothing else is then left out.
+    """
     if not is_current(state) or not state.diagnosed.diagnoses:
-        return ""
-    cause = state.diagnosed.diagnoses[0]
-    return best(state) or (f"{cause.key}#1" if cause.remedies else "")
-
-
-def launches(state: State) -> list[Launch]:
-    """Return how the program that a log names is to be started, where that belongs to another fix than the first."""
-    if not is_current(state) or not state.diagnosed.diagnoses or not state.diagnosed.source.program:
-        return []
-    cause, shown = state.diagnosed.diagnoses[0], first(state)
-    fixes = (fix for number, fix in enumerate(cause.remedies, 1) if f"{cause.key}#{number}" != shown)
-    return [launch for fix in fixes for launch in fix.launch]
-
-
-def others(state: State) -> dict[str, Remedy]:
-    """Return the likeliest cause's other fixes, by their names, without those that only say how to start a program."""
-    if not is_current(state) or not state.diagnosed.diagnoses:
-        return {}
-    cause, starts = state.diagnosed.diagnoses[0], launches(state)
-    hidden = {first(state), *state.mended}
-    every = ((f"{cause.key}#{number}", fix) for number, fix in enumerate(cause.remedies, 1))
-    return {
+        return Help()
+    cause, every = state.diagnosed.diagnoses[0], fixes(state)
+    names = [f"{cause.key}#{number}" for number, _remedy in enumerate(cause.remedies, 1)]
+    first = best(state) or next(iter(names), "")
+    rest = {name: every[name] for name in names if name != first}
+    starts = rest.values() if state.diagnosed.source.program else ()
+    launches = tuple(launch for fix in starts for launch in fix.remedy.launch)
+    others = {
         name: fix
-        for name, fix in every
-        if name not in hidden and not (starts and fix.launch and not (fix.plan or fix.commands or fix.env))
+        for name, fix in rest.items()
+        if name not in state.mended
+        and not (launches and fix.remedy.launch and not (fix.remedy.plan or fix.remedy.commands or fix.remedy.env))
     }
+    return Help(first, launches, others)

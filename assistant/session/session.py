@@ -1,4 +1,4 @@
-"""The controller of the wizard's setup: takes actions, shows each new state to its watchers, starts and stops tasks."""
+"""The controller of the wizard's setup: takes actions, holds the state that they lead to, starts and stops tasks."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from contextlib import suppress
 from contextvars import copy_context
 from typing import Protocol
 
+from assistant import addons
 from assistant.host.base import Host
 from assistant.host.process import CancelToken
 from assistant.i18n import Message, _
-from assistant.install import Sources, Tools
+from assistant.install import Sources, Tools, Unsolved
 from assistant.model.errors import AssistantError, Cancelled
 from assistant.model.event import Event, FindingRaised, Sink
 from assistant.model.record import replace
@@ -32,31 +33,82 @@ from assistant.session.actions import (
     following,
     reduce,
 )
-from assistant.session.state import Page, State, Task
+from assistant.session.doctor import still_true
+from assistant.session.environments import compared, forgotten, looked, removed, repaired, surveyed, undone
+from assistant.session.planning import planned
+from assistant.session.remediation import causes_found, mended
+from assistant.session.state import Extra, Installed, Page, Result, State, Task, Verified
+from assistant.session.steps import added, detected, installed, prepared, verified, write_files
 from assistant.session.store import Saved, Store
-from assistant.session.tasks import TAKE_BACK, failed, perform
 
-PUMP_SECONDS = 0.1  # between deliveries; chosen: smooth to the eye, and few messages for a remote browser
 YIELD_SECONDS = 0.005  # lets the callback that started the work return first; both would share one interpreter lock
 
 
-class Runner(Protocol):
-    """Runs the work of a task; `pause` are the seconds for which its events are gathered before they are shown."""
+def _addon_ran(state: State, tools: Tools) -> Extra:
+    """Have an add-on work on its record: `task(value, tools)` returns the record with what was found."""
+    task = addons.load(addons.TASKS, state.addon)
+    return Extra(value=task(state.extras[state.addon].value, tools))
 
-    pause: float
+
+TASKS: dict[Task, Callable[[State, Tools], Result]] = {
+    Task.DETECT: detected,
+    Task.PLAN: planned,
+    Task.PREPARE: prepared,
+    Task.INSTALL: installed,
+    Task.VERIFY: verified,
+    Task.DIAGNOSE: causes_found,
+    Task.MEND: mended,
+    Task.EXPORT: write_files,
+    Task.ADDON: _addon_ran,
+    Task.ADD: added,
+    Task.SURVEY: surveyed,
+    Task.CHECK: looked,
+    Task.COMPARE: compared,
+    Task.REPAIR: repaired,
+    Task.UNDO: undone,
+    Task.FORGET: forgotten,
+    Task.REMOVE: removed,
+}
+# What writes; any other task is left to itself when it is cancelled.
+TAKE_BACK = {Task.INSTALL, Task.EXPORT, Task.MEND, Task.ADD, Task.REPAIR, Task.UNDO, Task.FORGET, Task.REMOVE}
+
+
+def perform(task: Task, state: State, tools: Tools) -> Finished:
+    """Do a task; after one that may have mended something on this machine, look again at what detection had found.
+
+    Raises what the task raises, an `AssistantError` for anything that a user can meet.
+    """
+    begun = time.monotonic()
+    result = TASKS[task](state, tools)
+    found = None
+    if task in {Task.INSTALL, Task.VERIFY, Task.MEND} and state.detection and state.detection.findings:
+        report = result.report if isinstance(result, Verified) else None
+        report = result.proof if isinstance(result, Installed) else report
+        found = still_true(state.detection, tools.host, passed=report is not None and report.passed)
+    return Finished(task=task, result=result, seconds=time.monotonic() - begun, detected=found)
+
+
+def failed(task: Task, error: AssistantError) -> Failed:
+    """Return how a task ended that raised an error."""
+    address = error.address if isinstance(error, Unsolved) else ""
+    return Failed(
+        step=task.step, message=error.message, hint=error.hint, exit_code=error.exit_code, unreachable=address
+    )
+
+
+class Runner(Protocol):
+    """Runs the work of a task."""
 
     def start(self, work: Callable[[], object]) -> None:
         """Start the work and return, at once or after it."""
 
 
 class ThreadRunner:
-    """Runs the work on a daemon thread; its events are shown in batches, so that they cannot flood the front end.
+    """Runs the work on a daemon thread.
 
     Its threads get a copy of the caller's context: there ipykernel keeps which message it answers, and 7.0 lets nobody
     send a widget's change without (`Kernel.get_parent` in ipykernel/kernelbase.py; ipython/ipykernel#1451 mended 7.1).
     """
-
-    pause = PUMP_SECONDS
 
     def start(self, work: Callable[[], object]) -> None:
         """Start the thread and return."""
@@ -66,41 +118,6 @@ class ThreadRunner:
             work()
 
         threading.Thread(target=copy_context().run, args=(later,), daemon=True, name="assistant-job").start()
-
-
-class _Batches:
-    """Events of a task, from any of its threads, handed on in order and some time after the first of each batch.
-
-    They are handed on in the context of whoever made this, which the task's own threads may lack.
-    """
-
-    def __init__(self, deliver: Callable[[tuple[Event, ...]], None], pause: float) -> None:
-        self._deliver, self._pause, self._context = deliver, pause, copy_context()
-        self._gathered: list[Event] = []
-        self._gathering, self._delivering = threading.Lock(), threading.RLock()
-
-    def add(self, event: Event) -> None:
-        """Gather an event; it is handed on with others after the pause, on another thread, or at once without one."""
-        with self._gathering:
-            first = not self._gathered
-            self._gathered.append(event)
-        if not self._pause:
-            self.flush()
-        elif first:
-            timer = threading.Timer(self._pause, self._context.copy().run, (self.flush,))
-            timer.daemon = True
-            timer.start()
-
-    def flush(self) -> None:
-        """Hand on what was gathered."""
-        with self._delivering:
-            with self._gathering:
-                events, self._gathered = tuple(self._gathered), []
-            if events:
-                self._deliver(events)
-
-
-Watcher = Callable[[State, State], None]
 
 
 class Session:
@@ -133,11 +150,13 @@ class Session:
         self._keeps = bool(guided and store and store.environment())
         self._answers: queue.SimpleQueue[bool] = queue.SimpleQueue()
         self._lock = threading.RLock()
-        self._watchers: list[Watcher] = []
+        self._changed = threading.Condition(self._lock)
 
-    def watch(self, watcher: Watcher) -> None:
-        """Call `watcher(old, new)` after every change of the state."""
-        self._watchers.append(watcher)
+    def wait(self, seen: State, seconds: float) -> State:
+        """Return the state as soon as it is another than the one that was `seen`, after some seconds in any case."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.state is not seen, seconds)
+            return self.state
 
     def dispatch(self, action: Action) -> None:
         """Apply an action; a `Begin` that is accepted starts its task, and one that only reads may be given up then."""
@@ -159,8 +178,7 @@ class Session:
             if started:
                 self._cancel = CancelToken()
             if new is not old:
-                for watcher in self._watchers:
-                    watcher(old, new)
+                self._changed.notify_all()
         if started and isinstance(action, Begin):
             self._start(action.task, self._cancel)
         elif self._guided and new is not old and (task := following(new)):
@@ -206,11 +224,11 @@ class Session:
         """Do a task where the runner does its work; its events and its end are applied as actions."""
 
         def work() -> None:
-            events = _Batches(lambda events: self._apply(Reported(events=events), cancel), self._runner.pause)
-            self._save(task, events.add)
-            end = self._end_of(task, events.add, cancel)
-            events.flush()
-            self._apply(end, cancel)
+            def report(event: Event) -> None:
+                self._apply(Reported(events=(event,)), cancel)
+
+            self._save(task, report)
+            self._apply(self._end_of(task, report, cancel), cancel)
             self._save(task, lambda event: self._apply(Reported(events=(event,))))
 
         self._runner.start(work)

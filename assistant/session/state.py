@@ -286,9 +286,14 @@ class Environments(Record, frozen=True):
     status: StepStatus = StepStatus()
 
 
+def identity(finding: Finding) -> tuple[str, str]:
+    """Return what two findings that say the same have in common."""
+    return finding.key, str(finding.text)
+
+
 def each_once(*groups: Iterable[Finding]) -> tuple[Finding, ...]:
     """Return the findings of several groups; what is said already is not said again."""
-    return tuple({(one.key, str(one.text)): one for group in groups for one in group}.values())
+    return tuple({identity(finding): finding for group in groups for finding in group}.values())
 
 
 class State(Record, frozen=True):
@@ -352,6 +357,11 @@ class State(Record, frozen=True):
     def planning(self) -> Planning | None:
         """The plans for the machine."""
         return self.planned.planning if self.planned else None
+
+    @property
+    def survey(self) -> Survey:
+        """The environments on this machine, as far as anybody has looked for them."""
+        return self.environments.survey or Survey()
 
     @property
     def environment(self) -> Environment | None:

@@ -39,6 +39,7 @@ from assistant.model.machine import Detection
 from assistant.model.plan import Backend, Plan
 from assistant.model.record import replace
 from assistant.model.report import Environment, Report, check_title
+from assistant.model.requirement import name_of
 from assistant.plan import PlanInputs
 from assistant.session.doctor import findings_of, judged, mixed_packages
 from assistant.session.environments import judged_site, unanswered
@@ -136,12 +137,17 @@ def _install(prepared: Prepared, state: State, tools: Tools, *, keep: bool) -> I
 def _prove(prepared: Prepared, made: Environment, lock: Lock, tools: Tools, *, keep: bool) -> Report:
     """Verify what is being installed, before it is committed; with `keep`, an environment that fails is kept, too.
 
-    Raises `WorkFailed` where it fails and nobody wants to keep it.
+    The report names the place that the environment goes to, not the folder in which it was built. Raises `WorkFailed`
+    where it fails and nobody wants to keep it.
     """
-    plan = prepared.plan
     in_place = made.path == prepared.target
-    report = verify.run(made, plan, sink=tools.sink, cancel=tools.cancel, traceless=in_place, lock=lock)
-    report = _as_placed(report, made.path, prepared.target)
+    report = verify.run(made, prepared.plan, sink=tools.sink, cancel=tools.cancel, traceless=in_place, lock=lock)
+
+    def placed(text: str) -> str:
+        return text.replace(made.path, prepared.target)
+
+    checks = tuple(replace(check, detail=map_texts(check.detail, placed)) for check in report.checks)
+    report = replace(report, checks=checks, facts={key: placed(text) for key, text in report.facts.items()})
     for check in report.wrong:
         line = Message("{check}: {detail}").format(check=check_title(check.key), detail=check.detail)
         tools.sink(LogLine(step=Step.INSTALL, text=line))
@@ -164,33 +170,20 @@ def _refused(report: Report, names: tuple[Message, ...]) -> WorkFailed:
             hint=_("Choose another plan, or keep the installation anyway.", option="--keep"),
         )
     remedies = dict.fromkeys(text for check in report.wrong for text in verify.lacking_in_system(check, report.device))
+    another = _("Ask for another version or build, leave it out, or keep the installation anyway.", option="--keep")
     return WorkFailed(
         _(
             "{packages} cannot be used, so the installation was rolled back: {reasons}",
             packages=", ".join(dict.fromkeys(report.unusable)),
             reasons=sentences(map(first_line, dict.fromkeys(check.detail for check in report.wrong[:3]))),
         ),
-        hint=sentences(
-            (
-                *remedies,
-                _("Ask for another version or build, leave it out, or keep the installation anyway.", option="--keep"),
-            )
-        ),
+        hint=sentences((*remedies, another)),
     )
 
 
-def _as_placed(report: Report, built: str, target: str) -> Report:
-    """Let a report name the place that an environment goes to, not the folder in which it was built."""
-
-    def placed(text: str) -> str:
-        return text.replace(built, target)
-
-    checks = tuple(replace(check, detail=map_texts(check.detail, placed)) for check in report.checks)
-    return replace(report, checks=checks, facts={key: placed(text) for key, text in report.facts.items()})
-
-
-_INSTALLERS = {"pip", "pip3", "python", "python3", "py", "uv"}
-_GOES_ON = ("<", ">", "=", "!", "~", ";", "@", "[")  # a requirement goes on where such a sign stands after a gap
+# Between requirements: spaces and commas, unless what stands before or after them goes on with the same requirement.
+_BETWEEN = re.compile(r"(?<![\s,<>=!~;@\[])[\s,]+(?![\s,]*[<>=!~;@\[])(?![^\[]*\])")
+_INSTALLER = re.compile(r"^\s*[!%]*(?:pip3?|python3?|py|uv)\s(?:.*\s)?install\s+")
 
 
 def requirements_of(text: str) -> tuple[str, ...]:
@@ -198,20 +191,8 @@ def requirements_of(text: str) -> tuple[str, ...]:
 
     "%pip install seaborn, pandas >= 2, <3" is "seaborn" and "pandas>=2,<3". What is no requirement stays as it is.
     """
-    words = text.split()
-    if words and words[0].lstrip("!%") in _INSTALLERS and "install" in words:
-        words = words[words.index("install") + 1 :]
-    found: list[str] = []
-    for part in re.split(r"([\s,]+)", " ".join(words)):
-        last = found[-1] if found else ""
-        goes_on = part.startswith(_GOES_ON) or last.endswith(_GOES_ON) or last.rfind("[") > last.rfind("]")
-        if re.fullmatch(r"[\s,]*", part):
-            gap = "," if "," in part else ""
-        elif not found or not goes_on:
-            found.append(part)
-        else:
-            found[-1] += gap + part
-    return tuple(found)
+    words = _BETWEEN.split(_INSTALLER.sub("", text).strip(" ,"))
+    return tuple(re.sub(r"\s+", "", word) for word in words if word)
 
 
 def added(state: State, tools: Tools) -> Adding:
@@ -228,11 +209,11 @@ def added(state: State, tools: Tools) -> Adding:
 
 def _worked_out(requirements: tuple[str, ...], state: State, tools: Tools) -> Prepared:
     """Resolve the packages together with the plan's own, the builds that use the accelerator held as they are."""
-    asked = {canonicalize_name(Requirement(check_requirement(line)).name) for line in requirements}
+    asked = {name_of(check_requirement(line)) for line in requirements}
     made, plan = required(state.environment), required(state.plan)
     site = look_at(Path(made.python), tools.host)
     _refuse_replacing(requirements, site, plan)
-    own = {line: canonicalize_name(Requirement(line).name) for line in plan.requirements}
+    own = {line: name_of(line) for line in plan.requirements}
     held = {name: version for name, version in site.versions.items() if guarded(name)}
     others = tuple(line for line, name in own.items() if name not in {*asked, *held})
     whole = replace(

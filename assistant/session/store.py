@@ -80,6 +80,7 @@ class Store:
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder or user_state()
         self.path = self.folder / "session.json"
+        self._clean: Lines | None = None  # made with the first line: asking who is here takes a while
 
     @cached_property
     def log(self) -> Path:
@@ -116,7 +117,11 @@ class Store:
             saved = from_json(read_plain(self.path), Saved, self.path.name)
         except (OSError, AssistantError):
             return Saved(at=at)
-        return replace(saved, at=at, state=_at_rest(saved.state) if saved.state else None)
+        state = saved.state
+        if state:  # what was running when it was saved can be run again
+            running = {step for step, status in state.statuses.items() if status.phase is Phase.RUNNING}
+            state = replace(state, statuses=state.statuses | dict.fromkeys(running, StepStatus(phase=Phase.READY)))
+        return replace(saved, at=at, state=state)
 
     def load(self) -> State | None:
         """Read the last state; None where there is none, or one that this version cannot read."""
@@ -141,10 +146,6 @@ class Store:
             write_whole(path, redact(text, known=private_names_here()), private=True)
         return path
 
-    @cached_property
-    def _cleaned(self) -> Lines:
-        return Lines(known=private_names_here())
-
     def logged(self, event: Event) -> Event:
         """Write a line of output into the log, and return it without the colours that nobody asked for."""
         if not isinstance(event, LogLine):
@@ -164,7 +165,8 @@ class Store:
                     discard(old)
                 for recent in logs[1 - LOGS :]:
                     append_private(recent, "")  # earlier versions let others read them
-            append_private(self.log, self._cleaned(line) + "\n")
+            self._clean = self._clean or Lines(known=private_names_here())
+            append_private(self.log, self._clean(line) + "\n")
 
 
 def keep_log(data: bytes, name: str = "", folder: Path | None = None) -> Pasted:
@@ -210,31 +212,32 @@ def _digest(content: bytes) -> str:
     return sha256(content).hexdigest()[:16]
 
 
-def _at_rest(state: State) -> State:
-    """Return the state with steps that were running when it was saved ready to run again."""
-    statuses = {
-        step: StepStatus(phase=Phase.READY) if status.phase is Phase.RUNNING else status
-        for step, status in state.statuses.items()
-    }
-    return replace(state, statuses=statuses)
-
-
 def worth_telling(saved: State | None) -> bool:
     """Return whether a saved state holds a plan for the machine at hand, and so is worth going on with."""
     return saved is not None and not saved.machine and saved.plan is not None and saved.detection is not None
 
 
 def obstacle(saved: Saved, machine: Machine) -> Text:
-    """Return why a saved setup cannot be continued here; "" when it can."""
+    """Return why a saved setup cannot be continued here; "" when it can.
+
+    Free disk space and the like change by the hour, and make no other machine.
+    """
     state = saved.state
     if state is None:
         return _("It was saved by another version of the assistant, and this one cannot read it.")
     if saved.in_use:
         return _("Another window is still working on it. Wait until it is done, then run the cell again.")
     then = state.detection.machine if state.detection else Machine()
+    cards = [tuple(gpu.name or gpu.pci_id for gpu in machine.gpus) for machine in (then, machine)]
+    facts: list[tuple[Message, object, object]] = [
+        (_("System"), (then.os, then.os_version, then.arch), (machine.os, machine.os_version, machine.arch)),
+        (_("Python"), then.python, machine.python),
+        (_("NVIDIA driver"), then.nvidia_driver, machine.nvidia_driver),
+        (_("Graphics"), *(cards if cards[0] != cards[1] else (then.gpus, machine.gpus))),
+    ]
     changed = tuple(
         Message("{name}: {old} → {new}").format(name=name, old=_written(old), new=_written(new))
-        for name, old, new in _identity(then, machine)
+        for name, old, new in facts
         if old != new
     )
     if changed:
@@ -312,18 +315,6 @@ def _with_environment(state: State, folder: Path) -> State:
         raise not_an_environment(folder)
     path = folder if folder.is_dir() else python.parent.parent
     return replace(state, installed=Installed(environment=Environment(path=str(path), python=str(python))))
-
-
-def _identity(then: Machine, now: Machine) -> list[tuple[Message, object, object]]:
-    """Pair the facts that identify a machine; free disk space and the like change by the hour and do not count."""
-    cards = [tuple(gpu.name or gpu.pci_id for gpu in machine.gpus) for machine in (then, now)]
-    gpus = cards if cards[0] != cards[1] else [then.gpus, now.gpus]
-    return [
-        (_("System"), (then.os, then.os_version, then.arch), (now.os, now.os_version, now.arch)),
-        (_("Python"), then.python, now.python),
-        (_("NVIDIA driver"), then.nvidia_driver, now.nvidia_driver),
-        (_("Graphics"), gpus[0], gpus[1]),
-    ]
 
 
 def _written(value: object) -> Text:

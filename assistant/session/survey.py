@@ -100,7 +100,8 @@ class EnvironmentSummary(Record, frozen=True):
     def state(self) -> Text:
         """The worst that is wrong with it, or that nothing is, in a sentence."""
         order = list(Severity)
-        wrong = sorted((one for one in self.findings if one.wrong), key=lambda one: -order.index(one.severity))
+        findings = sorted(self.findings, key=lambda finding: -order.index(finding.severity))
+        wrong = [finding for finding in findings if finding.wrong]
         if self.own:
             return _("The assistant runs in this environment and looks after it by itself.")
         if self.unread:
@@ -126,16 +127,12 @@ class Survey(Record, frozen=True):
 
     def of(self, path: str) -> EnvironmentSummary | None:
         """Return the environment at a path; None where none was found there."""
-        return next((one for one in self.environments if one.path == path), None)
+        return next((row for row in self.environments if row.path == path), None)
 
     def with_summary(self, summary: EnvironmentSummary) -> Survey:
         """Put what is known by now of one environment in its place, or at the end."""
-        every = {**{one.path: one for one in self.environments}, summary.path: summary}
+        every = {**{row.path: row for row in self.environments}, summary.path: summary}
         return replace(self, environments=tuple(every.values()))
-
-    def without(self, path: str) -> Survey:
-        """Leave out an environment that no longer exists."""
-        return replace(self, environments=tuple(one for one in self.environments if one.path != path))
 
 
 class Repair(Record, frozen=True):

@@ -68,7 +68,7 @@ def renewed(sources: Sources, catalog: Catalog, today: str) -> Renewal:
     done = each_within(_Look.take, asked, LIST_SECONDS)
     for late in {*asked} - done.keys():
         late.unread[late.url] = Unreachable(_("it did not answer within {seconds:g} s", seconds=LIST_SECONDS))
-    seen = dict.fromkeys(one for look in asked for one in tuple(look.seen))
+    seen = dict.fromkeys(file for look in asked for file in tuple(look.seen))
     found = refreshed(catalog, seen, first.bounds if first in asked else lambda _name, _version: "", today)
     answers = tuple(answer for look in asked for answer in look.answers())
     return Renewal(found, answers, MOST_BYTES - budget.left)
@@ -89,18 +89,18 @@ class _Look:
     def take(self) -> None:
         """Read what there is of torch."""
         if self._catalog is None:
-            self._wheels("torch/")
+            self._list("torch/")
             return
-        folders = [one.name for one in self._listed("", LIST_BYTES) if VARIANT.fullmatch(one.name)]
+        folders = [folder.name for folder in self._list("", LIST_BYTES, keep=False) if VARIANT.fullmatch(folder.name)]
         variants = may_bring_news(self._catalog.releases, folders)
         self.unread = {url: error for url, error in self.unread.items() if not error.status}  # there are other lists
         for name in FAMILY:
-            if not any(self._wheels(f"{variant}/{name}/") for variant in variants[:1]):
-                self._wheels(f"{name}/", ALL_BUILDS_BYTES)
-        listed = [self._wheels(f"{variant}/torch/") for variant in variants if folders]
-        if any(listed) or self._wheels("torch/", ALL_BUILDS_BYTES) or folders:
+            if not any(self._list(f"{variant}/{name}/") for variant in variants[:1]):
+                self._list(f"{name}/", ALL_BUILDS_BYTES)
+        listed = [self._list(f"{variant}/torch/") for variant in variants if folders]
+        if any(listed) or self._list("torch/", ALL_BUILDS_BYTES) or folders:
             return
-        guessed = [self._wheels(f"{variant}/torch/") for variant in variants]
+        guessed = [self._list(f"{variant}/torch/") for variant in variants]
         if any(guessed):
             reason = _("its builds are in no list that can be read, so that a new CUDA or ROCm would be missed")
             self.unread[f"{self.url}/torch/"] = Unreachable(reason, HTTPStatus.OK)
@@ -134,17 +134,14 @@ class _Look:
             found.append(Answer(source=redact(url, Policy.USABLE), status="unchecked", reason=reason))
         return found or [Answer(source=named, status="nothing")]
 
-    def _wheels(self, path: str, most: int = MOST_BYTES) -> bool:
-        listed = self._listed(path, most)
-        self.seen += (Seen(self._source, one.name, one.size) for one in listed)
-        return bool(listed)
-
-    def _listed(self, path: str, most: int) -> tuple[Listed, ...]:
-        """Return what a page lists; () also where there is no such page, or none that can be read."""
+    def _list(self, path: str, most: int = MOST_BYTES, *, keep: bool = True) -> tuple[Listed, ...]:
+        """Return what a page lists, and `keep` it; () also where there is no such page, or none that can be read."""
         page = self._page(f"{self.url}/{path}", most)
         listed = read_index_page(*page) if page else ()
         if listed is None:
             self.unread[f"{self.url}/{path}"] = Unreachable(_("it is not a package index"), HTTPStatus.OK)
+        if keep:
+            self.seen += (Seen(self._source, file.name, file.size) for file in listed or ())
         return listed or ()
 
     def _page(self, url: str, most: int = MOST_BYTES) -> Page | None:

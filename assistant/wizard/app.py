@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
+import traceback
+from contextvars import copy_context
 from typing import Any
 
 import ipywidgets as widgets
 
 from assistant.host.base import Host
 from assistant.host.live import LiveHost
-from assistant.i18n import LANGUAGES, language, say, use_language
+from assistant.i18n import LANGUAGES, language, render, say, sentences, use_language
+from assistant.model.errors import AssistantError
 from assistant.session.actions import Show, Simulate
 from assistant.session.session import Session, ThreadRunner
 from assistant.session.state import Page, State, Task
@@ -26,12 +29,15 @@ from assistant.wizard.head import (
     draw_head,
     draw_progress,
     instead_of_wizard,
-    put_notebook,
     send_notebook,
+    write_notebook,
 )
 from assistant.wizard.panels import PAGES, PageView, working
 from assistant.wizard.saved_page import file_of
 from assistant.wizard.shared_widgets import Drawing, Foot, Head, make, shared
+
+PAUSE_SECONDS = 0.1  # between drawings; chosen: smooth to the eye, and few messages for a remote browser
+LOOK_SECONDS = 1.0  # chosen: after which the thread that draws sees that its wizard was closed
 
 
 class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no types
@@ -45,6 +51,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         self._lock = threading.RLock()
         self._pages: dict[Page, PageView] = {}
         self._replaced: dict[Page, PageView] = {}  # those of another language, until their page is shown again
+        self._drawn = session.state
         self._since = time.time()  # when the running task began
         self._offered: tuple[object, ...] = ()
         self.head = make(Head, languages=list(LANGUAGES.items()))
@@ -54,7 +61,6 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         self.foot = make(Foot)
         self.foot.on_msg(self._on_foot)
         self.children = (self.head, self.middle, self.foot)
-        session.watch(self._follow)
         self._draw(session.state)
 
     def __repr__(self) -> str:
@@ -89,26 +95,46 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
             self.session.cancel()
             return
         with self._lock:
-            footer = self._footer(self.session.state)
+            self.catch_up()
+            footer = self._footer(self._drawn)
             if offer not in (None, self.foot.offer):
                 return
         actions = {"main": footer.actions if footer.able else ()}
         actions |= {f"other{number}": other.actions for number, other in enumerate(footer.others)}
         for action in actions.get(name, ()):
             if isinstance(action, OpenNotebook):
-                send_notebook(self.session.state, self.foot, view)
+                state = self.session.state
+                if state.environment and state.plan:
+                    send_notebook(self.foot, state.environment, state.plan, view)
             elif isinstance(action, ShowFolder):
                 self.foot.send({"event": SHOW_FOLDER, "detail": {"path": action.path}, "view": view})
             else:
                 self.session.dispatch(action)
 
-    def _follow(self, old: State, new: State) -> None:
-        if old.running is not new.running:
-            self._since = time.time()
-        self._draw(new)
+    def follow(self) -> None:
+        """Show each state that the session comes to, until the wizard is closed.
+
+        What comes in quick succession is drawn once, so that no output can flood the front end.
+        """
+        while self.comm is not None:
+            self.session.wait(self._drawn, LOOK_SECONDS)
+            try:
+                self.catch_up()
+            except Exception:  # noqa: BLE001 - where one state cannot be drawn, the next one may
+                traceback.print_exc()
+            time.sleep(PAUSE_SECONDS)
+
+    def catch_up(self) -> None:
+        """Show the session's present state, if it is not shown yet."""
+        with self._lock:
+            if self.session.state is not self._drawn:
+                self._draw(self.session.state)
 
     def _draw(self, state: State) -> None:
         with self._lock, self.hold_sync():
+            if self._drawn.running is not state.running:
+                self._since = time.time()
+            self._drawn = state
             with self.head.hold_sync():
                 draw_head(self.head, state)
             self.banner.value = banner(state)
@@ -123,7 +149,8 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
             self._pages[page] = PAGES[page](self.session)
             if old:
                 self._pages[page].adopt(old)
-        self._pages[page].update(state)
+        with self._pages[page].quiet():
+            self._pages[page].follow(state)
         parts = (self.banner, *self._pages[page].parts)
         if self.middle.children != parts:
             self.middle.children = parts
@@ -166,11 +193,21 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
     def _on_foot(self, _widget: object, content: object, _buffers: object) -> None:
         message = content if isinstance(content, dict) else {}
         if message.get("refused") == OPEN_NOTEBOOK:
-            self.session.aside(lambda: put_notebook(self.session.state, self.foot))
+            self.session.aside(self._write_notebook)
         elif message.get("refused") == SHOW_FOLDER:
             self.foot.note = html.inline(say("JupyterLab cannot show the folder here; its name is above."))
         else:
             self.press(str(message.get("press")), message.get("offer"), message.get("view"))
+
+    def _write_notebook(self) -> None:
+        """Write the first notebook of what was installed beside this one, and say in the foot where, or why not."""
+        state = self.session.state
+        if state.environment and state.plan:
+            try:
+                note = write_notebook(state.environment, state.plan, state.environment.launcher_name)
+            except AssistantError as error:
+                note = render(sentences((error.message, error.hint)))
+            self.foot.note = html.inline(note)
 
 
 def _reads_aside(state: State) -> bool:
@@ -207,6 +244,8 @@ def begin(asked: str, begins: State, host: Host | None = None, simulated: str = 
     if simulated:
         session.dispatch(Simulate(machine=simulated))
     wizard = SetupWizard(session)
+    # A copy of this context: there ipykernel keeps which message it answers (see `ThreadRunner`).
+    threading.Thread(target=copy_context().run, args=(wizard.follow,), daemon=True, name="assistant-drawing").start()
     _current.append((asked, wizard))
     session.begin(Task.DETECT)
     return wizard

@@ -2,35 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
-
 from assistant.catalog import load_catalog
 from assistant.detect import detect
 from assistant.host.base import ReplayHost
 from assistant.i18n import render, say, use_language
 from assistant.machines import label, load, shipped
 from assistant.markup import tag
-from assistant.model.machine import Machine
-from assistant.model.plan import Planning
 from assistant.plan import make_plans
 from assistant.views import plan_title
-
-
-class Exhibit(NamedTuple):
-    """One recorded machine: its name among the shipped ones, its facts and its plans."""
-
-    name: str
-    machine: Machine
-    planning: Planning
-
-
-def exhibits() -> Iterator[Exhibit]:
-    """Yield every shipped machine by its name; no index is asked."""
-    for name in shipped():
-        machine = detect(ReplayHost(load(name))).machine
-        yield Exhibit(name, machine, make_plans(machine, load_catalog()))
-
 
 _CELL = "text-align: left; vertical-align: top; padding: 4px 8px"
 
@@ -45,9 +24,20 @@ class Gallery:
         """Write the table with its own style, as no style sheet of ours is there."""
         titles = (say("Machine"), say("GPU"), say("What it gets"), say("Name"), say("Origin"))
         head = tag("tr", *(tag("th", title, scope="col", style=_CELL) for title in titles))
-        rows = sorted(map(_cells, exhibits()))
+        rows = sorted(map(_cells, shipped()))
         body = (tag("tr", *(tag("td", cell, style=_CELL) for cell in row)) for row in rows)
         return str(tag("table", tag("caption", repr(self)), tag("thead", head), tag("tbody", *body)))
+
+
+def _cells(name: str) -> tuple[str, ...]:
+    """Plan for a shipped machine, without asking any index, and return its row."""
+    recording, catalog = load(name), load_catalog()
+    machine = detect(ReplayHost(recording)).machine
+    choice = make_plans(machine, catalog).choice
+    gpus = ", ".join(dict.fromkeys(gpu.label for gpu in machine.gpus)) or say("no GPU")
+    plan = render(plan_title(choice)) if choice else say("No PyTorch wheel fits.")
+    origin = say("recorded") if recording.origin == "recorded" else say("composed")
+    return render(label(name)), gpus, plan, name, origin
 
 
 def draw_gallery(language: str | None = None) -> Gallery:
@@ -57,11 +47,3 @@ def draw_gallery(language: str | None = None) -> Gallery:
     """
     use_language(language)
     return Gallery()
-
-
-def _cells(exhibit: Exhibit) -> tuple[str, ...]:
-    gpus = dict.fromkeys(gpu.label for gpu in exhibit.machine.gpus)
-    choice = exhibit.planning.choice
-    plan = render(plan_title(choice)) if choice else say("No PyTorch wheel fits.")
-    origin = say("recorded") if load(exhibit.name).origin == "recorded" else say("composed")
-    return render(label(exhibit.name)), ", ".join(gpus) or say("no GPU"), plan, exhibit.name, origin

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ipywidgets as widgets
+
 from assistant.export import first_notebook, write_first_notebook
 from assistant.host.files import current_folder
-from assistant.i18n import Text, language, render, say, sentences
+from assistant.i18n import Text, language, render, say
 from assistant.machines import label, load
 from assistant.markup import Markup, style, tag
-from assistant.model.errors import AssistantError, Cancelled
+from assistant.model.errors import Cancelled
 from assistant.model.event import Step
 from assistant.model.finding import Severity
+from assistant.model.plan import Plan
 from assistant.model.record import Record
+from assistant.model.report import Environment
 from assistant.model.visible import visible
 from assistant.session.actions import Action
 from assistant.session.state import Page, Phase, State, StepStatus
@@ -95,28 +99,19 @@ def word(status: StepStatus) -> str:
 NOTEBOOK = "first-steps.ipynb"
 
 
-def send_notebook(state: State, foot: Foot, view: object) -> None:
-    """Let JupyterLab open a first notebook on the kernel of the environment that was made, and run it."""
-    made, plan = state.environment, state.plan
-    if made and plan:
-        detail = {"name": NOTEBOOK, "kernel": made.kernel, "notebook": first_notebook(made, plan)}
-        foot.send({"event": OPEN_NOTEBOOK, "detail": detail, "view": view})
+def send_notebook(widget: widgets.Widget, made: Environment, plan: Plan, view: object, **detail: str) -> None:
+    """Let JupyterLab open a first notebook on the kernel of an environment, and run it; `detail` tells more of it."""
+    given = {"name": NOTEBOOK, "kernel": made.kernel, "notebook": first_notebook(made, plan), **detail}
+    widget.send({"event": OPEN_NOTEBOOK, "detail": given, "view": view})
 
 
-def put_notebook(state: State, foot: Foot) -> None:
-    """Write the first notebook beside this one and note its path, or why not, in the foot.
+def write_notebook(made: Environment, plan: Plan, name: str) -> str:
+    """Write that notebook beside this one, for front ends that cannot open it, and say where it is.
 
-    That is for front ends that cannot open a notebook for the user.
+    `name` is that of the kernel as people find it. Raises `AssistantError` where it cannot be written.
     """
-    environment, plan = state.environment, state.plan
-    if environment is None or plan is None:
-        return
-    try:
-        path, name = write_first_notebook(current_folder(), environment, plan), environment.launcher_name
-        note = say("The notebook {path} is ready; open it and choose the kernel “{name}”.", path=path, name=name)
-    except AssistantError as error:
-        note = render(sentences((error.message, error.hint)))
-    foot.note = html.inline(note)
+    path = write_first_notebook(current_folder(), made, plan)
+    return say("The notebook {path} is ready; open it and choose the kernel “{name}”.", path=path, name=name)
 
 
 COMMAND = "python -m pip install ipywidgets anywidget"

@@ -37,16 +37,20 @@ OUTSIDE = "body { margin: 1.5rem; background: #fff; } .ptsa-wizard { margin: aut
 def page(state: State) -> str:
     """Write a setup as HTML, step by step, in the language in force."""
     shown = redact(state, known=private_names_here())
-    steps = [_step(shown, step) for step in Step if shown.status(step).phase in SIGNS]
+    steps = [
+        tag(
+            "section",
+            html.heading(titles()[step]),
+            _result(shown, step),
+            failure(shown, step),
+            html.paragraph(about(step, word(status)), SIGNS[status.phase]),
+        )
+        for step in Step
+        if (status := shown.status(step)).phase in SIGNS
+    ]
     banner = simulation(state.machine) if state.machine else ""
     sheet = (STATIC / "wizard.css").read_text(encoding="utf-8") + OUTSIDE
     return web_page(say("Set up PyTorch"), POLICY, sheet, joined([banner, *steps]), "ptsa-wizard")
-
-
-def _step(state: State, step: Step) -> Markup:
-    status = state.status(step)
-    stands = html.paragraph(about(step, word(status)), SIGNS[status.phase])
-    return tag("section", html.heading(titles()[step]), _result(state, step), failure(state, step), stands)
 
 
 def _result(state: State, step: Step) -> Markup:  # noqa: PLR0911 - one for each step
@@ -75,5 +79,5 @@ def file_of(state: State, key: str) -> tuple[str, bytes] | None:
         return PAGE, page(state).encode()
     if key == PACK and state.exported.files:
         return PACK, packed(state.exported.files)
-    wanted = [path for number, path in enumerate(state.exported.files) if str(number) == key]
-    return next(((file.name, file.content) for file in downloads(wanted) if not file.fault), None)
+    paths = [path for number, path in enumerate(state.exported.files) if str(number) == key]
+    return next(((file.name, file.content) for file in downloads(paths) if not file.fault), None)

@@ -188,7 +188,7 @@ class LogBox(anywidget.AnyWidget):
 
     Then it is sent in pieces: `{"id": id, "piece": n, "last": bool, "name": file}` with one buffer each, of which the
     next follows when `{"id": id, "piece": n}` has come back, with a "fault" where the log is refused. What the last
-    piece completes goes to `taken`, which returns why it cannot be taken, "" if it can. `{"edited": true}` says that
+    piece completes goes to `arrived`, which returns why it cannot be taken, "" if it can. `{"edited": true}` says that
     the box holds another text than `shown` (the fields of `session.state.Pasted`) now. While `busy` it is only read.
     """
 
@@ -199,9 +199,9 @@ class LogBox(anywidget.AnyWidget):
     language = traitlets.Unicode().tag(sync=True)
     busy = traitlets.Bool().tag(sync=True)
 
-    def __init__(self, edited: Callable[[], None], taken: Callable[[bytes, str], str]) -> None:
+    def __init__(self, edited: Callable[[], None], arrived: Callable[[bytes, str], str]) -> None:
         super().__init__(layout=shared(widgets.Layout))
-        self._edited, self._taken = edited, taken
+        self._edited, self._arrived = edited, arrived
         self._pieces: dict[str, list[bytes]] = {}
         self.on_msg(self._on_message)
 
@@ -222,5 +222,5 @@ class LogBox(anywidget.AnyWidget):
             return  # another window has begun to send its own
         before.append(piece)
         if message.get("last"):
-            fault = self._taken(b"".join(self._pieces.pop(key)), str(message.get("name") or ""))
+            fault = self._arrived(b"".join(self._pieces.pop(key)), str(message.get("name") or ""))
         self.send({"id": key, "piece": number, "fault": fault})

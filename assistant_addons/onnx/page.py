@@ -75,7 +75,7 @@ class OnnxPage(AddonPart):
         self.go = make(widgets.Button, description=say("Check, convert and try"), button_style="primary")
         self.go.on_click(lambda _button: self.begin())
         self.box.children = (self.head, self.upload, self.path, self.go, self.result)
-        self.update(self.session.state)
+        self.follow(self.session.state)
 
     def begin(self) -> None:
         """Let the session examine the model that was uploaded or named."""
@@ -84,7 +84,7 @@ class OnnxPage(AddonPart):
         except OSError as error:
             reason = say("The model could not be written: {reason}.", reason=error.strerror or error)
             self._refused = html.failure(reason, say("Free some space on the disk, or name the model's file below."))
-            self.update(self.session.state)
+            self.follow(self.session.state)
             return
         self._refused = html.NOTHING
         file = Path(model).expanduser()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipywidgets as widgets
 
 from assistant.api import render, replace, say, sentences
-from assistant.api.notebook import AddonPart, Chips, Page, Session, State, Wish, make
+from assistant.api.notebook import AddonPart, Chips, Choose, Page, Session, State, make
 from assistant.api.planning import Bundle, bundle_of, bundles, load_catalog, make_plans, rejection_reason
 from assistant.api.records import Machine, Request
 from assistant.api.texts import language
@@ -32,8 +32,8 @@ class PurposePart(AddonPart):
         self.parts = (self.chips, self.project)
         self._written: tuple[Machine | None, str] = (None, "")
 
-    def _wish(self, **changed: str) -> Wish:
-        return Wish(request=replace(self.session.state.choices.request, **changed))
+    def _wish(self, **changed: str) -> Choose:
+        return Choose(request=replace(self.session.state.choices.request, **changed))
 
     def follow(self, state: State) -> None:
         """Show what there is on this machine, and what is chosen."""

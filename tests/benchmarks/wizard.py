@@ -14,6 +14,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -58,6 +59,7 @@ def callbacks() -> list[tuple[float, str]]:
     host = ReplayHost(load(MACHINE))
     session = Session(host, ThreadRunner(), sources=Sources(host, offline=True), guided=True)
     wizard = SetupWizard(session)
+    threading.Thread(target=wizard.follow, daemon=True).start()
     times: list[tuple[float, str]] = []
 
     def timed(what: str, act: Callable[[], object]) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import session.test_installing as grounds
 from loopback import LoopbackIndex, make_wheel
+from runners import asked
 
 from assistant.catalog import load_catalog
 from assistant.detect import detect
@@ -23,10 +24,9 @@ from assistant.model.finding import Severity
 from assistant.model.plan import Backend, Plan, Planning, Request
 from assistant.model.record import replace
 from assistant.plan import make_plans
-from assistant.session.actions import Answer
 from assistant.session.apply import unknown_requirements
 from assistant.session.session import Session
-from assistant.session.state import Phase, Planned, State, StepStatus, Task
+from assistant.session.state import Phase, Planned, StepStatus, Task
 
 pytestmark = pytest.mark.process
 
@@ -72,19 +72,6 @@ def given(make: grounds.Make) -> Given:
         return session
 
     return made
-
-
-def asked(session: Session, *, yes: bool) -> list[str]:
-    """Answer every question of a session, and keep them."""
-    heard: list[str] = []
-
-    def answer(old: State, new: State) -> None:
-        if new.question and not old.question:
-            heard.append(new.question)
-            session.dispatch(Answer(yes=yes))
-
-    session.watch(answer)
-    return heard
 
 
 def prepared(session: Session) -> StepStatus:

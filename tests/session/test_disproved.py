@@ -12,8 +12,8 @@ from assistant.host.process import CancelToken
 from assistant.install import Sources, Tools
 from assistant.machines import load
 from assistant.model.report import Check, Report, Status
+from assistant.session.session import TASKS, perform
 from assistant.session.state import Detected, State, Task, Verified
-from assistant.session.tasks import TASKS, perform
 
 
 @each("status", [Status.PASSED, Status.FAILED])

@@ -19,12 +19,11 @@ from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Backend, Plan, Planning, Request
 from assistant.model.record import replace
 from assistant.model.report import Environment, Report
-from assistant.session.actions import Failed, Finished, Simulate, Wish, following, reduce
+from assistant.session.actions import Choose, Failed, Finished, Simulate, following, reduce
 from assistant.session.planning import planned
-from assistant.session.session import Session
+from assistant.session.session import TASKS, Session
 from assistant.session.state import Detected, Installed, Phase, Planned, State, StepStatus, Task, Verified
 from assistant.session.store import Store
-from assistant.session.tasks import TASKS
 
 MACHINE = "linux-arch-rx6700xt-directml"
 PLAN = Plan(backend=Backend.CPU, variant="cpu", torch="2.13.0", python="3.12")
@@ -109,8 +108,6 @@ def test_one_look_leads_to_a_plan() -> None:
 class Held:
     """Runs work on threads that wait until they are let go."""
 
-    pause = 0.0
-
     def __init__(self) -> None:
         self.works: list[Callable[[], object]] = []
 
@@ -132,7 +129,7 @@ def test_a_wish_gives_up_what_only_reads_and_counts_at_once() -> None:
     session.begin(Task.DETECT)
     runner.let_go(0)
     assert session.state.running is Task.PLAN
-    session.dispatch(Wish(request=Request(backend=Backend.CPU)))
+    session.dispatch(Choose(request=Request(backend=Backend.CPU)))
     assert session.state.running is Task.PLAN
     assert session.state.choices.request.backend is Backend.CPU
     runner.let_go(1)
@@ -163,7 +160,7 @@ def test_an_answer_that_comes_with_the_wish_is_no_answer_to_it(monkeypatch: pyte
     session = Session(host, runner, sources=Sources(host, offline=True), guided=True)
     session.begin(Task.DETECT)
     runner.let_go(0)
-    wish = Wish(request=Request(backend=Backend.CPU))
+    wish = Choose(request=Request(backend=Backend.CPU))
 
     def plan_while_somebody_wishes(state: State, tools: Tools) -> Planned:
         found = planned(state, tools)
@@ -180,6 +177,6 @@ def test_a_wish_waits_for_nothing_that_writes() -> None:
     """While something is installed an answer changes nothing."""
     state = replace(ended(State(), Task.DETECT, FOUND), running=Task.INSTALL)
     session = Session(ReplayHost(load(MACHINE)), Held(), state=state, guided=True)
-    session.dispatch(Wish(request=Request(backend=Backend.CPU)))
+    session.dispatch(Choose(request=Request(backend=Backend.CPU)))
     assert session.state.choices.request.backend is None
     assert session.state.running is Task.INSTALL

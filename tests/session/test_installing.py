@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from install.faults import picture
 from loopback import LoopbackIndex, with_code
-from runners import InlineRunner
+from runners import InlineRunner, asked, watch
 
 from assistant.catalog import bundles
 from assistant.catalog.bundles import Bundle
@@ -26,7 +26,7 @@ from assistant.model.event import Progress, Step
 from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Backend, Plan, Planning
 from assistant.model.record import replace
-from assistant.session.actions import Answer, Resume
+from assistant.session.actions import Resume
 from assistant.session.session import Session, ThreadRunner
 from assistant.session.state import Choices, Detected, Phase, Planned, State, Task
 
@@ -96,7 +96,7 @@ def test_an_installation_ends_verified(make: Make) -> None:
     """The verification of the installation is the one that is reported."""
     session = make()
     seen: list[Progress] = []
-    session.watch(lambda _old, new: seen.append(new.progress) if new.progress else None)
+    watch(session, lambda _old, new: seen.append(new.progress) if new.progress else None)
     state = run(session, Task.PREPARE, Task.INSTALL)
     assert state.status(Step.INSTALL).phase is Phase.DONE, state.status(Step.INSTALL)
     assert {Path(command[0]).stem for command in state.preview.commands[:2]} == {"uv"}
@@ -234,16 +234,10 @@ def test_a_kernel_that_the_installation_mends_is_no_problem_any_more(make: Make,
 def test_the_user_may_keep_a_result_that_failed(make: Make, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """By an option beforehand, or by an answer to the question; the report says what is wrong all the same."""
     monkeypatch.setenv("FAKE_TORCH_FAULT", "exit:matmul")
-    session, asked = make(keep=way == "option", asks=True), []
-
-    def answer(old: State, new: State) -> None:
-        if new.question and not old.question:
-            asked.append(new.question)
-            session.dispatch(Answer(yes=True))
-
-    session.watch(answer)
+    session = make(keep=way == "option", asks=True)
+    questions = asked(session, yes=True)
     state = run(session, Task.PREPARE, Task.INSTALL, Task.VERIFY)
-    assert len(asked) == (way == "answer")
+    assert len(questions) == (way == "answer")
     assert state.status(Step.INSTALL).phase is Phase.DONE
     assert not state.report.usable
     assert "verify.matmul" in [finding.key for finding in state.findings]
@@ -255,13 +249,13 @@ def test_a_stop_while_the_question_waits_takes_everything_back(make: Make, monke
     monkeypatch.setenv("FAKE_TORCH_FAULT", "exit:matmul")
     session, over = make(ThreadRunner(), asks=True), threading.Event()
 
-    def watch(old: State, new: State) -> None:
+    def notice(old: State, new: State) -> None:
         if new.question and not old.question:
             session.cancel()
         if old.running and not new.running:
             over.set()
 
-    session.watch(watch)
+    watch(session, notice)
     for task in (Task.PREPARE, Task.INSTALL):
         over.clear()
         session.begin(task)

@@ -33,7 +33,7 @@ from assistant.install import Sources, Tools
 from assistant.model.event import Progress
 from assistant.model.record import from_json
 from assistant.session.state import State, Task
-from assistant.session.tasks import perform
+from assistant.session.session import perform
 
 def kill(event):
     if isinstance(event, Progress) and event.unit == "checks":

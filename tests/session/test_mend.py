@@ -23,7 +23,7 @@ from assistant.model.machine import Detection, Machine
 from assistant.model.record import replace
 from assistant.model.report import Environment
 from assistant.session.actions import Mend, Pick, blockers
-from assistant.session.remediation import change_of, commands_for, environment_of, ways
+from assistant.session.remediation import change_of, commands_for, fixes
 from assistant.session.session import Runner, Session, ThreadRunner
 from assistant.session.state import Detected, Diagnosed, Environments, Installed, Outcome, Phase, Source, State, Task
 from assistant.session.survey import EnvironmentSummary, Survey
@@ -115,10 +115,10 @@ def test_what_wants_a_shell_or_more_rights_is_not_run(command: str) -> None:
 def test_nothing_runs_on_a_simulated_machine_elsewhere_or_without_an_environment() -> None:
     """There the ways out are words."""
     remedy = Remedy(text="x", commands=("python -m pip install six",))
-    assert list(ways(state_with(remedy))) == ["cause#1"]
-    assert ways(state_with(remedy, machine="wsl-ubuntu2404-rx7900xtx")) == {}
-    assert ways(state_with(remedy, source=Source(elsewhere=True))) == {}
-    assert ways(state_with(remedy, environment=None)) == {}
+    assert fixes(state_with(remedy))["cause#1"].offered
+    assert not fixes(state_with(remedy, machine="wsl-ubuntu2404-rx7900xtx"))["cause#1"].offered
+    assert not fixes(state_with(remedy, source=Source(elsewhere=True)))["cause#1"].offered
+    assert not fixes(state_with(remedy, environment=None))["cause#1"].offered
     session = Session(LiveHost(), InlineRunner(), state=state_with(remedy, machine="macos15-m3max", way="cause#1"))
     session.begin(Task.MEND)
     assert session.state.mended == {}
@@ -183,12 +183,12 @@ def test_the_environment_that_the_log_names_is_mended_and_no_other(real: Environ
     remedy = Remedy(text="Remove it.", commands=("python -m pip uninstall -y six",))
     there = Source(interpreter=Interpreter(path=real.python))
     gone = Source(interpreter=Interpreter(path=str(tmp_path / "gone" / "bin" / "python")))
-    assert environment_of(state_with(remedy, source=there), "cause#1") == Environment(
+    assert fixes(state_with(remedy, source=there))["cause#1"].environment == Environment(
         path=real.path, python=real.python
     )
-    assert environment_of(state_with(remedy, source=gone), "cause#1") is None
-    assert ways(state_with(remedy, source=gone)) == {}
-    assert list(ways(state_with(remedy, source=there, environment=None))) == ["cause#1"]
+    assert fixes(state_with(remedy, source=gone))["cause#1"].environment is None
+    assert not fixes(state_with(remedy, source=gone))["cause#1"].offered
+    assert fixes(state_with(remedy, source=there, environment=None))["cause#1"].offered
 
 
 @pytest.mark.parametrize(

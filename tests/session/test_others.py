@@ -10,7 +10,7 @@ from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.record import replace
 from assistant.model.report import Environment
 from assistant.session.environments import mendable
-from assistant.session.remediation import ways
+from assistant.session.remediation import fixes
 from assistant.session.state import Installed, State
 from assistant.session.survey import EnvironmentSummary
 from assistant.wizard.panels.environments import row_of
@@ -22,9 +22,9 @@ def test_no_fix_is_offered_that_would_change_it(tmp_path: Path, monkeypatch: pyt
     remedy = Remedy(text="Install it", commands=("python -m pip install numpy",))
     finding = Finding(key="torch-missing", severity=Severity.ERROR, text="It is missing.", remedies=(remedy,))
     state = State(raised=(finding,), installed=Installed(environment=made))
-    assert list(ways(state)) == ["torch-missing#1"]
+    assert fixes(state)["torch-missing#1"].offered
     monkeypatch.setattr("assistant.session.environments.may_write", lambda _folder: False)
-    assert ways(state) == {}
+    assert not fixes(state)["torch-missing#1"].offered
 
 
 def test_its_row_offers_nothing_that_changes_it() -> None:

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import threading
-import time
 from contextvars import ContextVar
 from pathlib import Path
 
 import pytest
-from runners import InlineRunner
+from runners import InlineRunner, NoHost, wait_for
 
-from assistant.host.base import Answer, Host, ReplayHost
+from assistant.host.base import Answer, ReplayHost
 from assistant.install import Sources, Tools
 from assistant.machines import load
 from assistant.model.event import LogLine, Step
 from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Backend
-from assistant.session.session import Runner, Session, ThreadRunner
+from assistant.session.session import TASKS, Runner, Session, ThreadRunner
 from assistant.session.state import Detected, Phase, State, Task
 from assistant.session.store import Store
-from assistant.session.tasks import TASKS
 
 MACHINE = "linux-arch-rx6700xt-directml"
 
@@ -37,22 +35,6 @@ def test_a_setup_that_cannot_be_saved_is_told(tmp_path: Path) -> None:
     assert str(tmp_path / "taken") in told[0]
 
 
-class NoHost(Host):
-    """A machine that answers nothing."""
-
-    def ask(self, kind: str, *arguments: str) -> Answer:  # noqa: ARG002
-        """Answer that it was never asked."""
-        return Answer(status="unrecorded")
-
-
-def wait_until_idle(session: Session) -> None:
-    """Wait for the running task, ten seconds at most."""
-    deadline = time.monotonic() + 10
-    while session.state.running and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert session.state.running is None
-
-
 @pytest.mark.parametrize("runner", [InlineRunner(), ThreadRunner()], ids=["inline", "thread"])
 def test_detection_and_plan_run_to_their_results(runner: Runner, tmp_path: Path) -> None:
     """Both runners lead to the same plan, and the state is saved after each task."""
@@ -60,14 +42,11 @@ def test_detection_and_plan_run_to_their_results(runner: Runner, tmp_path: Path)
     session = Session(host, runner, Store(tmp_path), sources=Sources(host, offline=True))
     for task in (Task.DETECT, Task.PLAN):
         session.begin(task)
-        wait_until_idle(session)
+        wait_for(lambda: session.state.running is None)
     assert session.state.plan is not None
     assert session.state.plan.backend is Backend.ROCM
-    deadline = time.monotonic() + 10  # the task is over before its state is saved
-    while not ((saved := Store(tmp_path).load()) and saved.planning) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert saved is not None
-    assert saved.planning == session.state.planning
+    # The task is over before its state is saved.
+    wait_for(lambda: (saved := Store(tmp_path).load()) and saved.planning == session.state.planning)
 
 
 def test_a_task_that_cannot_be_done_becomes_a_sentence() -> None:
@@ -102,29 +81,20 @@ class Deaf(ReplayHost):
 
 
 def test_a_task_knows_what_its_caller_knew(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work and news see the caller's context variables; without them ipykernel 7.0 sends nothing to the browser."""
+    """Work sees the caller's context variables; without them ipykernel 7.0 sends nothing to the browser."""
     answered: ContextVar[str] = ContextVar("answered")
     answered.set("the message")
     seen: list[str] = []
-    shown = threading.Event()
 
-    def look(_state: State, tools: Tools) -> Detected:
+    def look(_state: State, _tools: Tools) -> Detected:
         seen.append(answered.get())
-        threading.Thread(target=tools.sink, args=(LogLine(step=Step.DETECT, text="1"),)).start()
-        assert shown.wait(10)
         return Detected(detection=Detection(machine=Machine()))
-
-    def watch(_old: State, new: State) -> None:
-        if new.log and not shown.is_set():
-            seen.append(answered.get())
-            shown.set()
 
     monkeypatch.setitem(TASKS, Task.DETECT, look)
     session = Session(NoHost(), ThreadRunner())
-    session.watch(watch)
     session.begin(Task.DETECT)
-    wait_until_idle(session)
-    assert seen == ["the message"] * 2
+    wait_for(lambda: session.state.running is None)
+    assert seen == ["the message"]
 
 
 def test_a_look_that_hangs_is_cancelled_at_once_and_its_answer_is_not_heard() -> None:
@@ -138,12 +108,10 @@ def test_a_look_that_hangs_is_cancelled_at_once_and_its_answer_is_not_heard() ->
     assert state.running is None
     assert state.status(Step.DETECT).exit_code == 130
     host.may.set()
-    deadline = time.monotonic() + 10
-    while any(thread.name == "assistant-job" for thread in threading.enumerate()) and time.monotonic() < deadline:
-        time.sleep(0.01)
+    wait_for(lambda: "assistant-job" not in {thread.name for thread in threading.enumerate()})
     assert session.state is state
     session.begin(Task.DETECT)
-    wait_until_idle(session)
+    wait_for(lambda: session.state.running is None)
     assert session.state.detection is not None
 
 

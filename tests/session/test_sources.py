@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,10 +14,12 @@ from loopback import LoopbackIndex
 from assistant.host.base import ReplayHost
 from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
+from assistant.i18n import in_language
 from assistant.install import Prepared, Sources, Tools
 from assistant.model.errors import WorkFailed
 from assistant.model.machine import Answer, Exchange, Gpu, Machine, Recording, Vendor
 from assistant.model.plan import Backend, Plan, Request
+from assistant.model.record import with_words
 from assistant.plan import PlanInputs
 from assistant.session.planning import decided, prepare_any
 
@@ -54,9 +57,19 @@ def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Prepare:
         tools = Tools(LiveHost(), sources, lambda _event: None, CancelToken())
         case = PlanInputs(machine, catalog_as_of("2.15.0"), Request(**request))
         plans = decided(case, tools).plans
-        return prepare_any(plans[0], plans[1:], case, str(tmp_path / "env"), tools)
+        done = prepare_any(plans[0], plans[1:], case, str(tmp_path / "env"), tools)
+        assert keys_of(done.plan) == keys_of(done.plan, "zh_CN"), "what a program reads does not depend on the language"
+        return done
 
     return prepare
+
+
+def keys_of(plan: Plan, language: str = "en") -> list[str]:
+    """Give the keys of what a plan says for and against itself, as its JSON has them in a language."""
+    with in_language(language):
+        said = [text for part in ("reasons", "warnings") for text in with_words(plan)[part]]
+    assert all(re.fullmatch("[a-z0-9]+(-[a-z0-9]+)+", text["key"]) for text in said), said
+    return [text["key"] for text in said]
 
 
 @pytest.fixture
@@ -93,6 +106,7 @@ def test_a_mirror_that_ends_earlier_serves_its_newest_release_of_the_build(
     assert (plan.torch, plan.index_url, plan.requirements[0]) == ("2.13.0", None, "torch==2.13.0+cpu")
     assert not any("2.15.0" in str(reason) for reason in plan.reasons)
     assert "cannot be reached" in str(plan.reasons[-2])
+    assert [reason.key for reason in plan.reasons[-2:]] == ["index-silent", "torch-found"]
     assert str(plan.reasons[-1]).startswith(f"Found: torch-2.13.0+cpu-py3-none-any.whl is at {index.url}/torch")
 
 
@@ -149,6 +163,7 @@ def test_a_build_that_no_index_has_gives_way_to_the_next_plan(index: LoopbackInd
     plan = prepared(sources, with_card(CARD, "595.60")).plan
     assert plan.backend is Backend.CPU
     assert "torch==2.15.0+cu132" in str(plan.warnings[-1])
+    assert plan.warnings[-1].key == "build-not-found"
     with pytest.raises(WorkFailed, match=r"torch==2\.15\.0"):
         prepared(sources, with_card(CARD, "595.60"), backend=Backend.CUDA)
 
@@ -161,6 +176,7 @@ def test_a_companion_is_of_torchs_own_build_or_left_out(index: LoopbackIndex, pr
     plan = prepared(mirror_of(index), bundle="course").plan
     assert not [line for line in plan.requirements if line.startswith("torchvision")]
     assert "torchvision" in str(plan.warnings[-1])
+    assert plan.warnings[-1].key == "companions-left-out"
     with pytest.raises(WorkFailed):
         prepared(mirror_of(index), pins=("torchvision",))
 

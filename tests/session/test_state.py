@@ -12,21 +12,7 @@ from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Backend, Plan, Planning, Request
 from assistant.model.record import from_json, replace, to_json
 from assistant.model.report import Environment, Report
-from assistant.session.actions import (
-    Aim,
-    Begin,
-    Choose,
-    Failed,
-    Fill,
-    Finished,
-    Reported,
-    SetFact,
-    Simulate,
-    Stop,
-    Wish,
-    blockers,
-    reduce,
-)
+from assistant.session.actions import Begin, Choose, Failed, Finished, Reported, Simulate, Stop, blockers, reduce
 from assistant.session.state import (
     Detected,
     Diagnosed,
@@ -96,14 +82,14 @@ def test_preparing_leaves_the_installation_to_be_agreed_to() -> None:
 
 def test_another_plan_makes_the_later_steps_stale_and_loses_nothing() -> None:
     """Choosing another plan keeps the environment but asks to repeat the installation."""
-    state = after(*INSTALLED, Choose(index=1))
+    state = after(*INSTALLED, Choose(plan=1))
     assert state.plan == PLANS[1]
     assert state.environment is not None
     assert state.status(Step.INSTALL).phase is Phase.STALE
     assert state.preview is None
 
 
-@each("answer", [Wish(request=Request(backend=Backend.CUDA)), SetFact(fact="glibc", value="2.17")])
+@each("answer", [Choose(request=Request(backend=Backend.CUDA)), Choose(overrides={"glibc": "2.17"})])
 def test_another_wish_makes_the_plan_itself_stale(answer: object) -> None:
     """A wish or a fact set by hand asks for a new plan, keeps the old one in sight, and lets nothing rest on it."""
     state = after(*INSTALLED, answer)
@@ -132,7 +118,7 @@ def test_a_simulation_lays_the_real_setup_aside() -> None:
 def test_other_answers_make_their_own_step_stale(answer: dict[str, object], step: Step) -> None:
     """How thoroughly to verify and where to write do not touch what came before."""
     state = after(*INSTALLED, *done(Task.VERIFY, VERIFIED), *done(Task.EXPORT, Exported()))
-    state = after(Fill(**answer), state=state)
+    state = after(Choose(**answer), state=state)
     assert {name: getattr(state.choices, name) for name in answer} == answer
     assert state.status(step).phase is Phase.STALE
     assert state.status(Step.INSTALL).phase is Phase.DONE
@@ -150,7 +136,7 @@ def test_a_request_to_stop_is_shown_until_the_task_has_ended() -> None:
 def test_answers_wait_while_something_runs() -> None:
     """Nothing can be changed under a running task."""
     state = after(*PREPARED, Begin(task=Task.INSTALL))
-    for answer in (Choose(index=1), Aim(target="/other"), Simulate(machine="x")):
+    for answer in (Choose(plan=1), Choose(target="/other"), Simulate(machine="x")):
         assert reduce(state, answer) is state
 
 
@@ -260,4 +246,4 @@ def test_another_look_at_the_machine_mends_no_environment() -> None:
     """Detection says nothing of the environment; another folder is another environment."""
     state = after(*INSTALLED, *told(Task.VERIFY, CONFLICT), Finished(task=Task.VERIFY, result=VERIFIED), *DETECTED)
     assert state.findings == (CONFLICT,)
-    assert after(Aim(target="/other"), state=state).findings == ()
+    assert after(Choose(target="/other"), state=state).findings == ()

@@ -5,18 +5,20 @@ from __future__ import annotations
 import io
 import re
 import sys
+import threading
 import zipfile
 from collections.abc import Iterator
+from contextvars import ContextVar
 from html.parser import HTMLParser
 from pathlib import Path
 
 import ipywidgets as widgets
 import pytest
 from ipywidgets.widgets.widget import _instances
-from runners import InlineRunner
+from runners import InlineRunner, NoHost, wait_for, watch, wizard_on
 from tables import each
 
-from assistant.host.base import Answer, Host, ReplayHost
+from assistant.host.base import Answer, ReplayHost
 from assistant.i18n import _, language
 from assistant.install import Package, Prepared, Resolution, Sources
 from assistant.machines import load
@@ -45,7 +47,7 @@ from assistant.session.state import (
 )
 from assistant.session.store import Store
 from assistant.session.survey import EnvironmentSummary, Survey
-from assistant.wizard import open_wizard
+from assistant.wizard import app, open_wizard
 from assistant.wizard.app import SetupWizard
 from assistant.wizard.panels import PAGES
 from assistant.wizard.panels.setup import Offer
@@ -56,18 +58,10 @@ HOSTILE = '<img src=x onerror="alert(1)"><script>alert(2)</script>'
 MACHINE = "linux-arch-rx6700xt-directml"
 
 
-class NoHost(Host):
-    """A machine that answers nothing: whatever is seen comes from the recording."""
-
-    def ask(self, kind: str, *arguments: str) -> Answer:  # noqa: ARG002
-        """Answer that it was never asked."""
-        return Answer(status="unrecorded")
-
-
 @pytest.fixture
 def wizard() -> Iterator[SetupWizard]:
     """Give a wizard on a recorded machine, which was looked at and planned for."""
-    shown = SetupWizard(Session(NoHost(), InlineRunner(), state=State(machine=MACHINE), guided=True))
+    shown = wizard_on(Session(NoHost(), InlineRunner(), state=State(machine=MACHINE), guided=True))
     shown.session.begin(Task.DETECT)
     yield shown
     shown.close()
@@ -173,7 +167,7 @@ def test_a_folder_is_named_from_the_top(wizard: SetupWizard, folder: str) -> Non
 def test_the_assistants_own_environment_is_not_offered() -> None:
     """The next update would replace it with all that was installed there."""
     for ours in ("yes", ""):
-        shown = SetupWizard(
+        shown = wizard_on(
             Session(
                 NoHost(),
                 InlineRunner(),
@@ -296,7 +290,7 @@ def test_hostile_text_is_shown_as_text(tmp_path: Path, phase: Phase) -> None:
     """Whatever comes from outside is escaped wherever it is shown, in cards, pictures and links too."""
     state = hostile_state(tmp_path)
     statuses = {step: replace(status, phase=phase) for step, status in state.statuses.items()}
-    shown = SetupWizard(Session(NoHost(), InlineRunner(), state=replace(state, statuses=statuses)))
+    shown = wizard_on(Session(NoHost(), InlineRunner(), state=replace(state, statuses=statuses)))
     for page in PAGES:
         shown.session.dispatch(Show(page=page))
         text = html_of(shown)
@@ -310,7 +304,7 @@ def test_hostile_text_of_a_saved_setup_is_shown_as_text(tmp_path: Path) -> None:
     store = Store(tmp_path)
     store.save(replace(hostile_state(tmp_path), question=""))
     host = ReplayHost(load(MACHINE))
-    shown = SetupWizard(Session(host, InlineRunner(), store, sources=Sources(host, offline=True)))
+    shown = wizard_on(Session(host, InlineRunner(), store, sources=Sources(host, offline=True)))
     shown.session.begin(Task.DETECT)
     assert "another machine" in offer_of(shown).text.value
     assert "&lt;img" in offer_of(shown).text.value
@@ -326,7 +320,7 @@ def test_the_sign_of_hostile_text_would_be_seen() -> None:
 
 def test_a_finished_installation_names_its_kernel() -> None:
     """The user learns where the environment is and under which name JupyterLab offers it."""
-    shown = SetupWizard(Session(NoHost(), InlineRunner(), state=finished()))
+    shown = wizard_on(Session(NoHost(), InlineRunner(), state=finished()))
     assert "/somewhere/env" in html_of(shown)
     assert "torch-cpu-2.13.0" in html_of(shown)
     assert shown.foot.buttons[0] == ("main", "Open a notebook with it", True)
@@ -359,7 +353,7 @@ def test_exported_files_are_offered_as_downloads(tmp_path: Path) -> None:
         statuses={Step.EXPORT: StepStatus(phase=Phase.DONE)},
         exported=Exported(files=(str(tmp_path / "report.md"), str(tmp_path / "gone.md"), str(tmp_path / "plot.png"))),
     )
-    shown = SetupWizard(Session(NoHost(), InlineRunner(), state=replace(state)))
+    shown = wizard_on(Session(NoHost(), InlineRunner(), state=replace(state)))
     text = html_of(shown)
     assert "Download report.md" in text
     assert '<a href="#" data-file="0">' in text
@@ -383,9 +377,9 @@ def test_exported_files_are_offered_as_downloads(tmp_path: Path) -> None:
 @each("name", ["linux-ubuntu2404-rtx4090", "windows11-rx7800xt", "macos14-m1"])
 def test_no_recorded_machine_can_be_installed_for(name: str) -> None:
     """Whatever is pressed, in whatever order, a simulation neither prepares nor installs; its banner says so."""
-    shown = SetupWizard(Session(NoHost(), InlineRunner(), state=State(machine=name)))
+    shown = wizard_on(Session(NoHost(), InlineRunner(), state=State(machine=name)))
     begun: list[Task | None] = []
-    shown.session.watch(lambda _old, new: begun.append(new.running))
+    watch(shown.session, lambda _old, new: begun.append(new.running))
     shown.session.begin(Task.DETECT)
     for task in Task:
         for page in PAGES:
@@ -400,7 +394,7 @@ def test_no_recorded_machine_can_be_installed_for(name: str) -> None:
 def test_coming_back_from_a_simulation_finds_the_setup_as_it_was() -> None:
     """The machine at hand is neither looked at nor planned for again."""
     host = ReplayHost(load(MACHINE))
-    shown = SetupWizard(Session(host, InlineRunner(), sources=Sources(host, offline=True)))
+    shown = wizard_on(Session(host, InlineRunner(), sources=Sources(host, offline=True)))
     for task in (Task.DETECT, Task.PLAN):
         shown.session.begin(task)
     real = shown.session.state
@@ -410,11 +404,26 @@ def test_coming_back_from_a_simulation_finds_the_setup_as_it_was() -> None:
     shown.close()
 
 
+def test_each_news_is_drawn_until_the_wizard_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a kernel: a thread draws what another one reports, with the context of the cell that opened the wizard."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    answered: ContextVar[str] = ContextVar("answered", default="")
+    answered.set("the cell")
+    drawn_for: set[str] = set()
+    draw_head = app.draw_head
+    monkeypatch.setattr(app, "draw_head", lambda *given: (drawn_for.add(answered.get()), draw_head(*given)))
+    shown = open_wizard(MACHINE)
+    wait_for(lambda: "RX 6700 XT" in shown._pages[Page.SETUP].lead.value)
+    shown.close()
+    wait_for(lambda: "assistant-drawing" not in {thread.name for thread in threading.enumerate()})
+    assert drawn_for == {"the cell"}
+
+
 def test_a_press_that_saw_other_words_does_nothing() -> None:
     """Of twenty quick clicks only the first counts: the others meant a button that says another thing by now."""
-    shown = SetupWizard(Session(NoHost(), InlineRunner(), state=replace(finished(), page=Page.WRONG)))
+    shown = wizard_on(Session(NoHost(), InlineRunner(), state=replace(finished(), page=Page.WRONG)))
     begun: list[Task | None] = []
-    shown.session.watch(lambda _old, new: begun.append(new.running))
+    watch(shown.session, lambda _old, new: begun.append(new.running))
     shown.head._handle_custom_msg({"page": "setup"}, [])
     shown.head._handle_custom_msg({"page": "wrong"}, [])
     seen = shown.foot.offer
@@ -429,7 +438,7 @@ def test_a_press_that_saw_other_words_does_nothing() -> None:
 def test_a_press_counts_while_environments_are_looked_at_behind_the_page() -> None:
     """A survey that ends between the press and its arrival changes nothing of what the button says or does."""
     surveying = replace(finished(), page=Page.SETUP, running=Task.SURVEY)
-    shown = SetupWizard(Session(NoHost(), InlineRunner(), state=surveying))
+    shown = wizard_on(Session(NoHost(), InlineRunner(), state=surveying))
     seen, main = shown.foot.offer, shown.foot.buttons[0]
     shown.session.dispatch(Abandoned())
     assert shown.session.state.running is None
@@ -480,7 +489,7 @@ def test_another_language_draws_again_and_does_nothing_again(tmp_path: Path, *, 
     if restarted:
         store.save(state)
         state = Store(tmp_path).load() or State()
-    shown = SetupWizard(Session(host, InlineRunner(), state=state))
+    shown = wizard_on(Session(host, InlineRunner(), state=state))
     asked = host.asked
     try:
         shown.speak("zh_CN")
@@ -505,7 +514,7 @@ def test_a_saved_setup_of_another_machine_is_told_and_can_be_dropped(tmp_path: P
     session = Session(first, InlineRunner(), store, sources=Sources(first, offline=True))
     session.begin(Task.DETECT)
     session.begin(Task.PLAN)
-    shown = SetupWizard(Session(second, InlineRunner(), store, sources=Sources(second, offline=True)))
+    shown = wizard_on(Session(second, InlineRunner(), store, sources=Sources(second, offline=True)))
     shown.session.begin(Task.DETECT)
     assert "another machine" in offer_of(shown).text.value
     assert "RTX 4090" in offer_of(shown).text.value
@@ -522,7 +531,7 @@ def test_a_saved_setup_of_this_machine_is_gone_on_with(tmp_path: Path) -> None:
     session = Session(host, InlineRunner(), store, sources=Sources(host, offline=True))
     session.begin(Task.DETECT)
     session.begin(Task.PLAN)
-    shown = SetupWizard(Session(host, InlineRunner(), store, sources=Sources(host, offline=True)))
+    shown = wizard_on(Session(host, InlineRunner(), store, sources=Sources(host, offline=True)))
     shown.session.begin(Task.DETECT)
     shown.session.begin(Task.PLAN)
     assert "got as far as Install" in offer_of(shown).text.value
@@ -541,7 +550,7 @@ def test_a_finished_setup_is_where_the_next_start_begins(tmp_path: Path) -> None
     store.save(
         replace(finished(), detected=Detected(detection=session.state.detection), installed=Installed(environment=made))
     )
-    shown = SetupWizard(Session(host, InlineRunner(), store, sources=Sources(host, offline=True)))
+    shown = wizard_on(Session(host, InlineRunner(), store, sources=Sources(host, offline=True)))
     shown.session.begin(Task.DETECT)
     shown.session.begin(Task.PLAN)
     assert "is finished" in offer_of(shown).text.value
@@ -554,7 +563,7 @@ def test_a_finished_setup_is_where_the_next_start_begins(tmp_path: Path) -> None
 
 def test_what_was_open_stays_open_in_another_language() -> None:
     """Whoever reads a fold and changes the language goes on reading there, also by way of another page."""
-    shown = SetupWizard(Session(NoHost(), InlineRunner(), state=finished()))
+    shown = wizard_on(Session(NoHost(), InlineRunner(), state=finished()))
     before = shown._pages[Page.SETUP].foldable()
     before[0].unfolded = True
     shown.speak("zh_CN")
@@ -571,7 +580,7 @@ def test_what_was_open_stays_open_in_another_language() -> None:
 def test_another_language_offers_nothing_that_was_just_begun(tmp_path: Path) -> None:
     """What this very setup has saved by then is no earlier one."""
     host = ReplayHost(load(MACHINE))
-    shown = SetupWizard(Session(host, InlineRunner(), Store(tmp_path), sources=Sources(host, offline=True)))
+    shown = wizard_on(Session(host, InlineRunner(), Store(tmp_path), sources=Sources(host, offline=True)))
     shown.session.begin(Task.DETECT)
     shown.session.begin(Task.PLAN)
     shown.speak("zh_CN")
@@ -591,7 +600,7 @@ def test_the_shells_pip_is_nobodys_trouble_here(tmp_path: Path) -> None:
             detected=Detected(detection=Detection(machine=Machine())),
             planned=Planned(planning=plan),
         )
-        shown = SetupWizard(Session(NoHost(), InlineRunner(), Store(tmp_path), state=state))
+        shown = wizard_on(Session(NoHost(), InlineRunner(), Store(tmp_path), state=state))
         assert html_of(shown).count("Told.") == count
         shown.close()
 
@@ -608,7 +617,7 @@ def test_nightly_builds_are_asked_for_on_the_page(tmp_path: Path) -> None:
     """The choice becomes a wish; the plan that follows is last night's build, and says what that is."""
     host = ReplayHost(load("macos15-m3max"))
     session = Session(host, InlineRunner(), Store(tmp_path), sources=Sources(host, offline=True))
-    shown = SetupWizard(session)
+    shown = wizard_on(session)
     session.begin(Task.DETECT)
     session.begin(Task.PLAN)
     changes_of(shown).builds.value = True
@@ -621,7 +630,7 @@ def test_nightly_builds_are_asked_for_on_the_page(tmp_path: Path) -> None:
 def test_a_closed_wizard_leaves_nothing_behind(wizard: SetupWizard) -> None:
     """Running the cell again does not pile up models in the kernel; what widgets share stays."""
     before = set(_instances)
-    shown = SetupWizard(Session(NoHost(), InlineRunner(), state=State(machine=MACHINE), guided=True))
+    shown = wizard_on(Session(NoHost(), InlineRunner(), state=State(machine=MACHINE), guided=True))
     shown.session.begin(Task.DETECT)
     shown.speak("zh_CN")
     shown.speak("en")
@@ -634,7 +643,7 @@ def test_a_closed_wizard_leaves_nothing_behind(wizard: SetupWizard) -> None:
 
 def test_a_lively_download_sends_a_message_per_percent() -> None:
     """A thousand steps of progress become a hundred for the browser, and the last one is told."""
-    shown = SetupWizard(Session(NoHost(), InlineRunner(), state=State(running=Task.INSTALL)))
+    shown = wizard_on(Session(NoHost(), InlineRunner(), state=State(running=Task.INSTALL)))
     told: list[object] = []
     shown.foot.observe(lambda change: told.append(change["new"]["share"]), "progress")
     for number in range(1001):

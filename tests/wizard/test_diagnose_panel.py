@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from runners import InlineRunner
+from runners import InlineRunner, watch
 
 from assistant.diagnose import read_log
 from assistant.host.base import ReplayHost
@@ -22,7 +22,7 @@ from assistant.model.machine import Detection, Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Plan
 from assistant.model.record import replace
 from assistant.model.report import Environment
-from assistant.session.actions import Aim, Begin, Edited, Failed, Mend, Paste, Show, Wish
+from assistant.session.actions import Begin, Choose, Edited, Failed, Mend, Paste, Show
 from assistant.session.diagnosis import diagnosed, source_of
 from assistant.session.remediation import best, headline
 from assistant.session.session import Session
@@ -82,8 +82,8 @@ def state_of(
 def page_of(session: Session) -> WrongPage:
     """Show a session's page, kept up to date."""
     page = WrongPage(session)
-    session.watch(lambda _old, new: page.update(new))
-    page.update(session.state)
+    watch(session, lambda _old, new: page.follow(new))
+    page.follow(session.state)
     return page
 
 
@@ -157,7 +157,7 @@ def test_a_simulated_machine_offers_plans_alone(environment: Environment) -> Non
     state = state_of(*ways, environment=environment, machine="linux-arch-rx6700xt-directml")
     page = page_of(Session(LiveHost(), InlineRunner(), state=state))
     wish, show = page.footer(state).actions
-    assert isinstance(wish, Wish)
+    assert isinstance(wish, Choose)
     assert show == Show(page=Page.SETUP)
     assert not page.others.options
     session = on("linux-arch-rx6700xt-directml", NO_DIRECTML, simulated=True)
@@ -168,7 +168,7 @@ def test_a_plan_becomes_the_wish_of_the_setup() -> None:
     """The press asks for the plan's backend and Python, and shows the setup, where it is agreed to."""
     page = page_of(Session(LiveHost(), InlineRunner(), state=state_of(Remedy(text="Build.", plan=PLAN))))
     wish, show = page.footer(page.session.state).actions
-    assert isinstance(wish, Wish)
+    assert isinstance(wish, Choose)
     assert (wish.request.backend, wish.request.python) == (Backend.ROCM, "3.12")
     assert show == Show(page=Page.SETUP)
 
@@ -179,9 +179,9 @@ def test_a_plan_goes_into_the_environment_that_the_log_names(environment: Enviro
     there = Source(interpreter=Interpreter(path=environment.python))
     state = state_of(Remedy(text="Build.", plan=replace(PLAN, python=version)), source=there)
     page = page_of(Session(LiveHost(), InlineRunner(), state=state))
-    assert page.footer(state).actions[0] == Aim(target=environment.path)
+    assert page.footer(state).actions[0] == Choose(target=environment.path)
     other = state_of(Remedy(text="Build.", plan=replace(PLAN, python="3.7")), source=there)
-    assert not any(isinstance(action, Aim) for action in page.footer(other).actions)
+    assert not any(isinstance(action, Choose) and action.target is not None for action in page.footer(other).actions)
 
 
 def test_a_log_that_nobody_knows_is_no_all_clear_and_gives_a_report_without_private_things() -> None:

@@ -10,7 +10,7 @@ import pytest
 from install.broken import BrokenEnvironment
 from ipywidgets.widgets.widget import _instances
 from loopback import LoopbackIndex
-from runners import InlineRunner
+from runners import InlineRunner, wizard_on
 
 from assistant.host.live import LiveHost
 from assistant.install import Difference, Move, Site, Sources, look_at
@@ -45,7 +45,7 @@ def wizard(loopback_index: LoopbackIndex, tmp_path: Path, monkeypatch: pytest.Mo
         detected=Detected(detection=Detection(machine=Machine(os="linux", arch="x86_64", wsl=False))),
     )
     host = LiveHost()
-    shown = SetupWizard(Session(host, InlineRunner(), state=state, sources=Sources(host, index_url=loopback_index.url)))
+    shown = wizard_on(Session(host, InlineRunner(), state=state, sources=Sources(host, index_url=loopback_index.url)))
     yield shown
     shown.close()
 
@@ -114,7 +114,7 @@ def with_survey(wizard: SetupWizard, *known: EnvironmentSummary) -> None:
     """Let the wizard show environments that are made up."""
     old = wizard.session.state
     wizard.session.state = replace(old, environments=replace(old.environments, survey=Survey(environments=known)))
-    wizard._follow(old, wizard.session.state)
+    wizard.catch_up()
 
 
 def test_a_removal_is_asked_for_twice(wizard: SetupWizard) -> None:
@@ -164,6 +164,6 @@ def test_a_page_that_is_closed_leaves_no_model(wizard: SetupWizard) -> None:
     """Every widget of it is freed."""
     begun = len(_instances)
     page = EnvironmentsPage(wizard.session)
-    page.update(wizard.session.state)
+    page.follow(wizard.session.state)
     page.close()
     assert len(_instances) == begun

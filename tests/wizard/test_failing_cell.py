@@ -16,8 +16,8 @@ from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Backend, Plan
 from assistant.model.record import replace
 from assistant.model.report import Environment
-from assistant.session.actions import Aim
-from assistant.session.remediation import best, environment_of, goes_into, offered
+from assistant.session.actions import Choose
+from assistant.session.remediation import best, fixes, folder_of
 from assistant.session.session import Session
 from assistant.session.state import Detected, Diagnosed, Mended, Outcome, Page, Source, State, Task
 from assistant.session.store import Store, beginning_at
@@ -96,7 +96,7 @@ def test_a_kernel_without_torch_is_offered_the_build_that_fits(tmp_path: Path) -
         way = best(session.state)
         assert bool(way) is offers
         if way:
-            assert applied(way, session.state)[0] == Aim(target=str(tmp_path / "env"))
+            assert applied(way, session.state)[0] == Choose(target=str(tmp_path / "env"))
             assert footer_of(session.state).label == "Mend it"
 
 
@@ -115,16 +115,16 @@ def test_what_a_cell_printed_does_not_say_which_environment_is_changed(tmp_path:
     """Its text may be a stranger's: a path in it, though an environment stands there, is only read."""
     python, other = make_environment(tmp_path / "env"), make_environment(tmp_path / "other")
     state = answered(python, source=Source(interpreter=Interpreter(path=str(other))))
-    assert environment_of(state, "cause#1").path == str(tmp_path / "env")
-    assert goes_into("cause#2", state) == str(tmp_path / "env")
-    assert environment_of(replace(state, installed=None), "cause#1") is None
+    assert fixes(state)["cause#1"].environment.path == str(tmp_path / "env")
+    assert folder_of(fixes(state)["cause#2"], state) == str(tmp_path / "env")
+    assert fixes(replace(state, installed=None))["cause#1"].environment is None
 
 
 def test_the_assistants_own_environment_is_not_changed(tmp_path: Path) -> None:
     """A plan becomes a new environment, and what cannot be done there is said."""
     state = answered(make_environment(tmp_path / ".assistant" / "env"))
-    assert set(offered(state)) == {"cause#2"}
-    assert goes_into("cause#2", state) == ""
+    assert [name for name, fix in fixes(state).items() if fix.offered] == ["cause#2"]
+    assert folder_of(fixes(state)["cause#2"], state) == ""
     assert "This notebook runs in the assistant" in draw_causes(state)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from runners import InlineRunner
+from runners import InlineRunner, wizard_on
 
 from assistant.host.base import ReplayHost
 from assistant.install import Sources
@@ -71,7 +71,7 @@ def wizard() -> SetupWizard:
     host = ReplayHost(load("linux-arch-rx6700xt-directml"))
     session = Session(host, InlineRunner(), sources=Sources(host, offline=True), state=State(page=Page.WRONG))
     session.begin(Task.DETECT)
-    return SetupWizard(session)
+    return wizard_on(session)
 
 
 def test_one_box_serves_every_language(wizard: SetupWizard) -> None:

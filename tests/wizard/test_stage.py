@@ -10,7 +10,7 @@ from pathlib import Path
 import ipywidgets as widgets
 import pytest
 from loopback import LoopbackIndex
-from runners import InlineRunner
+from runners import InlineRunner, wizard_on
 from tables import each
 
 from assistant.host.base import ReplayHost
@@ -39,7 +39,6 @@ from assistant.session.state import (
     Task,
     Verified,
 )
-from assistant.wizard.app import SetupWizard
 from assistant.wizard.head import OpenNotebook
 from assistant.wizard.panels.base import working
 from assistant.wizard.panels.install import draw_failed, draw_restart
@@ -136,7 +135,7 @@ def test_an_index_that_is_down_leaves_the_plan_and_another_way(
         after((Task.DETECT, FOUND), (Task.PLAN, planned)),
         choices=replace(after((Task.DETECT, FOUND), (Task.PLAN, planned)).choices, target=str(tmp_path / "env")),
     )
-    shown = SetupWizard(Session(LiveHost(), InlineRunner(), state=state, guided=True))
+    shown = wizard_on(Session(LiveHost(), InlineRunner(), state=state, guided=True))
     shown.session.begin(Task.PREPARE)
     state = shown.session.state
     assert stage(state) is Stage.READY

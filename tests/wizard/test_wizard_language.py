@@ -9,7 +9,7 @@ from pathlib import Path
 import ipywidgets as widgets
 import pytest
 from made_up import ENGLISH_WORDS, LATIN_WORD, without_filled, write_made_up
-from runners import InlineRunner
+from runners import InlineRunner, wizard_on
 from tables import each
 
 from assistant.catalog.bundles import bundles
@@ -22,7 +22,7 @@ from assistant.model.event import Progress, Step
 from assistant.model.plan import Backend, Plan
 from assistant.model.record import replace, to_json
 from assistant.model.report import Check, Environment, Report, Status
-from assistant.session.actions import Failed, Paste, Reported, SetFact, Show
+from assistant.session.actions import Choose, Failed, Paste, Reported, Show
 from assistant.session.session import Session
 from assistant.session.state import Exported, Installed, Page, Phase, State, StepStatus, Task, Verified
 from assistant.session.store import Store
@@ -124,7 +124,7 @@ def strange(texts: set[str], state: State) -> set[str]:
 @each("name", MACHINES)
 def test_no_word_of_a_simulation_escapes(name: str) -> None:
     """Facts, the plan with its alternatives, the banner, and why nothing can be installed."""
-    shown = SetupWizard(Session(ReplayHost(load(name)), InlineRunner(), state=State(machine=name)))
+    shown = wizard_on(Session(ReplayHost(load(name)), InlineRunner(), state=State(machine=name)))
     for task in (Task.DETECT, Task.PLAN, Task.DIAGNOSE):
         shown.session.begin(task)
     recording = load(name)
@@ -162,13 +162,13 @@ def test_no_word_of_a_whole_setup_escapes(phase: Phase, tmp_path: Path) -> None:
     host = ReplayHost(load(MACHINES[0]))
     session = Session(host, InlineRunner(), Store(tmp_path), sources=Sources(host, offline=True))
     session.begin(Task.DETECT)
-    session.dispatch(SetFact(fact="glibc", value="2.40"))
+    session.dispatch(Choose(overrides={"glibc": "2.40"}))
     session.begin(Task.DETECT)
     session.begin(Task.PLAN)
     session.dispatch(Paste(log="OSError: libd3d12.so: cannot open shared object file: No such file or directory"))
     session.begin(Task.DIAGNOSE)
     state = replace(whole(session.state), statuses=dict.fromkeys(Step, StepStatus(phase=phase)))
-    shown = SetupWizard(Session(host, InlineRunner(), state=state))
+    shown = wizard_on(Session(host, InlineRunner(), state=state))
     assert strange(walked(shown), shown.session.state) == set()
     shown.close()
 
@@ -182,7 +182,7 @@ def test_no_word_of_work_and_failure_escapes(tmp_path: Path) -> None:
     session.begin(Task.PLAN)
     store.save(replace(whole(session.state), installed=None))
     running = replace(whole(session.state), running=Task.INSTALL, stopping=True)
-    shown = SetupWizard(Session(host, InlineRunner(), state=running))
+    shown = wizard_on(Session(host, InlineRunner(), state=running))
     told = set(said_by(shown))
     progress = Progress(step=Step.INSTALL, text="", done=5e6, total=9e6, unit="bytes", rate=1e6)
     shown.session.dispatch(Reported(events=(progress,)))
@@ -191,7 +191,7 @@ def test_no_word_of_work_and_failure_escapes(tmp_path: Path) -> None:
     told |= walked(shown)
     shown.close()
     for seen in (host, ReplayHost(load("macos14-m1"))):
-        shown = SetupWizard(Session(seen, InlineRunner(), store, sources=Sources(seen, offline=True)))
+        shown = wizard_on(Session(seen, InlineRunner(), store, sources=Sources(seen, offline=True)))
         shown.session.begin(Task.DETECT)
         assert "ptsa-hidden" not in shown._pages[Page.SETUP].offer._dom_classes
         known = replace(shown.session.state, log=(to_json(whole(session.state)),))

@@ -79,7 +79,8 @@ class AddonParts:
     def update(self, state: State) -> None:
         """Show a state; the part of an add-on that is at work is unfolded."""
         for name, part in self.shown.items():
-            part.update(state)
+            with part.quiet():
+                part.follow(state)
             if state.running is Task.ADDON and state.addon == name and name in self.folds:
                 self.folds[name].unfolded = True
 

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 
 from assistant.diagnose import with_interpreter
 from assistant.host.files import is_own_environment
 from assistant.i18n import as_typed, ngettext, render, say, sentences
 from assistant.markup import Markup, joined, tag
 from assistant.model.event import Step
-from assistant.model.finding import Diagnosis, Finding, Interpreter, Launch, Remedy, Severity
+from assistant.model.finding import Diagnosis, Interpreter, Launch, Remedy, Severity
 from assistant.model.report import Status, check_title
-from assistant.model.shell import Shell, command_line, quoted, settings, shell_of
+from assistant.model.shell import command_line, quoted, settings, shell_of
 from assistant.model.visible import visible
 from assistant.session.remediation import (
-    commands_for,
-    environment_of,
-    first,
+    fixes,
     headline,
+    help_with,
     is_current,
-    launches,
-    named,
-    offered,
 )
 from assistant.session.state import Outcome, Phase, Place, State
 from assistant.wizard import html
@@ -36,7 +32,14 @@ def draw_causes(state: State) -> Markup:
     causes = state.diagnosed.diagnoses if is_current(state) else ()
     keys = {cause.key for cause in causes}
     wrong = [finding for finding in state.findings if finding.wrong and finding.key not in keys]
-    notes = joined(_draw_finding(finding, state) for finding in wrong)
+    notes = joined(
+        html.note(
+            finding.severity,
+            finding.text,
+            joined(draw_remedy(fix, f"{finding.key}#{n}", state) for n, fix in enumerate(finding.remedies, 1)),
+        )
+        for finding in wrong
+    )
     also = render(
         ngettext("Another problem on this computer ({count})", "Other problems on this computer ({count})", len(wrong))
     )
@@ -70,22 +73,16 @@ def _of_own(state: State) -> Markup:
     return html.note(Severity.INFO, sentences((text, then)))
 
 
-def _draw_finding(finding: Finding, state: State) -> Markup:
-    """Frame a finding with all that helps."""
-    fixes = ((fix, f"{finding.key}#{number}") for number, fix in enumerate(finding.remedies, 1))
-    return html.note(finding.severity, finding.text, joined(draw_remedy(fix, name, state) for fix, name in fixes))
-
-
 def _draw_answer(cause: Diagnosis, state: State) -> Markup:
     """Write the likeliest cause: machine and program, where it shows, why it is so, and the fix to begin with."""
     place = state.diagnosed.places[0] if state.diagnosed.places else None
-    way = first(state)
+    shown = help_with(state)
     seen = html.NOTHING
     if place and state.pasted.text:
         seen = html.lead_line(say("Found in line {line}.", line=f"{place.line:,}"))
     elif place:
         seen = html.lead_line(say("Found in the output of the step that failed."))
-    fix = draw_remedy(named(state)[way], way, state) if way else html.NOTHING
+    fix = draw_remedy(fixes(state)[shown.first].remedy, shown.first, state) if shown.first else html.NOTHING
     mark = "error" if cause.sure else "info"
     body = [
         tag("h3", html.icon(mark), headline(cause, state.diagnosed.source), class_="ptsa-answer-title"),
@@ -93,7 +90,7 @@ def _draw_answer(cause: Diagnosis, state: State) -> Markup:
         _draw_place(place) if place else html.NOTHING,
         html.paragraph(cause.cause),
         tag("h4", say("What helps")) + fix if fix else html.NOTHING,
-        *(_draw_launch(launch, state.diagnosed.source.arguments) for launch in launches(state)),
+        *(_draw_launch(launch, state.diagnosed.source.arguments) for launch in shown.launches),
         _how_sure(cause),
         _report(state),
     ]
@@ -152,7 +149,7 @@ def _unknown(state: State) -> Markup:
     """Say that no known problem matches this log, what it tells, what to find out, and a report to hand on."""
     text = say("No known problem matches this text. That does not mean that nothing is wrong.")
     answer = state.diagnosed.unexplained
-    told = (
+    symptoms = (
         html.paragraph(say("What it tells:")) + html.bullets(one.text for one in answer.symptoms)
         if answer.symptoms
         else html.NOTHING
@@ -162,7 +159,7 @@ def _unknown(state: State) -> Markup:
     asked = html.paragraph(
         say("The program's authors can help: copy the report, and open an issue with it in their project.")
     )
-    return html.note(Severity.INFO, text, joined([told, wrong, question, asked, _report(state)]))
+    return html.note(Severity.INFO, text, joined([symptoms, wrong, question, asked, _report(state)]))
 
 
 def _failures(state: State) -> Markup:
@@ -172,12 +169,12 @@ def _failures(state: State) -> Markup:
     steps = (step for step in Step if step is not Step.DIAGNOSE and state.status(step).phase is Phase.FAILED)
     bad = {Status.WRONG, Status.FAILED, Status.TIMEOUT}
     checks = state.report.checks if state.report else ()
-    told = (
+    checked = (
         html.note(Severity.ERROR, check_title(check.key), html.paragraph(check.detail))
         for check in checks
         if check.status in bad
     )
-    return joined([*(failure(state, step) for step in steps), *told])
+    return joined([*(failure(state, step) for step in steps), *checked])
 
 
 def _nothing(state: State) -> Markup:
@@ -216,44 +213,35 @@ def folder_name(path: str) -> str:
 
 def draw_remedy(fix: Remedy, name: str, state: State) -> Markup:
     """Write a fix: its sentence, what to set and to type, and an application's start line."""
-    there = with_interpreter(fix, _interpreter_for(name, state))
+    source, made = state.diagnosed.source, state.environment
+    of_cause = name.partition("#")[0] in {cause.key for cause in state.diagnosed.diagnoses}
+    python = Interpreter(python=quoted(made.python if made else "python"))  # this setup's, unless the log names one
+    logs = of_cause and (source.elsewhere or source.interpreter != Interpreter())
+    there, shell = with_interpreter(fix, source.interpreter if logs else python), shell_of(source.os)
     typed = [as_typed(command) for command in there.commands]
     title = say("PyTorch {torch} for {backend}, Python {python}")
     plan = html.NOTHING
     if fix.plan:
         words = title.format(torch=fix.plan.torch, backend=fix.plan.backend.title, python=fix.plan.python)
         plan = html.paragraph(words, "next")
-    one = state.diagnosed.source.program or len(fix.launch) == 1  # else it would be a list of all
+    one = source.program or len(fix.launch) == 1  # else it would be a list of all
     launches = fix.launch if one else ()
-    environment = environment_of(state, name)
-    run = commands_for(fix, environment) if environment and name in offered(state) else ()
+    here = fixes(state).get(name)
+    run = here.commands if here and here.offered else ()
     exact = html.code("\n".join(command_line(words) for words in run)) if run else html.NOTHING
     return joined(
         [
             html.paragraph(as_typed(there.text)),
             plan,
-            *_draw_settings(fix.env, shell_of(state.diagnosed.source.os)),
+            *(
+                (html.NOTHING if one is shell else html.paragraph(f"{one.value}:")) + html.copyable("\n".join(lines))
+                for one, lines in (settings(fix.env, shell) if fix.env else ())  # where it may be one of two shells
+            ),
             html.copyable("\n".join(typed)) if typed else html.NOTHING,
-            *(_draw_launch(launch, state.diagnosed.source.arguments) for launch in launches),
+            *(_draw_launch(launch, source.arguments) for launch in launches),
             html.details(say("The same in a terminal"), exact),
         ]
     )
-
-
-def _draw_settings(variables: Mapping[str, str], shell: Shell) -> Iterator[Markup]:
-    """Show the lines that set variables, under the name of each shell where it may be one of two."""
-    for one, lines in settings(variables, shell) if variables else ():
-        yield html.paragraph(f"{one.value}:") if one is not shell else html.NOTHING
-        yield html.copyable("\n".join(lines))
-
-
-def _interpreter_for(name: str, state: State) -> Interpreter:
-    """Return how the Python of the environment that a fix is for is typed: the log's, else this setup's."""
-    of_cause = name.partition("#")[0] in {cause.key for cause in state.diagnosed.diagnoses}
-    if of_cause and (state.diagnosed.source.elsewhere or state.diagnosed.source.interpreter != Interpreter()):
-        return state.diagnosed.source.interpreter
-    path = state.environment.python if state.environment else "python"
-    return Interpreter(python=quoted(path))
 
 
 def _draw_launch(launch: Launch, arguments: tuple[str, ...]) -> Markup:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import ipywidgets as widgets
@@ -14,7 +15,7 @@ from assistant.model.event import Step
 from assistant.model.finding import Severity
 from assistant.session.actions import Action, Answer
 from assistant.session.session import Session
-from assistant.session.state import Phase, State
+from assistant.session.state import Phase, State, StepStatus
 from assistant.wizard import html
 from assistant.wizard.head import Footer
 from assistant.wizard.shared_widgets import Fold
@@ -31,11 +32,12 @@ class Part:
         """Bring the widgets up to date with the state."""
         raise NotImplementedError
 
-    def update(self, state: State) -> None:
-        """Show a state; values that the state sets do not come back as actions of the user."""
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Follow a state within this block: values that it sets do not come back as actions of the user."""
         self._quiet = True
         try:
-            self.follow(state)
+            yield
         finally:
             self._quiet = False
 
@@ -71,12 +73,11 @@ class PageView(Part):
 
     def adopt(self, other: PageView) -> None:
         """Take over what was typed into a page that this one replaces, and what was open there."""
-        self._quiet = True
-        for new, old in zip(self.fields(), other.fields(), strict=True):
-            new.value = old.value
-        for new, old in zip(self.foldable(), other.foldable(), strict=False):
-            new.unfolded = old.unfolded
-        self._quiet = False
+        with self.quiet():
+            for new, old in zip(self.fields(), other.fields(), strict=True):
+                new.value = old.value
+            for new, old in zip(self.foldable(), other.foldable(), strict=False):
+                new.unfolded = old.unfolded
 
     def close(self) -> None:
         """Free every model of this page."""
@@ -99,9 +100,9 @@ def working(state: State) -> Footer:
     return Footer(label="", able=False, note=say("Stopping …") if state.stopping else "", cancel=not state.stopping)
 
 
-def failure(state: State, step: Step) -> Markup:
-    """Write the sentence and the next step of a step that failed, or the question of a running one."""
-    status = state.status(step)
+def failure(state: State, of: Step | StepStatus) -> Markup:
+    """Write the sentence and the next step of a step or a task that failed, or the question of a running one."""
+    status = state.status(of) if isinstance(of, Step) else of
     if state.question and status.phase is Phase.RUNNING:
         return html.note(Severity.WARNING, state.question)
     if status.phase is Phase.FAILED:

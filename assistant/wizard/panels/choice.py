@@ -27,9 +27,9 @@ def draw_machine_line(machine: Machine) -> Markup:
     """Name the graphics cards, the system and the memory in one line."""
     cards = [gpu.label + (f" ({gpu.vram_gb:g} GB)" if gpu.vram_gb else "") for gpu in dict.fromkeys(machine.gpus)]
     memory = say("{size:g} GB of RAM", size=machine.memory_gb) if machine.memory_gb else ""
-    known = [machine.os_version or machine.os or "", memory]
+    words = [machine.os_version or machine.os or "", memory]
     named = tag("strong", " + ".join(cards) or say("No GPU found"))
-    return tag("p", named, *(f" · {word}" for word in known if word), class_="ptsa-machine")
+    return tag("p", named, *(f" · {word}" for word in words if word), class_="ptsa-machine")
 
 
 def draw_machine(state: State) -> Markup:
@@ -148,6 +148,6 @@ def draw_project(project: ProjectSummary, name: str) -> Markup:
     command = f"assistant setup -r {quoted(name)}"
     more = _("To include more, run `{command}` in the terminal with {options}.", command=command)
     named = tuple(dict.fromkeys(options))
-    told = html.paragraph(as_typed(more.format(options=named))) if named else html.NOTHING
-    folded = html.details(say("What was included, and what was left out"), joined([html.bullets(lines), told]))
+    hint = html.paragraph(as_typed(more.format(options=named))) if named else html.NOTHING
+    folded = html.details(say("What was included, and what was left out"), joined([html.bullets(lines), hint]))
     return html.note(Severity.INFO, project.text, folded if lines else html.NOTHING)

@@ -13,8 +13,8 @@ from assistant.model.errors import AssistantError
 from assistant.model.finding import Remedy
 from assistant.model.record import replace
 from assistant.model.visible import visible
-from assistant.session.actions import Action, Aim, Begin, Edited, Mend, Paste, Show, Wish, blockers
-from assistant.session.remediation import best, environment_of, goes_into, offered, others
+from assistant.session.actions import Action, Begin, Choose, Edited, Mend, Paste, Show, blockers
+from assistant.session.remediation import best, fixes, folder_of, help_with
 from assistant.session.session import Session
 from assistant.session.state import Page, State, Task
 from assistant.session.store import keep_log
@@ -34,7 +34,10 @@ def footer_of(state: State) -> Footer:
     back = (Other(label=say("Back"), actions=(Show(page=Page.SETUP),)),)
     name = "" if state.edited else best(state)
     if name and not reasons:
-        return Footer(label=_pressed(name, state), actions=applied(name, state), note=does(name, state), others=back)
+        fix = fixes(state)[name].remedy
+        instead = fix.plan if fix.plan and not fix.mends else None
+        label = say("Change to {backend}", backend=instead.backend.title) if instead else say("Mend it")
+        return Footer(label=label, actions=applied(name, state), note=does(name, state), others=back)
     note = reasons[0] if reasons else say("What you give is read in this kernel and sent nowhere else.")
     actions = () if reasons else (Begin(task=Task.DIAGNOSE),)
     return Footer(label=say("Find the cause"), actions=actions, able=not reasons, note=note, others=back)
@@ -42,39 +45,32 @@ def footer_of(state: State) -> Footer:
 
 def applied(name: str, state: State) -> tuple[Action, ...]:
     """Return the actions that apply a fix; a plan is made on the setup's page, for the log's environment if it fits."""
-    fix = offered(state).get(name)
-    if fix is None:
+    fix = fixes(state).get(name)
+    if fix is None or not fix.offered:
         return ()
-    if fix.plan is None:
+    if fix.remedy.plan is None:
         return (Mend(way=name), Begin(task=Task.MEND))
-    wish = Wish(request=replace(state.choices.request, backend=fix.plan.backend, python=fix.plan.python))
-    folder = goes_into(name, state)
-    return (*((Aim(target=folder),) if folder else ()), wish, Show(page=Page.SETUP))
-
-
-def _pressed(name: str, state: State) -> str:
-    """Return the words of the button that applies a fix."""
-    fix = offered(state)[name]
-    if fix.plan and not fix.mends:
-        return say("Change to {backend}", backend=fix.plan.backend.title)
-    return say("Mend it")
+    plan, folder = fix.remedy.plan, folder_of(fix, state)
+    wish = Choose(request=replace(state.choices.request, backend=plan.backend, python=plan.python))
+    return (*((Choose(target=folder),) if folder else ()), wish, Show(page=Page.SETUP))
 
 
 def does(way: str, state: State) -> Text:
     """Say what applying a fix does."""
-    fix, environment = offered(state)[way], environment_of(state, way)
-    if fix.plan:
-        folder = goes_into(way, state)
+    fix = fixes(state)[way]
+    if fix.remedy.plan:
+        folder = folder_of(fix, state)
         text = (
             say("Plans PyTorch for {backend} in {folder}; nothing is changed before you press Install.")
             if folder
             else say("Plans PyTorch for {backend}; nothing is installed before you press Install.")
         )
-        return text.format(backend=fix.plan.backend.title, folder=folder_name(folder))
-    if fix.env:
+        return text.format(backend=fix.remedy.plan.backend.title, folder=folder_name(folder))
+    if fix.remedy.env:
         return say("Sets a variable in the kernel of this environment.")
     return say(
-        "Changes the environment {name}, then checks it.", name=folder_name(environment.path if environment else "")
+        "Changes the environment {name}, then checks it.",
+        name=folder_name(fix.environment.path if fix.environment else ""),
     )
 
 
@@ -122,18 +118,20 @@ class WrongPage(PageView):
         self.lines.value = log_view(state.log, state.log_file) if shown else html.NOTHING
         self.addons.update(state)
         folded = (self.fold, self.ways) if self.ways.children else ()
-        told = (self.answer, *folded, self.lines)
-        first = (*told, self.box) if state.failed_cell else (self.box, *told)  # of a cell all was given already
+        answered = (self.answer, *folded, self.lines)
+        first = (*answered, self.box) if state.failed_cell else (self.box, *answered)  # of a cell all was given already
         self.parts = (self.head, *first, *self.addons.parts)
 
     def _follow_ways(self, state: State) -> None:
         """Offer the fixes beside the first one: those that can be applied here as buttons, the others to be read."""
-        able, found = offered(state), others(state)
-        buttons = [name for name in found if name in able]
-        options = [{"key": name, "title": label_of(found[name]), "lead": render(does(name, state))} for name in buttons]
+        found = help_with(state).others
+        buttons = [name for name, fix in found.items() if fix.offered]
+        options = [
+            {"key": name, "title": label_of(found[name].remedy), "lead": render(does(name, state))} for name in buttons
+        ]
         if self.others.options != options:
             self.others.options = options
-        rest = {name: fix for name, fix in found.items() if name not in able}
+        rest = {name: fix.remedy for name, fix in found.items() if not fix.offered}
         self.more.value = joined(draw_remedy(fix, name, state) for name, fix in rest.items())
         self.fold.title = render(ngettext("Another fix ({count})", "Other fixes ({count})", len(found)))
         # An anywidget's view follows no change of its classes, so what is not to be seen is not among the children.
@@ -145,7 +143,7 @@ class WrongPage(PageView):
             self.session.dispatch(action)
 
     def footer(self, state: State) -> Footer:
-        """Offer to mend what was found, or to look for the cause of what is in the box."""
+        """Offer what `footer_of` says."""
         return footer_of(state)
 
     def close(self) -> None:

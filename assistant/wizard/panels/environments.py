@@ -6,11 +6,10 @@ from pathlib import Path
 
 import ipywidgets as widgets
 
-from assistant.export import first_notebook, write_first_notebook
-from assistant.host.files import current_folder, shortened
+from assistant.host.files import shortened
 from assistant.i18n import as_typed, render, say, sentences
 from assistant.markup import Markup, joined, tag
-from assistant.model.errors import AssistantError, Cancelled
+from assistant.model.errors import AssistantError
 from assistant.model.finding import Severity
 from assistant.session.actions import Action, Begin, LookIn, Pick, Show
 from assistant.session.environments import kernel_of, mendable
@@ -18,8 +17,8 @@ from assistant.session.session import Session
 from assistant.session.state import Page, Phase, State, Task
 from assistant.session.survey import EnvironmentSummary, Repair, Survey, kept_for_undo, megabytes, move_words
 from assistant.wizard import html
-from assistant.wizard.head import OPEN_NOTEBOOK, Footer, Other
-from assistant.wizard.panels.base import PageView, log_view
+from assistant.wizard.head import OPEN_NOTEBOOK, Footer, Other, send_notebook, write_notebook
+from assistant.wizard.panels.base import PageView, failure, log_view
 from assistant.wizard.shared_widgets import Details, Drawing, EnvironmentRows, make
 
 
@@ -38,48 +37,38 @@ def draw_lead(state: State) -> Markup:
     if survey and not survey.environments and phase is Phase.DONE:
         lead = say("No environments were found.")
     notes = joined(map(html.finding, survey.notes)) if survey else html.NOTHING
-    known = survey.of(state.environments.picked) if survey else None
-    told = draw_known(known) if known and known.checked and phase is Phase.DONE else html.NOTHING
-    return html.heading(say("On this machine"), lead) + _failure(state) + notes + told
+    summary = survey.of(state.environments.picked) if survey else None
+    checked = draw_checked(summary) if summary and summary.checked and phase is Phase.DONE else html.NOTHING
+    return html.heading(say("On this machine"), lead) + failure(state, state.environments.status) + notes + checked
 
 
-def draw_known(known: EnvironmentSummary) -> Markup:
+def draw_checked(summary: EnvironmentSummary) -> Markup:
     """Tell what a check found: that all is well, or each problem with its fixes."""
-    size = say("{size} MB on disk.", size=known.size // 10**6) if known.size else ""
-    if known.findings:
-        title = tag("p", tag("strong", known.name), f": {size}" if size else "")
-        return title + joined(map(html.finding, known.findings))
-    text = say("{name}: {state}", name=known.name, state=known.state)
+    size = say("{size} MB on disk.", size=summary.size // 10**6) if summary.size else ""
+    if summary.findings:
+        title = tag("p", tag("strong", summary.name), f": {size}" if size else "")
+        return title + joined(map(html.finding, summary.findings))
+    text = say("{name}: {state}", name=summary.name, state=summary.state)
     return html.note(Severity.OK, f"{text} {size}".strip())
 
 
 def draw_repair(state: State, repair: Repair) -> Markup:
     """Show what would change, what that mends and what it leaves as it is."""
     running = state.running is Task.REPAIR
-    known = state.environments.survey.of(repair.path) if state.environments.survey else None
-    name = known.name if known else Path(repair.path).name
+    summary = state.survey.of(repair.path)
+    name = summary.name if summary else Path(repair.path).name
     title = say("Mending {name} …", name=name) if running else say("What would change in {name}", name=name)
     moves = tag("ul", *(tag("li", move_words(move)) for move in repair.difference.moves), class_="ptsa-moves")
     return joined(
         [
             html.heading(title, "" if running else say("Nothing has been changed yet.")),
-            _failure(state),
+            failure(state, state.environments.status),
             html.section(say("Packages"), moves),
             html.section(say("What this mends"), html.bullets([as_typed(one.text) for one in repair.mends], "ok")),
             html.section(say("What stays as it is"), joined(map(html.finding, repair.remains))),
             joined(map(html.finding, repair.difference.findings)),
         ]
     )
-
-
-def _failure(state: State) -> Markup:
-    status = state.environments.status
-    if state.question and state.running:
-        return html.note(Severity.WARNING, state.question)
-    if status.phase is not Phase.FAILED:
-        return html.NOTHING
-    severity = Severity.INFO if status.exit_code == Cancelled.exit_code else Severity.ERROR
-    return html.failure(status.message, status.hint, severity)
 
 
 def caption(survey: Survey) -> str:
@@ -92,23 +81,23 @@ def caption(survey: Survey) -> str:
     return f"{where} {short}".strip()
 
 
-def row_of(known: EnvironmentSummary) -> dict[str, object]:
+def row_of(summary: EnvironmentSummary) -> dict[str, object]:
     """Put what is known of an environment into words for its row."""
-    buttons = [("check", say("Check"))] if not (known.own or known.unread) else []
-    buttons += [("mend", say("Mend …"))] if mendable(known) else []
-    buttons += [("undo", say("Undo"))] if known.undo and not known.others else []
-    buttons += [("open", say("Open a notebook"))] if known.kernels and known.torch and not known.own else []
-    buttons += [("remove", say("Remove …"))] if known.made and not (known.own or known.others) else []
+    buttons = [("check", say("Check"))] if not (summary.own or summary.unread) else []
+    buttons += [("mend", say("Mend …"))] if mendable(summary) else []
+    buttons += [("undo", say("Undo"))] if summary.undo and not summary.others else []
+    buttons += [("open", say("Open a notebook"))] if summary.kernels and summary.torch and not summary.own else []
+    buttons += [("remove", say("Remove …"))] if summary.made and not (summary.own or summary.others) else []
     return {
-        "path": known.path,
-        "light": known.light.value,
-        "word": render(known.light.word),
-        "name": known.name,
-        "keeper": render(known.keeper),
-        "place": shortened(known.path),
-        "torch": render(known.build),
-        "python": f"Python {known.python}" if known.python else "",
-        "state": as_typed(known.state),
+        "path": summary.path,
+        "light": summary.light.value,
+        "word": render(summary.light.word),
+        "name": summary.name,
+        "keeper": render(summary.keeper),
+        "place": shortened(summary.path),
+        "torch": render(summary.build),
+        "python": f"Python {summary.python}" if summary.python else "",
+        "state": as_typed(summary.state),
         "buttons": buttons,
     }
 
@@ -136,7 +125,7 @@ class EnvironmentsPage(PageView):
 
     def follow(self, state: State) -> None:
         """Show the list, or the change that is offered or under way."""
-        survey, repair = state.environments.survey or Survey(), state.environments.repair
+        survey, repair = state.survey, state.environments.repair
         self.parts = self._change if repair else self._list
         self.lead.value = draw_lead(state)
         self.difference.value = draw_repair(state, repair) if repair else html.NOTHING
@@ -149,24 +138,23 @@ class EnvironmentsPage(PageView):
 
     def footer(self, state: State) -> Footer:
         """Offer the change that is shown, the removal that was asked for, else another setup."""
-        survey = state.environments.survey or Survey()
-        known = survey.of(state.environments.picked)
+        summary = state.survey.of(state.environments.picked)
         if state.environments.repair:
             size = megabytes(state.environments.repair.difference.download)
             load = say("{size:.1f} MB to download.", size=size) if size else say("Nothing has to be downloaded.")
             note = sentences((load, say("If anything fails, everything is restored; the change can be undone later.")))
             change, back = (Begin(task=Task.REPAIR),), Other(label=say("Not now"), actions=(Pick(path=""),))
             return Footer(label=say("Change these packages"), actions=change, note=note, others=(back,))
-        if known and self._removing == known.path:
-            warning = say("{path} and everything in it will be deleted.", path=known.path)
+        if summary and self._removing == summary.path:
+            warning = say("{path} and everything in it will be deleted.", path=summary.path)
             keep = Other(label=say("Keep it"), actions=(Pick(path=""),))
             return Footer(label=say("Remove it"), actions=(Begin(task=Task.REMOVE),), note=warning, others=(keep,))
         another = (Show(page=Page.SETUP), *((Begin(task=Task.DETECT),) if state.environment else ()))
         again = Other(label=say("Look again"), actions=(Begin(task=Task.SURVEY),))
-        if known and known.undo:
-            undo = Other(label=say("Undo"), actions=(Pick(path=known.path), Begin(task=Task.UNDO)))
-            drop = Other(label=say("Delete the old files"), actions=(Pick(path=known.path), Begin(task=Task.FORGET)))
-            note = sentences((say("{name} was mended.", name=known.name), kept_for_undo(known.undo)))
+        if summary and summary.undo:
+            undo = Other(label=say("Undo"), actions=(Pick(path=summary.path), Begin(task=Task.UNDO)))
+            drop = Other(label=say("Delete the old files"), actions=(Pick(path=summary.path), Begin(task=Task.FORGET)))
+            note = sentences((say("{name} was mended.", name=summary.name), kept_for_undo(summary.undo)))
             return Footer(label=say("Set up another"), actions=another, note=note, others=(undo, drop, again))
         return Footer(label=say("Set up another"), actions=another, others=(again,))
 
@@ -189,37 +177,27 @@ class EnvironmentsPage(PageView):
         path, press = str(message.get("path", "")), message.get("press")
         if message.get("refused") == OPEN_NOTEBOOK:
             self._write_notebook(message.get("detail"))
-        survey = self.session.state.environments.survey
-        known = survey.of(path) if survey else None
-        if known is None:
+        summary = self.session.state.survey.of(path)
+        if summary is None:
             return
         if press == "open":
-            self._open(known, message.get("view"))
+            made, plan = kernel_of(summary)
+            send_notebook(self.rows, made, plan, message.get("view"), name=f"{summary.name}.ipynb", path=path)
             return
         self._removing = path if press == "remove" else ""
         tasks = {"check": Task.CHECK, "mend": Task.COMPARE, "undo": Task.UNDO}
         begun = (Begin(task=tasks[press]),) if isinstance(press, str) and press in tasks else ()
         self._do(Pick(path=path), *begun)
 
-    def _open(self, known: EnvironmentSummary, view: object) -> None:
-        """Let JupyterLab open a first notebook on the environment's kernel."""
-        made, plan = kernel_of(known)
-        detail = {"name": f"{known.name}.ipynb", "kernel": made.kernel, "notebook": first_notebook(made, plan)}
-        self.rows.send({"event": OPEN_NOTEBOOK, "detail": {**detail, "path": known.path}, "view": view})
-
     def _write_notebook(self, detail: object) -> None:
         """Write the notebook beside this one, where nobody can open it, and say where it is."""
         path = str(detail.get("path", "")) if isinstance(detail, dict) else ""
-        known = (self.session.state.environments.survey or Survey()).of(path)
-        if known is None or not known.kernels:
+        summary = self.session.state.survey.of(path)
+        if summary is None or not summary.kernels:
             return
-        made, plan = kernel_of(known)
         try:
-            written = write_first_notebook(current_folder(), made, plan)
-            text = say(
-                "The notebook {path} is ready; open it and choose the kernel “{name}”.", path=written, name=made.kernel
-            )
-            note = html.note(Severity.OK, text)
+            made, plan = kernel_of(summary)
+            note = html.note(Severity.OK, write_notebook(made, plan, made.kernel or ""))
         except AssistantError as error:
             note = html.failure(error.message, error.hint)
         self.lead.value = draw_lead(self.session.state) + note

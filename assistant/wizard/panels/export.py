@@ -17,7 +17,7 @@ from assistant.markup import Markup, tag
 from assistant.model.event import Step
 from assistant.model.finding import Severity
 from assistant.model.record import Record
-from assistant.session.actions import Begin, Fill, Show, blockers
+from assistant.session.actions import Begin, Choose, Show, blockers
 from assistant.session.session import Session
 from assistant.session.state import Page, Phase, State, Task
 from assistant.wizard import html
@@ -41,13 +41,13 @@ class ExportPage(PageView):
             for key, purpose in PURPOSES.items()
         ]
         self.purpose = make(Chips, description=say("What for?"), options=options)
-        self.on_value(self.purpose, lambda key: Fill(purpose=key, formats=()))
+        self.on_value(self.purpose, lambda key: Choose(purpose=key, formats=()))
         self.fold = make(Fold, title=say("Choose individual files or another folder"))
         self.folder = make(widgets.Text, description=say("Folder"), continuous_update=False)
-        self.on_value(self.folder, lambda folder: Fill(folder=folder.strip()))
+        self.on_value(self.folder, lambda folder: Choose(folder=folder.strip()))
         rows = [(render(kind.description), name) for name, kind in FORMATS.items()]
         self.formats = make(Choices, description=say("Formats"), options=rows)
-        self.on_value(self.formats, lambda names: Fill(formats=tuple(names)))
+        self.on_value(self.formats, lambda names: Choose(formats=tuple(names)))
         controls = make(widgets.VBox, children=(self.folder, self.formats))
         self._before = (self.lead, self.purpose, self.fold, controls)
         self._after = (self.lead, self.purpose, self.written, self.files, self.fold, controls)
@@ -66,15 +66,19 @@ class ExportPage(PageView):
 
     def footer(self, state: State) -> Footer:
         """Offer to write the files."""
+        written = _written_to(state)
+        # The file browser shows what lies below the notebooks.
+        reached = written and Path(written).is_relative_to(current_folder())
+        show = (Other(label=say("Show the folder"), actions=(ShowFolder(path=written),)),) if reached else ()
         done = state.status(Step.EXPORT).phase is Phase.DONE
         reasons = blockers(state, Task.EXPORT)
-        write = (*(() if state.choices.folder else (Fill(folder=_folder(state)),)), Begin(task=Task.EXPORT))
+        write = (*(() if state.choices.folder else (Choose(folder=_folder(state)),)), Begin(task=Task.EXPORT))
         return Footer(
             label=say("Write the files again") if done else say("Write the files"),
             actions=() if reasons else write,
             able=not reasons,
             note=next(iter(reasons), ""),
-            others=(*_show_folder(state), Other(label=say("Back"), actions=(Show(page=Page.SETUP),))),
+            others=(*show, Other(label=say("Back"), actions=(Show(page=Page.SETUP),))),
         )
 
     def close(self) -> None:
@@ -121,13 +125,6 @@ def _folder(state: State) -> str:
 def _written_to(state: State) -> str:
     """Return the folder that holds all files; "" before they are written."""
     return min((str(Path(path).parent) for path in state.exported.files), key=len, default="")
-
-
-def _show_folder(state: State) -> tuple[Other, ...]:
-    """Offer to show the folder where JupyterLab's file browser reaches it: below that of the notebooks."""
-    folder = _written_to(state)
-    reached = folder and Path(folder).is_relative_to(current_folder())
-    return (Other(label=say("Show the folder"), actions=(ShowFolder(path=folder),)),) if reached else ()
 
 
 def draw_written(state: State) -> Markup:

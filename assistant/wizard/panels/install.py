@@ -1,9 +1,12 @@
-"""The installation and its checks: what exactly will run and be written, how far it is, and what was found."""
+"""The installation: what exactly will run and be written, how far it is, what was found, and what can be done then."""
 
 from __future__ import annotations
 
 import sys
 
+import ipywidgets as widgets
+
+from assistant.export import terminal_line
 from assistant.i18n import Text, render, say
 from assistant.install import FOREIGN_PIP, KERNEL, Prepared, commands_for
 from assistant.markup import Markup, joined, tag
@@ -13,13 +16,16 @@ from assistant.model.plan import Backend, Request
 from assistant.model.record import replace
 from assistant.model.report import Report, Status, check_kind, check_title, status_word, verdict
 from assistant.model.shell import command_line, shell_of
-from assistant.session.actions import Begin, Show, Wish
+from assistant.plan import card_name
+from assistant.session.actions import Add, Begin, Choose, Show
+from assistant.session.session import Session
 from assistant.session.state import Adding, Page, Phase, State, Task
-from assistant.session.steps import TITLES
-from assistant.views import CHECK_HEADINGS, CheckRow, change_rows, check_rows, folded, speed_lines
+from assistant.session.steps import TITLES, requirements_of
+from assistant.views import CHECK_HEADINGS, CheckRow, change_rows, check_rows, folded, plan_title, speed_lines
 from assistant.wizard import html
-from assistant.wizard.head import Footer, Other
-from assistant.wizard.panels.base import failure
+from assistant.wizard.head import Footer, OpenNotebook, Other
+from assistant.wizard.panels.base import PageView, failure
+from assistant.wizard.shared_widgets import Chips, Details, Drawing, Fold, make
 from assistant.wizard.stage import cancelled, failed_step, repeated
 
 
@@ -31,7 +37,10 @@ def draw_commands(state: State) -> Markup:
         return html.paragraph(say("On such a machine these commands would run:")) + html.code("\n".join(lines))
     if state.preview is None:
         return html.paragraph(say("The exact packages are being resolved."))
-    return _agreement(state.preview) + html.table(_pythons(state))
+    pythons = state.detected.pythons if state.detected else {}
+    names = {"kernel": say("This notebook's kernel"), "server": say("The Jupyter server")}
+    found = [(name, pythons[role]) for role, name in names.items() if pythons.get(role)]
+    return _agreement(state.preview) + html.table(found)
 
 
 def _agreement(preview: Prepared) -> Markup:
@@ -57,14 +66,6 @@ def _agreement(preview: Prepared) -> Markup:
         + html.details(say("Every package"), every)
         + html.details(say("Every file and folder that is written"), html.bullets(preview.writes))
     )
-
-
-def _pythons(state: State) -> list[tuple[str, str]]:
-    """Name this notebook's interpreter and the Jupyter server's, where they are known."""
-    pythons = state.detected.pythons if state.detected else {}
-    kernel, server = pythons.get("kernel", ""), pythons.get("server", "")
-    rows = [(say("This notebook's kernel"), kernel), (say("The Jupyter server"), server)]
-    return [(name, path) for name, path in rows if path]
 
 
 def _parts(state: State) -> Markup:
@@ -166,7 +167,7 @@ def offer_again(state: State) -> Footer:
     """Offer to try again, beside it PyPI's build with CUDA where no other can be had, and to look for the cause."""
     others = []
     if state.plan and state.plan.backend is Backend.CPU and state.status(Step.INSTALL).unreachable:
-        wish = Wish(request=replace(state.choices.request, cuda_libraries=True))
+        wish = Choose(request=replace(state.choices.request, cuda_libraries=True))
         others.append(Other(label=say("Take PyPI's build and its several GB of CUDA"), actions=(wish,)))
     if not cancelled(state):
         wrong = (Show(page=Page.WRONG), Begin(task=Task.DIAGNOSE))
@@ -207,3 +208,102 @@ def _matrix(report: Report) -> Markup:
 
 def _cells(row: CheckRow) -> tuple[Text, ...]:
     return (row.title, row.result, row.first, row.later, row.error, row.detail)
+
+
+SAVE = "save"
+
+
+class Done(PageView):
+    """Cards to go on with, packages to add, and the checks."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self.adding = make(Drawing)
+        self.checks = make(Details, title=say("The checks, one by one, with times"))
+        self.where = make(Details, title=say("Where it is"))
+        self.next = make(Chips, pressed=True, description=say("What next?"))
+        self.next.on_msg(self._on_next)
+        self.packages = make(
+            widgets.Text, description=say("Packages"), placeholder="seaborn, pandas>=2", continuous_update=False
+        )
+        self.packages.observe(lambda change: self._add(change["new"]), "value")
+        self.measure = make(widgets.Button, description=say("Check everything and measure the speed (about a minute)"))
+        self.measure.add_class("ptsa-measure")
+        self.measure.on_click(lambda _button: self._measure())
+        self.parts = (
+            self.next,
+            make(Fold, title=say("Add packages")),
+            make(widgets.VBox, children=(self.packages, self.adding)),
+            self.checks,
+            self.where,
+            self.measure,
+        )
+
+    def _add(self, text: str) -> None:
+        """Work out what adding packages would change."""
+        if text.strip():
+            self.session.dispatch(Add(requirements=requirements_of(text)))
+            self.session.begin(Task.ADD)
+
+    def _measure(self) -> None:
+        self.session.dispatch(Choose(level="full"))
+        self.session.begin(Task.VERIFY)
+
+    def _on_next(self, _widget: object, content: object, _buffers: object) -> None:
+        if isinstance(content, dict) and content.get("press") == SAVE:
+            self.session.dispatch(Show(page=Page.EXPORT))
+
+    def follow(self, state: State) -> None:
+        """Show what was verified, and what is being added."""
+        if state.report:
+            report = state.report
+            self.checks.draw(lambda: draw_checks(report))
+        self.where.draw(lambda: draw_ready(state))
+        self.next.options = _next(state)
+        self.adding.value = draw_adding(state.adding) if state.adding else html.NOTHING
+
+    def footer(self, state: State) -> Footer:
+        """Offer to open a notebook, or to add the packages whose changes are shown."""
+        adding = state.adding
+        if adding and adding.prepared and not adding.installed:
+            rest = Other(label=say("Not now"), actions=(Add(requirements=()),))
+            return Footer(label=say("Add these packages"), actions=(Begin(task=Task.ADD),), others=(rest,))
+        another = Other(label=say("Set up another"), actions=(Begin(task=Task.DETECT),))
+        label = say("Open a notebook with it")
+        name = state.environment.launcher_name if state.environment else ""
+        note = say("Opens a first notebook on the kernel “{name}”.", name=name) if name else ""
+        return Footer(label=label, actions=(OpenNotebook(),), note=note, others=(another,))
+
+
+def draw_done(state: State) -> Markup:
+    """Say what works now, and whether the kernel must be restarted for it."""
+    report, plan, found = state.report, state.plan, state.detection
+    if report is None or plan is None or found is None:
+        return html.NOTHING
+    card = card_name(found.machine, plan.backend)
+    works = say("PyTorch works on your {card}", card=card) if card else say("PyTorch works on your processor")
+    title = works if report.usable else say("PyTorch is installed, but some checks failed")
+    line = tag("p", plan_title(plan), class_="ptsa-machine")
+    judged = html.paragraph(verdict(report), "ok" if report.passed else "warning")
+    return line + html.heading(title) + judged + draw_restart(state)
+
+
+def _next(state: State) -> list[dict[str, str]]:
+    """List what can be done with the finished environment."""
+    if state.environment is None or state.plan is None or state.detection is None:
+        return []
+    return [
+        {
+            "key": "terminal",
+            "title": say("Use it in a terminal"),
+            "lead": say("copies the line to type"),
+            "copy": terminal_line(state.environment, state.plan),
+        },
+        {
+            "key": "vscode",
+            "title": say("Use it in VS Code"),
+            "lead": say("copies the interpreter's path"),
+            "copy": state.environment.python,
+        },
+        {"key": SAVE, "title": say("Save the configuration"), "lead": say("colleague, project, container, bug report")},
+    ]

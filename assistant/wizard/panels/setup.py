@@ -17,7 +17,7 @@ from assistant.model.finding import Severity
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Request
 from assistant.model.record import replace
-from assistant.session.actions import Action, Aim, Begin, Choose, Resume, SetFact, Simulate, Wish, blockers
+from assistant.session.actions import Action, Begin, Choose, Resume, Simulate, blockers
 from assistant.session.session import Session
 from assistant.session.state import Page, State, Task
 from assistant.session.steps import kernel_is_ours
@@ -28,8 +28,15 @@ from assistant.wizard.head import Footer, Other, titles
 from assistant.wizard.panels.addons import AddonParts
 from assistant.wizard.panels.base import PageView, Part, close_all, log_view
 from assistant.wizard.panels.choice import draw_ready_to_install, draw_why, machine_options
-from assistant.wizard.panels.done import Done, draw_done
-from assistant.wizard.panels.install import before, draw_commands, draw_failed, draw_working, offer_again
+from assistant.wizard.panels.install import (
+    Done,
+    before,
+    draw_commands,
+    draw_done,
+    draw_failed,
+    draw_working,
+    offer_again,
+)
 from assistant.wizard.shared_widgets import Chips, Details, Drawing, Fold, make, shared, show
 from assistant.wizard.stage import Stage, stage, unplanned, unresolved
 
@@ -67,8 +74,9 @@ class SetupPage(PageView):
         """Show the view of this state, and the controls' values."""
         now = stage(state)
         if now is Stage.DONE:
-            self.done.update(state)
-        self.parts = self._view(state)
+            self.done.follow(state)
+        failed = self._unplanned if unplanned(state) else self._unresolved if unresolved(state) else None
+        self.parts = failed or self._views[now]
         self.lead.value = draw_working(state) if now is Stage.WORKING else DRAWN[now](state)
         self.offer.draw(state)
         if state.planning and state.plan:
@@ -77,12 +85,8 @@ class SetupPage(PageView):
             self.commands.draw(lambda: draw_commands(state))
         self.log.draw(lambda: log_view(state.log, state.log_file))
         self.addons.update(state)
-        self.changes.update(state)
-
-    def _view(self, state: State) -> tuple[widgets.Widget, ...]:
-        if unresolved(state):
-            return self._unresolved
-        return self._unplanned if unplanned(state) else self._views[stage(state)]
+        with self.changes.quiet():
+            self.changes.follow(state)
 
     def footer(self, state: State) -> Footer:
         """Offer to install, to try again, or to open a notebook."""
@@ -111,7 +115,7 @@ class SetupPage(PageView):
         """Take over the offer, too: what was saved since then is this very setup."""
         if isinstance(other, SetupPage):
             if stage(self.session.state) is Stage.DONE:
-                self.done.update(self.session.state)
+                self.done.follow(self.session.state)
             self.offer.saved = other.offer.saved
             self.addons.adopt(other.addons)
         super().adopt(other)
@@ -209,7 +213,7 @@ class Changes(Part):
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self._known_facts: tuple[Fact, ...] = ()
+        self._settable: tuple[Fact, ...] = ()
         self.fold = make(Fold, title=say("Change something: machine, version, Python, folder, nightly builds"))
         self.box = make(widgets.VBox)
         self.fold.observe(lambda _change: self._open(), "unfolded")
@@ -228,7 +232,7 @@ class Changes(Part):
         self.facts = make(Chips, pressed=True)
         self.facts.on_msg(self._on_fact)
         self.choice = make(widgets.Dropdown, description=say("PyTorch build"))
-        self.on_value(self.choice, lambda index: Choose(index=index or 0))
+        self.on_value(self.choice, lambda index: Choose(plan=index or 0))
         backends = [(say("Choose for me"), ""), *((backend.title, backend.value) for backend in Backend)]
         self.backend = make(widgets.Dropdown, options=backends, description=say("Backend"))
         self.on_value(self.backend, lambda name: self._wish(backend=Backend(name) if name else None))
@@ -241,7 +245,7 @@ class Changes(Part):
         self.on_value(self.python, lambda version: self._wish(python=version.strip() or None))
         places = [(say("A new environment"), ""), (say("The environment of this kernel"), KERNEL)]
         self.where = make(widgets.Dropdown, options=places, description=say("Where"))
-        self.on_value(self.where, lambda where: Aim(target=where))
+        self.on_value(self.where, lambda where: Choose(target=where))
         self.target = make(
             widgets.Text,
             description=say("Folder"),
@@ -265,17 +269,18 @@ class Changes(Part):
             self.facts,
             self.again,
         )
-        self.update(self.session.state)
+        with self.quiet():
+            self.follow(self.session.state)
 
-    def _wish(self, **changed: Any) -> Wish:  # noqa: ANN401 - fields of the request
-        return Wish(request=replace(self.session.state.choices.request, **changed))
+    def _wish(self, **changed: Any) -> Choose:  # noqa: ANN401 - fields of the request
+        return Choose(request=replace(self.session.state.choices.request, **changed))
 
     def _aim(self, target: str) -> None:
         """Have the environment in a folder; a path that starts nowhere is refused."""
         if self._quiet:
             return
         try:
-            self.session.dispatch(Aim(target=check_folder(target)))
+            self.session.dispatch(Choose(target=check_folder(target)))
         except AssistantError as error:
             self.fault.value = html.failure(error.message, error.hint)
 
@@ -288,16 +293,18 @@ class Changes(Part):
         except AssistantError as error:
             self.fault.value = html.failure(error.message, error.hint)
             return
-        self.session.dispatch(SetFact(fact=self.fact.value, value=value))
+        self.session.dispatch(Choose(overrides={**self.session.state.choices.overrides, self.fact.value: value}))
 
     def _on_fact(self, _widget: object, content: object, _buffers: object) -> None:
         """Take back a fact that was set by hand."""
-        if isinstance(content, dict) and content.get("press") in self.session.state.choices.overrides:
-            self.session.dispatch(SetFact(fact=str(content["press"]), value=""))
+        overrides = self.session.state.choices.overrides
+        if isinstance(content, dict) and (fact := content.get("press")) in overrides:
+            left = {name: value for name, value in overrides.items() if name != fact}
+            self.session.dispatch(Choose(overrides=left))
 
     def _show_example(self) -> None:
-        known = {fact.name: fact for fact in self._known_facts}
-        fact = known.get(self.fact.value or "")
+        facts = {fact.name: fact for fact in self._settable}
+        fact = facts.get(self.fact.value or "")
         self.fact_value.placeholder = ", ".join(fact.values) or fact.example if fact else ""
 
     def follow(self, state: State) -> None:
@@ -324,8 +331,8 @@ class Changes(Part):
     def _follow_facts(self, state: State) -> None:
         """Offer the facts that can be set, and show those that are; what was refused before is over."""
         machine = state.detection.machine if state.detection else Machine()
-        self._known_facts = tuple(facts_to_set(machine))
-        options = [(render(fact.label), fact.name) for fact in self._known_facts]
+        self._settable = tuple(facts_to_set(machine))
+        options = [(render(fact.label), fact.name) for fact in self._settable]
         if list(self.fact.options) != options:
             chosen = self.fact.value
             self.fact.options = options
@@ -333,7 +340,7 @@ class Changes(Part):
                 self.fact.value = chosen
         self._show_example()
         self.fault.value, self.fact_value.value = html.NOTHING, ""
-        labels = {fact.name: render(fact.label) for fact in self._known_facts}
+        labels = {fact.name: render(fact.label) for fact in self._settable}
         self.facts.options = [
             {"key": name, "title": f"{labels.get(name, name)}: {value}", "lead": say("press to undo")}
             for name, value in state.choices.overrides.items()

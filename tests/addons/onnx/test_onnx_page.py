@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from addons.onnx.traps import trap
-from runners import InlineRunner
+from runners import InlineRunner, watch, wizard_on
 
 from assistant.host.base import ReplayHost
 from assistant.install import Sources
@@ -32,7 +32,7 @@ def opened(runner: Runner, machine: str = "linux-debian12-cpu-container") -> Set
     host = ReplayHost(load(machine))
     session = Session(host, InlineRunner(), sources=Sources(host, offline=True))
     session.begin(Task.DETECT)
-    shown = SetupWizard(Session(host, runner, state=session.state))
+    shown = wizard_on(Session(host, runner, state=session.state))
     shown.session.dispatch(Show(page=Page.WRONG))
     return shown
 
@@ -96,7 +96,7 @@ def test_each_part_is_shown_when_it_is_there_and_cancel_ends_the_rest() -> None:
             seen.append(page.result.value)
             wizard.press("stop")
 
-    wizard.session.watch(cancel_conversion)
+    watch(wizard.session, cancel_conversion)
     page.go.click()
     assert len(seen) == 1
     assert "Every operator" in seen[0]
