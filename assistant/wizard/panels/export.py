@@ -67,7 +67,6 @@ class ExportPage(PageView):
     def footer(self, state: State) -> Footer:
         """Offer to write the files."""
         written = _written_to(state)
-        # The file browser shows what lies below the notebooks.
         reached = written and Path(written).is_relative_to(current_folder())
         show = (Other(label=say("Show the folder"), actions=(ShowFolder(path=written),)),) if reached else ()
         done = state.status(Step.EXPORT).phase is Phase.DONE
