@@ -53,6 +53,7 @@ _QUESTIONS = {
     "driver": (_("First find out the version of NVIDIA's driver."), ("nvidia-smi",)),
     "container": (_("First find out whether the program runs in a container."), ("cat /proc/1/cgroup",)),
 }
+_INSTALLS_PACKAGES = re.compile(r"\b(?:pip|uv|conda|mamba) (?:un)?install\b|\buv (?:add|sync|pip)\b")
 _ANY_OTHER = (_("First let the assistant look at the machine."), _DETECT)
 
 
@@ -129,15 +130,32 @@ def matches(log: Log, machine: Machine, *, supposing: bool = True) -> tuple[Matc
     if not fitting and supposing:
         fitting = _ranked_matches(search, [*fact_causes(log, machine)], machine)
     context = LogContext(log, machine)
-    return tuple(
-        _to_match(
-            rule,
-            match._replace(names=sure_names(context, rule, with_remedy_names(context, rule, match.names))),
-            search,
-            machine,
-        )
+    named = (
+        (rule, match._replace(names=sure_names(context, rule, with_remedy_names(context, rule, match.names))))
         for rule, match in fitting
     )
+    found = tuple(_to_match(rule, match, search, machine) for rule, match in named)
+    return tuple(filter(None, map(_without_python, found))) if has_own_runtime(log) else found
+
+
+def has_own_runtime(log: Log) -> bool:
+    """Return whether a log is of a program such as Ollama, which brings its own runtime and uses no Python's PyTorch."""
+    tables = _program_tables()["own_runtime"]
+    is_named, uses_python = (re.search("|".join(tables[name]), log.text) for name in ("marks", "unless"))
+    return bool(is_named) and not uses_python
+
+
+def _without_python(match: Match) -> Match | None:
+    """Return a match without the remedies that install Python packages; None if no other is left."""
+    pairs = [
+        (remedy, origin)
+        for remedy, origin in zip(match.diagnosis.remedies, match.origins, strict=True)
+        if not (origin and (origin.plan or origin.launch)) and not any(map(_INSTALLS_PACKAGES.search, remedy.commands))
+    ]
+    if not any(origin for _remedy, origin in pairs):
+        return None
+    remedies, origins = zip(*pairs, strict=True)
+    return match._replace(diagnosis=replace(match.diagnosis, remedies=remedies), origins=origins)
 
 
 def _ranked_matches(search: _Search, causes: list[Cause], machine: Machine) -> list[tuple[Rule, SignMatch]]:

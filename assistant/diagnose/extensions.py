@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion
 
+from assistant.catalog import number
 from assistant.catalog.companions import version_ranges
 from assistant.diagnose.context import (
     FAR,
@@ -30,7 +31,7 @@ from assistant.diagnose.missing import (
     symbol_kind,
 )
 from assistant.diagnose.rules import Cause
-from assistant.diagnose.wheels import removal_of_name
+from assistant.diagnose.wheels import first_torch_with, removal_of_name
 
 _TRIO = {"torchvision", "torchaudio"}
 _OWN_RULES = {"torch-directml", "ipex", "intel-extension-for-pytorch"}  # whose pins have rules of their own
@@ -217,8 +218,7 @@ def _missing_name_causes(context: LogContext, missing: Missing, package: str) ->
     """Yield the cause of a name that a package lacks: parts of torch differ, or the package is of another release."""
     line = context.text[slice(*context.line_span(missing.at))]
     if package == "torch":
-        if "cannot import name" in line:
-            yield _abi_cause(context, missing.at, "")
+        yield from _missing_torch_name_causes(context, missing, imports="cannot import name" in line)
     elif (
         loses_names(package) and package not in {*_TRIO, "numpy", "onnxruntime", "torch-directml"} and _HALF not in line
     ):
@@ -226,6 +226,29 @@ def _missing_name_causes(context: LogContext, missing: Missing, package: str) ->
         yield context.cause("companion-version-mismatch", missing.at, names)
     elif package == "torchaudio" and (gone := _removal_names(context, package, missing)):
         yield context.cause("companion-version-mismatch", missing.at, {"package": package, **gone})
+
+
+def _missing_torch_name_causes(context: LogContext, missing: Missing, *, imports: bool) -> Iterator[Cause]:
+    """Yield the cause of a name that torch lacks: its release is too new or too old for who asks, or its parts differ.
+
+    `imports` is set for an import of the name; a name that only an attribute asks for and no table lists is told if an
+    installed package asks for it, as a program's own line may be wrong.
+    """
+    name = missing.thing.partition(":")[2]
+    removal, first = removal_of_name(context, "torch", name), first_torch_with(name)
+    asks = next(iter(context.frames_above(missing.at)[-1:]), "")
+    package = package_of(asks) if asks and asks != "torch" else ""
+    names = {"missing": context.as_spelt(missing.at, name), "package": package or removal.get("newer", "")}
+    if removal:
+        names["before"] = removal["since"]
+    elif first and not (context.torch and number(context.torch) >= number(first)):
+        names["least"] = first
+    elif imports:
+        yield _abi_cause(context, missing.at, "")
+        return
+    elif not package or package == "torch":
+        return
+    yield context.cause("torch-name-missing", missing.at, {key: value for key, value in names.items() if value})
 
 
 def _removal_names(context: LogContext, package: str, missing: Missing) -> dict[str, str]:
