@@ -139,7 +139,7 @@ def _replaced_build_causes(log: Log, machine: Machine) -> Iterator[Cause]:
     for_other_gpu = not present.endswith("+cpu") and "+" in present  # a build for another maker's GPU tells the rest
     yield Cause(
         "torch-replaced",
-        "library-sure" if for_other_gpu or plain_is_cpu or present.endswith("+cpu") else "installer",
+        "library-sure" if for_other_gpu or "but you have torch " in log.text else "installer",
         (log.index_at(log.text.find(removed)),),
         names,
     )
