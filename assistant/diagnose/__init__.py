@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from assistant.diagnose.engine import as_remedy, diagnose, matches, merged, question, remedies_for
+from assistant.diagnose.hints import hint_for
 from assistant.diagnose.interpreters import UV_OPTIONS, interpreter_of, matches_near_line, with_interpreter
 from assistant.diagnose.kits import supposed_cuda
 from assistant.diagnose.log import Log, read_log

@@ -139,7 +139,7 @@ def matches(log: Log, machine: Machine, *, supposing: bool = True) -> tuple[Matc
 
 
 def has_own_runtime(log: Log) -> bool:
-    """Return whether a log is of a program such as Ollama, which brings its own runtime and uses no Python's PyTorch."""
+    """Return whether a log is of a program such as Ollama, which has a runtime of its own and needs no PyTorch."""
     tables = _program_tables()["own_runtime"]
     is_named, uses_python = (re.search("|".join(tables[name]), log.text) for name in ("marks", "unless"))
     return bool(is_named) and not uses_python
