@@ -13,6 +13,7 @@ from assistant.diagnose.companions import companion_causes
 from assistant.diagnose.context import LogContext
 from assistant.diagnose.distributions import sure_names
 from assistant.diagnose.environments import environment_causes
+from assistant.diagnose.hints import hint_for
 from assistant.diagnose.installers import installer_causes
 from assistant.diagnose.kits import compiler_command
 from assistant.diagnose.log import Log, ended_well, read_log
@@ -36,6 +37,7 @@ FINDERS: tuple[Callable[[Log, Machine], Iterable[Cause]], ...] = (
 )
 # Chosen, like the confidences in the rules; the cases in tests/diagnose hold the ranking in place.
 UNKNOWN_COSTS = 0.1  # confidence lost for each fact that could not be told
+PRINTED = 0.85  # confidence from which on a program's own words show a cause, and not what a person retells
 READ = 4000  # characters of a line that are searched for secrets: the search costs time
 SHOWN = 300  # characters of a line that are shown as evidence
 # What to ask the user when a fact decides and nobody knows it, with the commands that tell it.
@@ -134,8 +136,10 @@ def matches(log: Log, machine: Machine, *, supposing: bool = True) -> tuple[Matc
         (rule, match._replace(names=sure_names(context, rule, with_remedy_names(context, rule, match.names))))
         for rule, match in fitting
     )
-    found = tuple(_to_match(rule, match, search, machine) for rule, match in named)
-    return tuple(filter(None, map(_without_python, found))) if has_own_runtime(log) else found
+    found = [(rule, _to_match(rule, match, search, machine)) for rule, match in named]
+    if has_own_runtime(log):
+        found = [(rule, adapted) for rule, match in found if (adapted := _for_own_runtime(rule, match, log))]
+    return tuple(match for _rule, match in found)
 
 
 def has_own_runtime(log: Log) -> bool:
@@ -145,15 +149,22 @@ def has_own_runtime(log: Log) -> bool:
     return bool(is_named) and not uses_python
 
 
-def _without_python(match: Match) -> Match | None:
-    """Return a match without the remedies that install Python packages; None if no other is left."""
+def _for_own_runtime(rule: Rule, match: Match, log: Log) -> Match | None:
+    """Return a match as it is told of a program with a runtime of its own; None if it tells nothing then.
+
+    Remedies that install Python packages are left out. If none for this program is left, a cause in Python's packages
+    that the program itself printed is told with what to look at in that program.
+    """
     pairs = [
         (remedy, origin)
         for remedy, origin in zip(match.diagnosis.remedies, match.origins, strict=True)
         if not (origin and (origin.plan or origin.launch)) and not any(map(_INSTALLS_PACKAGES.search, remedy.commands))
     ]
-    if not any(origin for _remedy, origin in pairs):
-        return None
+    if not any(origin and (origin.said or not rule.software_only) for _remedy, origin in pairs):
+        hint = hint_for(log, Machine(), about_a_gpu=False)
+        if hint is None or match.diagnosis.confidence < PRINTED:
+            return None
+        pairs = [(hint, None)]
     remedies, origins = zip(*pairs, strict=True)
     return match._replace(diagnosis=replace(match.diagnosis, remedies=remedies), origins=origins)
 

@@ -44,6 +44,9 @@ _PRIVATE = re.compile(r"_c\w{0,6}|_ext\w{0,20}|\w{2,30}_cuda")
 #   File "/…/site-packages/trl/trainer/sft_trainer.py", line 320, in __init__
 # TypeError: Trainer.__init__() got an unexpected keyword argument 'tokenizer'
 _ARGUMENT = re.compile(r"typeerror: [\w.]{1,80}\(\) got an unexpected keyword argument")
+# A call in the line before the message, such as bnb.optim.AdamW8bit( above
+# TypeError: AdamW8bit.__init__() got an unexpected keyword argument 'percentile_clipping'
+_CALLED = re.compile(r"\b([a-z_]\w{1,40})\.[\w.]{1,80}\([^\n]{0,200}\n\Z")
 _HALF = "partially initialized module"
 # GroundingDINO's code goes on without its compiled part and fails at the first call: name '_C' is not defined
 _NOT_DEFINED = re.compile(r"name ['\"]_c['\"] is not defined")
@@ -152,7 +155,9 @@ def module_causes(context: LogContext) -> Iterator[Cause]:
 def _call_causes(context: LogContext) -> Iterator[Cause]:
     """Yield the causes that show when a part is called: an unknown argument, or a compiled part that does not exist."""
     for message in _ARGUMENT.finditer(context.text):
-        caller = package_of(frames[-1]) if (frames := context.frames_above(message.start())) else ""
+        called = _CALLED.search(context.text, 0, message.start())
+        frames = context.frames_above(message.start())
+        caller = package_of(called[1]) if called else package_of(frames[-1]) if frames else ""
         if loses_names(caller) and caller != "triton" and not context.went_on(message.start()):
             yield context.cause(
                 "companion-version-mismatch", message.start(), _package_names(context, caller), "library-part"
@@ -533,6 +538,8 @@ def _missing_wheel_causes(context: LogContext) -> Iterator[Cause]:
 def _missing_program_causes(context: LogContext, program: Missing, *, building: bool) -> Iterator[Cause]:
     """Yield the cause of a missing program: nvcc, a compiler or FFmpeg; nothing for others, and if it is not needed."""
     if program.thing in {"nvcc", "cuda_home", "cuda toolkit"} and (building or package_built(context)):
+        if _LAUNCHER.search(context.text):  # Triton names the toolkit as well, and lacks only the compiler's headers
+            return
         yield _build_cause(context, "ext-build-no-nvcc", program.at)
     elif program.thing in _COMPILERS and _TRITON.search(context.text) and not context.went_on(program.at):
         yield triton_cause(context, program.at, "triton-no-compiler")
