@@ -9,4 +9,4 @@ from assistant.diagnose.kits import supposed_cuda
 from assistant.diagnose.log import Log, read_log
 from assistant.diagnose.remedies import corrected_launches, find_launch
 from assistant.diagnose.rules import PlanRequest, Rule, RuleRemedy, check_packages, check_up, load_rules, variables
-from assistant.diagnose.words import symptoms
+from assistant.diagnose.words import is_for_another, symptoms

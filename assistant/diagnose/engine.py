@@ -184,7 +184,13 @@ def _ranked_matches(search: _Search, causes: list[Cause], machine: Machine) -> l
             candidates.append(SignMatch(confidence, cause.lines, cause.unknown, cause.known, cause.names))
         if candidates:
             fitting.append((rule, max(candidates, key=lambda match: match.confidence)))
-    return sorted(fitting, key=lambda pair: -pair[1].confidence)
+    ranked = sorted(fitting, key=lambda pair: -pair[1].confidence)
+    return [pair for pair in ranked if _adds_something(pair[1], ranked[0][1])]
+
+
+def _adds_something(match: SignMatch, best: SignMatch) -> bool:
+    """Return whether a cause is told beside the best one: not where that is sure and explains the same lines."""
+    return match is best or best.confidence < PRINTED or not set(match.lines) <= set(best.lines)
 
 
 def question(symptoms_told: Iterable[Symptom], machine: Machine) -> Remedy | None:

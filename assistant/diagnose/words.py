@@ -169,6 +169,11 @@ def asks_for_nothing(log: Log) -> bool:
     return "solved" in line_of or "wish" in line_of or ("fine" in line_of and "trouble" not in line_of)
 
 
+def is_for_another(log: Log) -> bool:
+    """Return whether a person says that the text comes from somebody else's computer."""
+    return "for-another" in told_lines(log)
+
+
 def is_solved(log: Log) -> bool:
     """Return whether a text tells how a problem was solved, and no line of it was printed by a program."""
     blank_or_written = (

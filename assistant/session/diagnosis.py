@@ -26,6 +26,7 @@ from assistant.diagnose import (
     find_launch,
     hint_for,
     interpreter_of,
+    is_for_another,
     load_rules,
     matches,
     matches_near_line,
@@ -247,8 +248,8 @@ def machine_of_log(log: Log, here: Machine) -> Machine:
 def origin_of(log: Log, here: Machine) -> Literal["same", "other", "unknown"]:
     """Return whether a log comes from the machine at hand: "same", "other", or "unknown" if nothing in it decides.
 
-    It is of another machine if its system differs, if none of the GPUs that it names is here, or if the causes that it
-    shows cannot be on this machine; it is of this one if a GPU that it names is here.
+    It is of another machine if its system differs, if none of the GPUs that it names is here, if a person says so, or
+    if the causes that it shows cannot be on this machine; it is of this one if a GPU that it names is here.
     """
     stated = _stated(log)
     if stated.os and here.os and stated.os != here.os:
@@ -259,6 +260,8 @@ def origin_of(log: Log, here: Machine) -> Literal["same", "other", "unknown"]:
             return "same"
         if None not in verdicts:
             return "other"
+    if is_for_another(log):
+        return "other"
     is_possible_here = matches(log, merged(stated, here), supposing=False)
     return "other" if not is_possible_here and matches(log, stated, supposing=False) else "unknown"
 
