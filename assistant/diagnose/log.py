@@ -383,6 +383,7 @@ _FAILED = re.compile(
 # Failed to create CUDAExecutionProvider. …     Error running sage attention: …, using pytorch attention instead.
 _WITHOUT_IT = re.compile(
     r"failed to create (?:cuda|tensorrt|dml|rocm|openvino|qnn|coreml|migraphx)executionprovider"
+    r"|failed to load library \S{0,40}onnxruntime_providers_"
     r"|error running sage attention"
 )
 # Traceback (most recent call last):
