@@ -95,6 +95,12 @@ def symptoms(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[A
         yield 0, None, symptom["text"], []
 
 
+def hints(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
+    """Yield the sentence of each hint."""
+    for hint in tomllib.loads(file.read().decode())["hint"]:
+        yield 0, None, hint["text"], []
+
+
 def defects(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
     """Yield the sentences about each known defect of a runtime."""
     for row in tomllib.loads(file.read().decode())["defect"]:

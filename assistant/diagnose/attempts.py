@@ -150,7 +150,11 @@ def _with_installer_facts(failure: Failure, text: str, machine: Machine) -> Mach
     if (changes.get("os") or machine.os) == "macos" and not changes.get("arch") and machine.arch != "x86_64":
         changes |= _mac_arch(machine, failure)
     is_mac = (changes.get("os") or machine.os) == "macos"
-    if is_mac and changes.get("arch") == "x86_64" and any(gpu.vendor is Vendor.APPLE for gpu in machine.gpus):
+    if (
+        is_mac
+        and (changes.get("arch") or machine.arch) == "x86_64"
+        and any(gpu.vendor is Vendor.APPLE for gpu in machine.gpus)
+    ):
         changes["rosetta"] = True
     return replace(machine, **changes)
 

@@ -13,6 +13,7 @@ from assistant.diagnose.companions import companion_causes
 from assistant.diagnose.context import LogContext
 from assistant.diagnose.distributions import sure_names
 from assistant.diagnose.environments import environment_causes
+from assistant.diagnose.hints import hint_for
 from assistant.diagnose.installers import installer_causes
 from assistant.diagnose.kits import compiler_command
 from assistant.diagnose.log import Log, ended_well, read_log
@@ -36,6 +37,7 @@ FINDERS: tuple[Callable[[Log, Machine], Iterable[Cause]], ...] = (
 )
 # Chosen, like the confidences in the rules; the cases in tests/diagnose hold the ranking in place.
 UNKNOWN_COSTS = 0.1  # confidence lost for each fact that could not be told
+PRINTED = 0.85  # confidence from which on a program's own words show a cause, and not what a person retells
 READ = 4000  # characters of a line that are searched for secrets: the search costs time
 SHOWN = 300  # characters of a line that are shown as evidence
 # What to ask the user when a fact decides and nobody knows it, with the commands that tell it.
@@ -53,6 +55,7 @@ _QUESTIONS = {
     "driver": (_("First find out the version of NVIDIA's driver."), ("nvidia-smi",)),
     "container": (_("First find out whether the program runs in a container."), ("cat /proc/1/cgroup",)),
 }
+_INSTALLS_PACKAGES = re.compile(r"\b(?:pip|uv|conda|mamba) (?:un)?install\b|\buv (?:add|sync|pip)\b")
 _ANY_OTHER = (_("First let the assistant look at the machine."), _DETECT)
 
 
@@ -129,15 +132,41 @@ def matches(log: Log, machine: Machine, *, supposing: bool = True) -> tuple[Matc
     if not fitting and supposing:
         fitting = _ranked_matches(search, [*fact_causes(log, machine)], machine)
     context = LogContext(log, machine)
-    return tuple(
-        _to_match(
-            rule,
-            match._replace(names=sure_names(context, rule, with_remedy_names(context, rule, match.names))),
-            search,
-            machine,
-        )
+    named = (
+        (rule, match._replace(names=sure_names(context, rule, with_remedy_names(context, rule, match.names))))
         for rule, match in fitting
     )
+    found = [(rule, _to_match(rule, match, search, machine)) for rule, match in named]
+    if has_own_runtime(log):
+        found = [(rule, adapted) for rule, match in found if (adapted := _for_own_runtime(rule, match, log))]
+    return tuple(match for _rule, match in found)
+
+
+def has_own_runtime(log: Log) -> bool:
+    """Return whether a log is of a program such as Ollama, which has a runtime of its own and needs no PyTorch."""
+    tables = _program_tables()["own_runtime"]
+    is_named, uses_python = (re.search("|".join(tables[name]), log.text) for name in ("marks", "unless"))
+    return bool(is_named) and not uses_python
+
+
+def _for_own_runtime(rule: Rule, match: Match, log: Log) -> Match | None:
+    """Return a match as it is told of a program with a runtime of its own; None if it tells nothing then.
+
+    Remedies that install Python packages are left out. If none for this program is left, a cause in Python's packages
+    that the program itself printed is told with what to look at in that program.
+    """
+    pairs = [
+        (remedy, origin)
+        for remedy, origin in zip(match.diagnosis.remedies, match.origins, strict=True)
+        if not (origin and (origin.plan or origin.launch)) and not any(map(_INSTALLS_PACKAGES.search, remedy.commands))
+    ]
+    if not any(origin and (origin.said or not rule.software_only) for _remedy, origin in pairs):
+        hint = hint_for(log, Machine(), about_a_gpu=False)
+        if hint is None or match.diagnosis.confidence < PRINTED:
+            return None
+        pairs = [(hint, None)]
+    remedies, origins = zip(*pairs, strict=True)
+    return match._replace(diagnosis=replace(match.diagnosis, remedies=remedies), origins=origins)
 
 
 def _ranked_matches(search: _Search, causes: list[Cause], machine: Machine) -> list[tuple[Rule, SignMatch]]:
@@ -155,7 +184,13 @@ def _ranked_matches(search: _Search, causes: list[Cause], machine: Machine) -> l
             candidates.append(SignMatch(confidence, cause.lines, cause.unknown, cause.known, cause.names))
         if candidates:
             fitting.append((rule, max(candidates, key=lambda match: match.confidence)))
-    return sorted(fitting, key=lambda pair: -pair[1].confidence)
+    ranked = sorted(fitting, key=lambda pair: -pair[1].confidence)
+    return [pair for pair in ranked if _adds_something(pair[1], ranked[0][1])]
+
+
+def _adds_something(match: SignMatch, best: SignMatch) -> bool:
+    """Return whether a cause is told beside the best one: not where that is sure and explains the same lines."""
+    return match is best or best.confidence < PRINTED or not set(match.lines) <= set(best.lines)
 
 
 def question(symptoms_told: Iterable[Symptom], machine: Machine) -> Remedy | None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion
 
+from assistant.catalog import number
 from assistant.catalog.companions import version_ranges
 from assistant.diagnose.context import (
     FAR,
@@ -30,7 +31,7 @@ from assistant.diagnose.missing import (
     symbol_kind,
 )
 from assistant.diagnose.rules import Cause
-from assistant.diagnose.wheels import removal_of_name
+from assistant.diagnose.wheels import first_torch_with, removal_of_name
 
 _TRIO = {"torchvision", "torchaudio"}
 _OWN_RULES = {"torch-directml", "ipex", "intel-extension-for-pytorch"}  # whose pins have rules of their own
@@ -43,6 +44,9 @@ _PRIVATE = re.compile(r"_c\w{0,6}|_ext\w{0,20}|\w{2,30}_cuda")
 #   File "/…/site-packages/trl/trainer/sft_trainer.py", line 320, in __init__
 # TypeError: Trainer.__init__() got an unexpected keyword argument 'tokenizer'
 _ARGUMENT = re.compile(r"typeerror: [\w.]{1,80}\(\) got an unexpected keyword argument")
+# A call in the line before the message, such as bnb.optim.AdamW8bit( above
+# TypeError: AdamW8bit.__init__() got an unexpected keyword argument 'percentile_clipping'
+_CALLED = re.compile(r"\b([a-z_]\w{1,40})\.[\w.]{1,80}\([^\n]{0,200}\n\Z")
 _HALF = "partially initialized module"
 # GroundingDINO's code goes on without its compiled part and fails at the first call: name '_C' is not defined
 _NOT_DEFINED = re.compile(r"name ['\"]_c['\"] is not defined")
@@ -151,7 +155,9 @@ def module_causes(context: LogContext) -> Iterator[Cause]:
 def _call_causes(context: LogContext) -> Iterator[Cause]:
     """Yield the causes that show when a part is called: an unknown argument, or a compiled part that does not exist."""
     for message in _ARGUMENT.finditer(context.text):
-        caller = package_of(frames[-1]) if (frames := context.frames_above(message.start())) else ""
+        called = _CALLED.search(context.text, 0, message.start())
+        frames = context.frames_above(message.start())
+        caller = package_of(called[1]) if called else package_of(frames[-1]) if frames else ""
         if loses_names(caller) and caller != "triton" and not context.went_on(message.start()):
             yield context.cause(
                 "companion-version-mismatch", message.start(), _package_names(context, caller), "library-part"
@@ -217,8 +223,7 @@ def _missing_name_causes(context: LogContext, missing: Missing, package: str) ->
     """Yield the cause of a name that a package lacks: parts of torch differ, or the package is of another release."""
     line = context.text[slice(*context.line_span(missing.at))]
     if package == "torch":
-        if "cannot import name" in line:
-            yield _abi_cause(context, missing.at, "")
+        yield from _missing_torch_name_causes(context, missing, imports="cannot import name" in line)
     elif (
         loses_names(package) and package not in {*_TRIO, "numpy", "onnxruntime", "torch-directml"} and _HALF not in line
     ):
@@ -226,6 +231,29 @@ def _missing_name_causes(context: LogContext, missing: Missing, package: str) ->
         yield context.cause("companion-version-mismatch", missing.at, names)
     elif package == "torchaudio" and (gone := _removal_names(context, package, missing)):
         yield context.cause("companion-version-mismatch", missing.at, {"package": package, **gone})
+
+
+def _missing_torch_name_causes(context: LogContext, missing: Missing, *, imports: bool) -> Iterator[Cause]:
+    """Yield the cause of a name that torch lacks: its release is too new or too old for who asks, or its parts differ.
+
+    `imports` is set for an import of the name; a name that only an attribute asks for and no table lists is told if an
+    installed package asks for it, as a program's own line may be wrong.
+    """
+    name = missing.thing.partition(":")[2]
+    removal, first = removal_of_name(context, "torch", name), first_torch_with(name)
+    asks = next(iter(context.frames_above(missing.at)[-1:]), "")
+    package = package_of(asks) if asks and asks != "torch" else ""
+    names = {"missing": context.as_spelt(missing.at, name), "package": package or removal.get("newer", "")}
+    if removal:
+        names["before"] = removal["since"]
+    elif first and not (context.torch and number(context.torch) >= number(first)):
+        names["least"] = first
+    elif imports:
+        yield _abi_cause(context, missing.at, "")
+        return
+    elif not package or package == "torch":
+        return
+    yield context.cause("torch-name-missing", missing.at, {key: value for key, value in names.items() if value})
 
 
 def _removal_names(context: LogContext, package: str, missing: Missing) -> dict[str, str]:
@@ -510,6 +538,8 @@ def _missing_wheel_causes(context: LogContext) -> Iterator[Cause]:
 def _missing_program_causes(context: LogContext, program: Missing, *, building: bool) -> Iterator[Cause]:
     """Yield the cause of a missing program: nvcc, a compiler or FFmpeg; nothing for others, and if it is not needed."""
     if program.thing in {"nvcc", "cuda_home", "cuda toolkit"} and (building or package_built(context)):
+        if _LAUNCHER.search(context.text):  # Triton names the toolkit as well, and lacks only the compiler's headers
+            return
         yield _build_cause(context, "ext-build-no-nvcc", program.at)
     elif program.thing in _COMPILERS and _TRITON.search(context.text) and not context.went_on(program.at):
         yield triton_cause(context, program.at, "triton-no-compiler")

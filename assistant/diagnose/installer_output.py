@@ -277,7 +277,7 @@ def _poetry_and_pdm_failures(text: str) -> Iterator[Failure]:
     """Yield a failure for each message in which Poetry or PDM could not have a package."""
     for match in _UNMATCHED_BY.finditer(text):
         yield Failure(_canonical(match[1]), match.start(), _poetry_specifier(match[2]), lacks="version")
-    for match in _NO_MATCH.finditer(text):
+    for match in _NO_MATCH.finditer(text) if "depends on both" not in text else ():  # a step of Poetry's reasoning
         yield Failure(_canonical(match[1]), match.start(), _poetry_specifier(match[2]), lacks="version")
     for match in _CANDIDATES.finditer(text):
         lacks: Lacks = "platform" if match[3] == "platform" else ""

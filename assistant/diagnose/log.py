@@ -380,6 +380,12 @@ _FAILED = re.compile(
     r"|\bcould not (?:locate|load|open|find)\b|segmentation fault|\bfailed\b|exit (?:code|status):? ?[1-9]"
     r"|\bexited with\b|^error \w+ing\b|\bnot compiled with\b"
 )
+# Failed to create CUDAExecutionProvider. …     Error running sage attention: …, using pytorch attention instead.
+_WITHOUT_IT = re.compile(
+    r"failed to create (?:cuda|tensorrt|dml|rocm|openvino|qnn|coreml|migraphx)executionprovider"
+    r"|failed to load library \S{0,40}onnxruntime_providers_"
+    r"|error running sage attention"
+)
 # Traceback (most recent call last):
 #   File "/content/Real-ESRGAN/inference_realesrgan_video.py", line 10, in <module>
 _UNCAUGHT = re.compile(
@@ -405,6 +411,8 @@ def ended_well(log: Log) -> bool:
     """
     lines = [line.strip() for line in log.text.split("\n")[: len(log.lines)] if line.strip()][-LAST:]
     if "exception during processing" in log.text or died_at(log.text) >= 0:  # "Prompt executed" says ComfyUI even then
+        return False
+    if _WITHOUT_IT.search(log.text):
         return False
     success = next((number for number, line in reversed([*enumerate(lines)]) if _ENDED_WELL.search(line)), None)
     return success is not None and not any(_FAILED.search(line) for line in lines[success:])

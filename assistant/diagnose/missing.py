@@ -319,6 +319,12 @@ _COMPILER = re.compile(
 _UNSUPPORTED = re.compile(r"unsupported (gnu|microsoft visual studio|clang) version")
 
 
+# Poetry:  and unsloth (2025.11.1) depends on torch (>=2.4.0,<2.9.0), …
+#          So, because llm-ft depends on both torch (2.9.1) and unsloth (^2025.11.1), version solving failed.
+_POETRY = re.compile(r"\b([a-z][\w.-]{1,60}) \([^()\n]{1,60}\) (?:depends on|requires) torch \(([^()\n]{1,60})\)")
+_BOTH = re.compile(r"depends on both (?:[^\n]{1,80} and )?torch \((\d[^()\s]{0,30})\)")
+
+
 @lru_cache(maxsize=1)  # several ask what one text tells
 def pairs(text: str) -> tuple[Pair, ...]:
     """Return what is wanted and what is there for each message that tells both, or tells the least that will do."""
@@ -344,6 +350,7 @@ def _find_pairs(text: str) -> Iterator[Pair]:
                 torch_requested[2].lstrip("=") if torch_requested else "",
                 match.start(),
             )
+    yield from _poetry_pairs(text)
     for match in _BELOW.finditer(text) if _ASKS_FOR_TORCH.search(text) else ():
         yield Pair(match[1], "torch", f"<{match[2]}", "", match.start())
     for match in _TOLD.finditer(text) if _ASKS_FOR_TORCH.search(text) else ():
@@ -355,6 +362,13 @@ def _find_pairs(text: str) -> Iterator[Pair]:
                 match[1], "torch", f"=={minor}" if minor.count(".") > 1 else f"=={minor}.*", present, match.start()
             )
     yield from _build_pairs(text)
+
+
+def _poetry_pairs(text: str) -> Iterator[Pair]:
+    """Yield the torch that each package wants beside the one that a project of Poetry asks for."""
+    if torch_of_project := _BOTH.search(text):
+        for match in _POETRY.finditer(text):
+            yield Pair(match[1], "torch", match[2].replace(" ", ""), torch_of_project[1], match.start())
 
 
 def _build_pairs(text: str) -> Iterator[Pair]:

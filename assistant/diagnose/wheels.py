@@ -59,12 +59,21 @@ class Gone(Record, frozen=True):
     newer: dict[str, str] = {}
 
 
+class New(Record, frozen=True):
+    """A name (a pattern) that PyTorch has since a release."""
+
+    name: str
+    since: str
+    source: str
+
+
 class _File(Record, frozen=True):
     as_of: str
     new_abi_since: str
     file: tuple[File, ...]
     pair: tuple[Pair, ...]
     gone: tuple[Gone, ...]
+    new: tuple[New, ...]
 
 
 def _wheel_tables() -> _File:
@@ -241,6 +250,12 @@ def removal_of_name(context: LogContext, package: str, name: str) -> dict[str, s
         return {}
     newer = next((candidate for words, candidate in row.newer.items() if re.search(words, context.text)), "")
     return {"since": row.since, **({"newer": newer} if newer else {})}
+
+
+def first_torch_with(name: str) -> str:
+    """Return the first release of PyTorch that has a name; "" if the table lacks it."""
+    rows = (row for row in _wheel_tables().new if re.fullmatch(row.name, name))
+    return next((row.since for row in rows), "")
 
 
 def _is_within(specifier: str, version: str) -> bool:

@@ -139,7 +139,7 @@ def _replaced_build_causes(log: Log, machine: Machine) -> Iterator[Cause]:
     for_other_gpu = not present.endswith("+cpu") and "+" in present  # a build for another maker's GPU tells the rest
     yield Cause(
         "torch-replaced",
-        "library-sure" if for_other_gpu else "installer",
+        "library-sure" if for_other_gpu or "but you have torch " in log.text else "installer",
         (log.index_at(log.text.find(removed)),),
         names,
     )
@@ -167,6 +167,11 @@ def asks_for_nothing(log: Log) -> bool:
     """
     line_of = told_lines(log)
     return "solved" in line_of or "wish" in line_of or ("fine" in line_of and "trouble" not in line_of)
+
+
+def is_for_another(log: Log) -> bool:
+    """Return whether a person says that the text comes from somebody else's computer."""
+    return "for-another" in told_lines(log)
 
 
 def is_solved(log: Log) -> bool:

@@ -40,6 +40,8 @@ _PACKAGE = _form(
 )
 # A build of PyTorch names itself by its tag, wherever it stands: "2.7.0+cpu", "…says 2.5.0+cu126"
 _BUILD = _form(rf"(?<![\w.+])({_VERSION}\+(?:cpu|cu\d{{2,3}}|rocm\d[\d.]{{0,12}}|xpu))\b")
+# torch 2.4.1 cu121     torch 2.8 (rocm6.4)     torch 2.7.1, cpu build
+_BUILD_BESIDE = _form(r"[ ,(]{1,3}(cpu(?= (?:build|version|only))|cu1\d\d|rocm ?\d\.\d(?:\.\d)?|xpu)\b")
 _OTHERS = _form(rf"(?<![\w.-])({_NAMES}|[a-z]\w{{0,30}}[-_]\w{{1,30}})[ \t:=@\"'(v-]{{1,6}}$")
 # pytorch=2.4.1=cpu_mkl_py311   pytorch  2.1.0  py3.10_cuda12.1_cudnn8_0   pytorch-2.5.1-cpu_generic_py311h…
 _CONDA = _form(
@@ -161,8 +163,11 @@ def _packages(text: str) -> dict[str, str]:
     for match in _there(_PACKAGE, text):
         name = match[1].replace("_", "-").replace("pytorch", "torch")
         name = {"intel-extension-for-torch": "ipex"}.get(name, name)
-        if "+" in match[2] or name not in found:
-            found[name] = match[2] if "+" not in found.get(name, "") else found[name]
+        version = match[2]
+        if "+" not in version and name == "torch" and (build := _BUILD_BESIDE.match(text, match.end())):
+            version = f"{version}+{build[1]}"
+        if "+" in version or name not in found:
+            found[name] = version if "+" not in found.get(name, "") else found[name]
     if torch := _torch(text, found.pop("torch", None)):
         found["torch"] = torch
     return found
@@ -240,7 +245,8 @@ def _gpus(text: str) -> tuple[Gpu, ...]:
                 last, end = "" if gfx else name, match.end()
     bare = [name for name, gpu in cards.items() if gpu.gfx == name]
     targets = {identity.gfx for gpu in cards.values() if gpu.gfx != gpu.name and (identity := identified(gpu))}
-    return tuple(gpu for name, gpu in cards.items() if name not in bare or name not in targets)
+    once = [name for name in cards if not any(other != name and other.endswith(f" {name}") for other in cards)]
+    return tuple(cards[name] for name in once if name not in bare or name not in targets)
 
 
 def _first(pattern: re.Pattern[str], text: str) -> str | None:

@@ -6,6 +6,7 @@ import contextlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
+from typing import Literal
 
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
@@ -24,7 +25,9 @@ from assistant.diagnose import (
     check_up,
     corrected_launches,
     find_launch,
+    hint_for,
     interpreter_of,
+    is_for_another,
     load_rules,
     matches,
     matches_near_line,
@@ -48,7 +51,13 @@ from assistant.privacy import Lines, redact
 from assistant.session.state import Place, Source, Unexplained
 
 # Words of programs that gave up.
+# The last line of a traceback: who pastes it has pasted what the program said.
+_WHOLE = re.compile(
+    r"traceback \(most recent call last\)[\s\S]{10,20000}^[\w.]{3,60}(?:error|exception): [^\n]{8}", re.MULTILINE
+)
 _FAILED = re.compile(r"error\b|\bfailed\b|\btraceback\b|\bexception\b|\bfatal\b|\bcannot\b|错误|失败|报错|异常")
+# What tells one model from another in a card's name: 4070 ti super, 7900 xtx, a770, m3 max, 8060s, h100
+_MODEL = re.compile(r"\b([a-z]{0,2}\d{1,4}[a-z]{0,2})\b(?: ?(ti|super|xtx|xt|gre|pro|max|ultra|d)\b)?(?: ?(super)\b)?")
 LONGEST = 300  # chosen: characters of a line that are shown
 _MODULE = re.compile(r"site-packages[\\/](\w{1,80})")
 # Words by which one tells whose card it is that a log does not name.
@@ -230,22 +239,54 @@ def with_torch(causes: tuple[Diagnosis, ...], log: Log, machine: Machine) -> tup
 def machine_of_log(log: Log, here: Machine) -> Machine:
     """Return the machine that a log comes from: what the log states, then the facts of the machine at hand.
 
-    A log of another system, or whose cause the machine at hand cannot have, is not mixed with that machine.
+    Nothing is taken from the machine at hand if the log is of another (see `origin_of`).
+    """
+    stated, origin = _stated(log), origin_of(log, here)
+    if origin == "other":
+        return stated
+    return merged(replace(stated, gpus=here.gpus) if origin == "same" else stated, here)
+
+
+def origin_of(log: Log, here: Machine) -> Literal["same", "other", "unknown"]:
+    """Return whether a log comes from the machine at hand: "same", "other", or "unknown" if nothing in it decides.
+
+    It is of another machine if its system differs, if none of the GPUs that it names is here, if a person says so, or
+    if the causes that it shows cannot be on this machine; it is of this one if a GPU that it names is here.
     """
     stated = _stated(log)
     if stated.os and here.os and stated.os != here.os:
-        return stated
-    both = merged(stated, here)
-    here_too = matches(log, both, supposing=False)
-    return stated if not here_too and matches(log, stated, supposing=False) else both
+        return "other"
+    if stated.gpus and names_gpus(here):
+        verdicts = [_is_same_gpu(gpu, other) for gpu in stated.gpus for other in here.gpus]
+        if True in verdicts:
+            return "same"
+        if None not in verdicts:
+            return "other"
+    if is_for_another(log):
+        return "other"
+    is_possible_here = matches(log, merged(stated, here), supposing=False)
+    return "other" if not is_possible_here and matches(log, stated, supposing=False) else "unknown"
+
+
+def _is_same_gpu(first: Gpu, second: Gpu) -> bool | None:
+    """Return whether two GPUs are of one model, by their names' numbers, else their makers; None if that is unknown."""
+    if Vendor.UNKNOWN in {first.vendor, second.vendor}:
+        return None
+    if first.vendor is not second.vendor:
+        return False
+    models = [_MODEL.findall((gpu.name or "").lower()) for gpu in (first, second)]
+    if all(models):
+        return "".join(models[0][0]) == "".join(models[1][0])
+    return False if first.gfx and second.gfx and first.gfx != second.gfx else None
 
 
 def unexplained(log: Log, machine: Machine) -> Unexplained:
     """Return what can be said of a log whose cause is not known."""
     facts = merged(machine, _stated(log))
     seen = symptoms(log)
-    asked = question(seen, facts)
-    if asked is None and seen == () and _FAILED.search(log.text):
+    asked = hint_for(log, Machine(), about_a_gpu=False) or question(seen, facts)
+    asked = asked or hint_for(log, facts, about_a_gpu=bool(seen))
+    if asked is None and seen == () and _FAILED.search(log.text) and not _WHOLE.search(log.text):
         asked = Remedy(text=_("Paste the whole output, from the command on: what matters often stands above the end."))
     wrong = tuple(finding for finding in check_up(facts) if finding.wrong)
     shown = tuple(Finding(key=symptom.key, severity=Severity.INFO, text=_(symptom.text)) for symptom in seen)
