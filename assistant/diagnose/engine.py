@@ -37,6 +37,11 @@ FINDERS: tuple[Callable[[Log, Machine], Iterable[Cause]], ...] = (
 )
 # Chosen, like the confidences in the rules; the cases in tests/diagnose hold the ranking in place.
 UNKNOWN_COSTS = 0.1  # confidence lost for each fact that could not be told
+# The last line of a traceback: who pastes it has pasted what the program said.
+_WHOLE = re.compile(
+    r"traceback \(most recent call last\)[\s\S]{10,20000}^[\w.]{3,60}(?:error|exception): [^\n]{8}", re.MULTILINE
+)
+_FAILED = re.compile(r"error\b|\bfailed\b|\btraceback\b|\bexception\b|\bfatal\b|\bcannot\b|错误|失败|报错|异常")
 PRINTED = 0.85  # confidence from which on a program's own words show a cause, and not what a person retells
 READ = 4000  # characters of a line that are searched for secrets: the search costs time
 SHOWN = 300  # characters of a line that are shown as evidence
@@ -193,12 +198,26 @@ def _adds_something(match: SignMatch, best: SignMatch) -> bool:
     return match is best or best.confidence < PRINTED or not set(match.lines) <= set(best.lines)
 
 
-def question(symptoms_told: Iterable[Symptom], machine: Machine) -> Remedy | None:
+def next_step(log: Log, machine: Machine) -> Remedy | None:
+    """Return what to look at or to find out next for a log without a known cause; None if nothing can be said.
+
+    An error that says all itself goes first, then the first unknown fact that tells the causes of the text's symptoms
+    apart, then a check of the GPU.
+    """
+    seen = symptoms(log)
+    step = hint_for(log, Machine(), about_a_gpu=False) or _question(seen, machine)
+    step = step or hint_for(log, machine, about_a_gpu=bool(seen))
+    if step is None and seen == () and _FAILED.search(log.text) and not _WHOLE.search(log.text):
+        return Remedy(text=_("Paste the whole output, from the command on: what matters often stands above the end."))
+    return step
+
+
+def _question(seen: Iterable[Symptom], machine: Machine) -> Remedy | None:
     """Return a remedy that asks for the first unknown fact in `Symptom.asks`; None if all of them are known.
 
     Such a fact tells the causes of a symptom apart.
     """
-    facts = (name for symptom in symptoms_told for name in symptom.asks)
+    facts = (name for symptom in seen for name in symptom.asks)
     values = {"gpu": machine.gpus or machine.evidence, "packages": machine.packages, "driver": machine.nvidia_driver}
     unknown = next((name for name in facts if not (values[name] if name in values else getattr(machine, name))), None)
     return _question_about(unknown) if unknown else None

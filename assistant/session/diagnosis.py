@@ -25,14 +25,13 @@ from assistant.diagnose import (
     check_up,
     corrected_launches,
     find_launch,
-    hint_for,
     interpreter_of,
     is_for_another,
     load_rules,
     matches,
     matches_near_line,
     merged,
-    question,
+    next_step,
     remedies_for,
     supposed_cuda,
     symptoms,
@@ -51,11 +50,6 @@ from assistant.privacy import Lines, redact
 from assistant.session.state import Place, Source, Unexplained
 
 # Words of programs that gave up.
-# The last line of a traceback: who pastes it has pasted what the program said.
-_WHOLE = re.compile(
-    r"traceback \(most recent call last\)[\s\S]{10,20000}^[\w.]{3,60}(?:error|exception): [^\n]{8}", re.MULTILINE
-)
-_FAILED = re.compile(r"error\b|\bfailed\b|\btraceback\b|\bexception\b|\bfatal\b|\bcannot\b|错误|失败|报错|异常")
 # What tells one model from another in a card's name: 4070 ti super, 7900 xtx, a770, m3 max, 8060s, h100
 _MODEL = re.compile(r"\b([a-z]{0,2}\d{1,4}[a-z]{0,2})\b(?: ?(ti|super|xtx|xt|gre|pro|max|ultra|d)\b)?(?: ?(super)\b)?")
 LONGEST = 300  # chosen: characters of a line that are shown
@@ -283,14 +277,9 @@ def _is_same_gpu(first: Gpu, second: Gpu) -> bool | None:
 def unexplained(log: Log, machine: Machine) -> Unexplained:
     """Return what can be said of a log whose cause is not known."""
     facts = merged(machine, _stated(log))
-    seen = symptoms(log)
-    asked = hint_for(log, Machine(), about_a_gpu=False) or question(seen, facts)
-    asked = asked or hint_for(log, facts, about_a_gpu=bool(seen))
-    if asked is None and seen == () and _FAILED.search(log.text) and not _WHOLE.search(log.text):
-        asked = Remedy(text=_("Paste the whole output, from the command on: what matters often stands above the end."))
     wrong = tuple(finding for finding in check_up(facts) if finding.wrong)
-    shown = tuple(Finding(key=symptom.key, severity=Severity.INFO, text=_(symptom.text)) for symptom in seen)
-    return Unexplained(symptoms=shown, findings=with_remedies(wrong, facts), question=asked)
+    shown = tuple(Finding(key=symptom.key, severity=Severity.INFO, text=_(symptom.text)) for symptom in symptoms(log))
+    return Unexplained(symptoms=shown, findings=with_remedies(wrong, facts), question=next_step(log, facts))
 
 
 def with_remedies(findings: Iterable[Finding], machine: Machine) -> tuple[Finding, ...]:
