@@ -24,7 +24,7 @@ from assistant.export.write import texts
 from assistant.host.base import Host
 from assistant.host.recording import RecordingHost, write_recording
 from assistant.i18n import _
-from assistant.install.marker import Marker
+from assistant.install.site import Marker
 from assistant.model.event import Step
 from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
 from assistant.model.machine import Answer, Detection, Evidence, Machine

@@ -12,16 +12,12 @@ from assistant.host.network import local_path
 from assistant.host.recording import ReplayHost
 from assistant.host.uv import find_uv
 from assistant.install import (
+    Elsewhere,
+    EnvironmentFolder,
     Package,
     Resolution,
     Sources,
     Tools,
-    environment_at,
-    foreign_target,
-    interpreter,
-    is_environment,
-    look_at,
-    resolve_for,
 )
 from assistant.machines import load as recorded_machine
 from assistant.machines import shipped as recorded_machines

@@ -17,25 +17,14 @@ from assistant.cli.terminal import ask, echo, echo_json, json_option, yes_option
 from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
 from assistant.i18n import _, as_typed, render, say, sentences
-from assistant.install import (
-    MadeEnvironment,
-    Outcome,
-    Recovered,
-    Sources,
-    Tools,
-    environment_at,
-    forget,
-    made_environments,
-    remove_environment,
-)
-from assistant.install import prune as prune_downloads
+from assistant.install import EnvironmentFolder, Sources, Tools
 from assistant.install import recover as take_back
 from assistant.model.errors import Cancelled
 from assistant.model.shell import quoted
 from assistant.session.answers import of_environment, of_environments
 from assistant.session.environments import compared, looked, repaired, surveyed, undone
 from assistant.session.state import State, Surveyed
-from assistant.session.survey import EnvironmentSummary, Light, Repair, Survey, kept_for_undo, megabytes, move_words
+from assistant.session.survey import EnvironmentSummary, Light, Repair, Survey, kept_for_undo, megabytes
 
 
 @click.command()
@@ -77,22 +66,38 @@ def envs(remove: str, *, prune: bool, every: bool, yes: bool, as_json: bool, **o
         work = Work(Sources(LiveHost(), **options), quiet=as_json, asks=not yes)
         _visit(work, {looked: check, compared: mend, undone: undo}, yes=yes, as_json=as_json)
     else:
-        found = made_environments(LiveHost())
+        host = LiveHost()
+        found = [one for made in EnvironmentFolder.all_made() if (one := made.describe(host))]
         if as_json:
             echo_json(found)
-        elif found:
-            _draw(found)
-        else:
+        elif not found:
             echo(as_typed(say("There are no environments yet; `assistant setup` makes one.")))
+        else:
+            headings = (say("Name"), say("Backend"), "PyTorch", "Python", say("Size"), say("State"))
+            words = {"good": say("good"), "changed": say("changed since"), "broken": say("broken")}
+            rows = []
+            for one in found:
+                state = words[one.health] + (f": {', '.join(one.differs)}" if one.differs else "")
+                rows.append(
+                    (one.name, one.backend, one.torch, one.python, say("{size} MB", size=one.size // 10**6), state)
+                )
+            draw_rows(headings, rows)
+            for one in found:
+                kernels = say(", kernels: {names}", names=", ".join(one.kernels)) if one.kernels else ""
+                echo(f"  {one.name}: {one.path}{kernels}")
 
 
 def _tidy(remove: str, *, prune: bool, yes: bool, as_json: bool) -> None:
-    freed = prune_downloads() if prune else None
+    freed = Sources.delete_downloads() if prune else None
     if remove and not yes:
         question = say("Remove {name} and all that is in it?", name=remove)
         if not ask(question, default=False, err=True):
             raise Cancelled(_("Nothing was removed."))
-    removed = str(remove_environment(remove)) if remove else None
+    removed = None
+    if remove:
+        environment = EnvironmentFolder.named(remove)
+        environment.remove()
+        removed = str(environment.path)
     if as_json:
         echo_json({"removed": removed, "freed_bytes": freed})
         return
@@ -103,7 +108,7 @@ def _tidy(remove: str, *, prune: bool, yes: bool, as_json: bool) -> None:
 
 
 def _let_go(path: str, *, as_json: bool) -> None:
-    freed = forget(environment_at(path).path)
+    freed = EnvironmentFolder.at(path).forget_last_change()
     echo_json({"freed_bytes": freed}) if as_json else echo(say("Freed {size} MB.", size=freed // 10**6))
 
 
@@ -113,7 +118,7 @@ Visit = Callable[[State, Tools], Surveyed]
 def _visit(work: Work, asked: dict[Visit, str], *, yes: bool, as_json: bool) -> None:
     """List the environments, or do what is asked for with one of them."""
     visit, path = next(((visit, path) for visit, path in asked.items() if path), (surveyed, ""))
-    state = State().with_environments(picked=str(environment_at(path).path) if path else "")
+    state = State().with_environments(picked=str(EnvironmentFolder.at(path).path) if path else "")
 
     def run(visit: Visit) -> State:
         with work.shown(takes_back=visit in {undone, repaired}):
@@ -142,19 +147,6 @@ def _agree(repair: Repair, *, yes: bool, as_json: bool) -> None:
         draw_repair(repair)
     if not yes and not ask(say("Change these packages now?"), default=False, err=True):
         raise Cancelled(_("Nothing was changed."), hint=_("Run the command again when you are ready."))
-
-
-def _draw(found: tuple[MadeEnvironment, ...]) -> None:
-    headings = (say("Name"), say("Backend"), "PyTorch", "Python", say("Size"), say("State"))
-    words = {"good": say("good"), "changed": say("changed since"), "broken": say("broken")}
-    rows = []
-    for one in found:
-        state = words[one.health] + (f": {', '.join(one.differs)}" if one.differs else "")
-        rows.append((one.name, one.backend, one.torch, one.python, say("{size} MB", size=one.size // 10**6), state))
-    draw_rows(headings, rows)
-    for one in found:
-        kernels = say(", kernels: {names}", names=", ".join(one.kernels)) if one.kernels else ""
-        echo(f"  {one.name}: {one.path}{kernels}")
 
 
 SIGNS = {
@@ -198,7 +190,7 @@ def draw_repair(repair: Repair) -> None:
     difference = repair.difference
     console.print(Text(say("What would change in {path}:", path=repair.path), style="bold"))
     for move in difference.moves:
-        console.print(Text(f"  {render(move_words(move))}"))
+        console.print(Text(f"  {render(move.words)}"))
     console.print(Text(say("  {size:.1f} MB to download", size=megabytes(difference.download)), style="dim"))
     draw_findings(difference.findings)
     for finding in repair.mends:
@@ -231,16 +223,11 @@ def recover(context: click.Context, /, target: str, *, as_json: bool) -> None:
     elif not done:
         echo(say("There is nothing to roll back."))
     for one in done:
-        _print_outcome(one, as_json=as_json)
-    context.exit(1 if any(one.outcome is Outcome.FAILED for one in done) else 0)
-
-
-def _print_outcome(one: Recovered, *, as_json: bool) -> None:
-    if one.outcome is Outcome.FAILED:
-        echo(sentences((as_typed(one.error), as_typed(one.hint))), err=True)
-    elif not as_json:
-        removed = one.outcome is Outcome.REMOVED
-        text = say("{path} has been removed.") if removed else say("{path} has been restored.")
-        echo(text.format(path=one.target))
-        if one.beside:
-            echo(say("Something else stands there by now; the environment is in {path}.", path=one.beside))
+        if one.error:
+            echo(sentences((as_typed(one.error), as_typed(one.hint))), err=True)
+        elif not as_json:
+            text = say("{path} has been removed.") if one.is_removed else say("{path} has been restored.")
+            echo(text.format(path=one.target))
+            if one.beside:
+                echo(say("Something else stands there by now; the environment is in {path}.", path=one.beside))
+    context.exit(1 if any(one.error for one in done) else 0)

@@ -34,10 +34,10 @@ from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken, on_interrupt
 from assistant.host.uv import find_uv
 from assistant.i18n import Message, _, render, say, sentences
-from assistant.install import KERNEL, Sources, Tools, find_target, read_marker
+from assistant.install import EnvironmentFolder, Sources, Tools
 from assistant.model.errors import AssistantError, BadInput, Cancelled, WorkFailed
 from assistant.model.event import Event, FindingRaised, Progress, Step
-from assistant.model.plan import Plan, Planning, Request
+from assistant.model.plan import KERNEL_TARGET, Plan, Planning, Request
 from assistant.model.record import replace
 from assistant.model.shell import command_line
 from assistant.session.actions import Begin, Failed, Finished, Reported, Wish, blockers, reduce
@@ -55,10 +55,11 @@ def refuse_blocked(state: State, task: Task) -> None:
 
 def with_own_python(request: Request, target: str, host: Host) -> Request:
     """Ask for the Python of the environment that stands at a target, which keeps it; a request's own comes first."""
-    if request.python or target in {"", KERNEL}:
+    if request.python or target in {"", KERNEL_TARGET}:
         return request
-    site, own = find_target(target, host)[1], str(host.facts("platform").get("python", ""))
-    return replace(request, python=site.minor) if site and not own.startswith(f"{site.minor}.") else request
+    environment, own = EnvironmentFolder.of_target(target, host), str(host.facts("platform").get("python", ""))
+    minor = environment.ask(host).minor if environment.exists else ""
+    return replace(request, python=minor) if minor and not own.startswith(f"{minor}.") else request
 
 
 class Bar:
@@ -273,7 +274,7 @@ def stopped(state: State) -> Cancelled:
     if state.status(Step.INSTALL).phase is not Phase.DONE or made is None or (preview and preview.ready):
         return Cancelled(_("Stopped before anything was changed."))
     text = _("Stopped, but the installation in {path} is complete and stays.", path=made.path)
-    if read_marker(Path(made.path)):
+    if EnvironmentFolder(Path(made.path)).marker:
         command = command_line(["assistant", "envs", "--remove", made.path])
         return Cancelled(text, hint=_("`{command}` removes it.", command=command))
     command = command_line([find_uv(), "pip", "uninstall", "--python", made.python, "torch"])

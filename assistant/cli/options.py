@@ -13,12 +13,14 @@ from click.core import ParameterSource
 from assistant.catalog.bundles import bundle_of
 from assistant.cli.inputs import read_file
 from assistant.cli.terminal import Option
+from assistant.host.folders import full_path
 from assistant.host.live import LiveHost
 from assistant.i18n import _, say
-from assistant.install import KERNEL, Sources, check_index_url, check_requirement, full_path
+from assistant.install import Sources
 from assistant.model.errors import BadInput
-from assistant.model.plan import Backend, Request
+from assistant.model.plan import KERNEL_TARGET, Backend, Request
 from assistant.model.record import Record
+from assistant.model.requirement import check_requirement
 
 
 def only_one(**options: object) -> None:
@@ -106,7 +108,11 @@ find_links_option = click.option(
 offline_option = click.option("--offline", is_flag=True, help="Use only caches and local folders.")
 source_options = together(
     click.option(
-        "--index-url", default="", metavar="URL", callback=each(check_index_url), help="Take torch from this index."
+        "--index-url",
+        default="",
+        metavar="URL",
+        callback=each(Sources.check_index_url),
+        help="Take torch from this index.",
     ),
     find_links_option,
     offline_option,
@@ -120,7 +126,7 @@ def parse_target(context: click.Context, option: click.Parameter, target: str) -
     """
     if not target and context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE:
         raise BadInput(_("{name} is empty.", name=option.opts[0]), hint=_("Name a folder, or leave it out."))
-    return target if target in {"", "new", KERNEL} else str(full_path(target))
+    return target if target in {"", "new", KERNEL_TARGET} else str(full_path(target))
 
 
 target_option = click.option(

@@ -6,6 +6,9 @@ import os
 import sys
 from pathlib import Path
 
+from assistant.i18n import _
+from assistant.model.errors import BadInput
+
 NAME = "pytorch-setup-assistant"
 OWN_ENVIRONMENTS = ".assistant"  # beside start.py, which makes the assistant's own environment in it
 
@@ -59,6 +62,28 @@ def _is_below(path: Path, variables: tuple[str, ...]) -> bool:
 def here() -> Path:
     """Return the current folder; for a notebook's kernel that is the notebook's."""
     return Path.cwd()
+
+
+def full_path(text: str, *, relative: bool = True) -> Path:
+    """Return a typed path as an absolute one, with the home folder for "~" and without "..", links followed to go up.
+
+    Raises `BadInput` for the home folder of a user who is not known; without `relative` also for a relative path, and
+    so for one of another system.
+    """
+    try:
+        path = Path(text).expanduser()
+        if relative or path.is_absolute():
+            path = path.absolute()
+            if ".." not in path.parts:
+                return path
+            is_whole = path.is_dir() or path.name == ".."
+            return path.resolve() if is_whole else path.parent.resolve() / path.name  # a Python may be a link itself
+    except RuntimeError:
+        pass
+    raise BadInput(
+        _("“{path}” is not the full path of a folder on this system.", path=text[:80]),
+        hint=_("Write the full path, such as {example}.", example=Path.home() / "pytorch"),
+    )
 
 
 def is_own_environment(prefix: str | Path) -> bool:

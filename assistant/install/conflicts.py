@@ -11,13 +11,12 @@ from typing import Literal, NamedTuple
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
 
 from assistant.catalog import carried_by_torch_index
 from assistant.host.folders import is_own_environment
 from assistant.i18n import Message, _
-from assistant.install.constraints import guarded
-from assistant.install.inspect_env import Distribution, Site
+from assistant.install.constraints import is_pinned_in_constraints
+from assistant.install.site import Distribution, Site, parse_version
 from assistant.install.uv import KERNEL
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.plan import Plan
@@ -27,7 +26,7 @@ from assistant.model.shell import command_line
 PIXI_ENVIRONMENT = Path(".pixi", "envs", "default")
 
 
-def conflicts(site: Site, new_versions: Mapping[str, str]) -> tuple[Finding, ...]:
+def find_conflicts(site: Site, new_versions: Mapping[str, str]) -> tuple[Finding, ...]:
     """Return a finding for each thing that breaks or is at risk in `site` with `new_versions` (version by name).
 
     Which packages do not go together whatever they require is judged by the checks of a machine's facts.
@@ -66,13 +65,13 @@ def broken_requirements(
     numbers = site.version.rstrip("t")  # markers are asked of that Python, which may not be the one that runs this
     python = {"python_version": ".".join(numbers.split(".")[:2]), "python_full_version": numbers} if numbers else {}
     for package in site.own:
-        name = canonicalize_name(package.name)
+        name = package.canonical_name
         if name in removed or after[name] != package.version:
             continue
         for line in package.requires:
             requirement = _parse_requirement(line)
             required = canonicalize_name(requirement.name) if requirement else ""
-            version = _parse_version(after.get(required)) if required not in removed else None
+            version = parse_version(after.get(required)) if required not in removed else None
             if requirement is None or version is None or requirement.specifier.contains(version, prereleases=True):
                 continue
             if requirement.marker is None or requirement.marker.evaluate({**python, "extra": ""}):
@@ -83,7 +82,7 @@ def _installed_twice_findings(site: Site, new_versions: Mapping[str, str]) -> It
     """Yield an error for each package of which several versions are installed, and that stays as it is."""
     versions: dict[str, list[str]] = {}
     for distribution in site.own:
-        versions.setdefault(canonicalize_name(distribution.name), []).append(distribution.version)
+        versions.setdefault(distribution.canonical_name, []).append(distribution.version)
     for name, several in versions.items():
         if len(several) > 1 and new_versions.get(name, site.versions[name]) == site.versions[name]:
             text = _("Several versions of {name} are installed over one another: {versions}.")
@@ -122,7 +121,7 @@ def _broken_requirement_findings(site: Site, new_versions: Mapping[str, str]) ->
             text.format(package=package.name, version=package.version, need=line, name=requirement.name, have=version),
             fix,
             command_line([site.python, "-m", "pip", "install", "--upgrade", install]),
-            severity=Severity.ERROR if canonicalize_name(package.name) == "torch" else Severity.WARNING,
+            severity=Severity.ERROR if package.canonical_name == "torch" else Severity.WARNING,
         )
 
 
@@ -137,9 +136,6 @@ def _conda_findings(site: Site, after: Mapping[str, str]) -> Iterator[Finding]:
         yield _finding_with_fix("conda-owned", text.format(names=", ".join(changed)), fix, command)
 
 
-FOREIGN_PIP = "foreign-pip"  # is about the shell that asks: every kernel that is made here has its own pip first
-
-
 def _surroundings_findings(site: Site) -> Iterator[Finding]:
     """Yield findings about the owner of an environment, the packages that shadow its own, and the `pip` on PATH."""
     if is_own_environment(site.prefix):
@@ -151,7 +147,7 @@ def _surroundings_findings(site: Site) -> Iterator[Finding]:
     shadows = sorted(
         distribution.name
         for distribution in site.distributions
-        if distribution not in site.own and carried_by_torch_index(canonicalize_name(distribution.name))
+        if distribution not in site.own and carried_by_torch_index(distribution.canonical_name)
     )
     in_user_site = [
         name
@@ -183,7 +179,7 @@ def _surroundings_findings(site: Site) -> Iterator[Finding]:
             text = _("The command `pip` is the script {path}, which chooses a Python by itself.", path=program)
         severity = Severity.WARNING if site.pip else Severity.INFO
         fix, command = _("Call pip through the environment's own Python."), command_line([site.python, "-m", "pip"])
-        yield _finding_with_fix(FOREIGN_PIP, text, fix, command, severity=severity)
+        yield _finding_with_fix("foreign-pip", text, fix, command, severity=severity)
 
 
 def _finding_with_fix(
@@ -191,14 +187,6 @@ def _finding_with_fix(
 ) -> Finding:
     """Return a finding with one remedy: what helps (`fix`), with its commands."""
     return Finding(key=key, severity=severity, text=text, remedies=(Remedy(text=fix, commands=commands),))
-
-
-def _parse_version(text: str | None) -> Version | None:
-    """Return a version; None for "", None and text that is no version (PEP 440)."""
-    try:
-        return Version(text) if text else None
-    except InvalidVersion:
-        return None
 
 
 @lru_cache(maxsize=4096)  # environments share most of their packages, and each of those names the same few
@@ -255,7 +243,7 @@ def undo_finding(project: Project, plan: Plan, new_versions: Mapping[str, str]) 
     if project.tool == "uv":
         package_names = [canonicalize_name(Requirement(line).name) for line in (*plan.requirements, KERNEL)]
         packages = [
-            f"{name}=={new_versions[name]}" if guarded(name) and name in new_versions else name
+            f"{name}=={new_versions[name]}" if is_pinned_in_constraints(name) and name in new_versions else name
             for name in package_names
         ]
         command_to_add = command_line(["uv", "add", "--project", str(Path(project.file).parent), *packages])
@@ -275,7 +263,7 @@ def project_lines(project: Project, plan: Plan, packages: Mapping[str, str]) -> 
     They are put together by hand, as users put them below headings that their file has already: tomli_w gives each
     package its own heading.
     """
-    pins = {name: version for name, version in packages.items() if guarded(name)}
+    pins = {name: version for name, version in packages.items() if is_pinned_in_constraints(name)}
     from_index = [name for name in pins if plan.index_url and carried_by_torch_index(name, plan.variant)]
     url = json.dumps(plan.index_url)  # a JSON string is a TOML string too
     if project.tool == "pixi":

@@ -14,8 +14,8 @@ from assistant.host.files import discard, discard_folder, link_or_copy, write_te
 from assistant.host.process import stream
 from assistant.i18n import _
 from assistant.install.downloads import fetch_wheels, files_on_disk, set_aside_damaged
-from assistant.install.inspect_env import Site, installed_files, package_folders, read_record
 from assistant.install.resolution import Package, resolve, unreachable, write_lock
+from assistant.install.site import Site, package_folders, read_record
 from assistant.install.uv import LOCK, Uv, disk_obstacle
 from assistant.model.errors import WorkFailed
 from assistant.model.plan import Plan
@@ -163,8 +163,8 @@ def link_own_files(site: Site, folder: Path) -> None:
     and compiled modules, are left out. Where the file system has no hard links, files are copied.
     """
     prefix = Path(site.prefix)
-    names = {canonicalize_name(distribution.name) for distribution in site.own} - {PIP}
-    packages = set(installed_files(site, names))
+    names = {distribution.canonical_name for distribution in site.own} - {PIP}
+    packages = set(site.installed_files(names))
     for root, folders, files in os.walk(prefix):
         below = os.path.relpath(root, prefix).replace(os.sep, "/")
         folders[:] = [name for name in folders if name != CACHE]

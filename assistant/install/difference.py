@@ -8,7 +8,6 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
 
 from assistant.catalog import carried_by_torch_index
 from assistant.host.lock import Lock
@@ -26,13 +25,12 @@ from assistant.install.in_place import (
     torch_index_of,
     update_guards,
 )
-from assistant.install.inspect_env import Distribution, Site, current_site, is_private, read_record
 from assistant.install.installation import build_environment, bytes_to_download, verify_and_place
-from assistant.install.marker import Marker, read_marker, write_marker
-from assistant.install.resolution import OnlySource, Package, Resolution, Unsolved, resolve
+from assistant.install.recovery import settle_target
+from assistant.install.resolution import Package, Resolution, Unsolved, resolve
+from assistant.install.site import Distribution, Marker, Site, read_marker, write_marker
 from assistant.install.sources import Tools, index_findings
 from assistant.install.target import check_disk, check_target
-from assistant.install.undo import settle_target
 from assistant.install.uv import Uv
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.finding import Finding
@@ -53,6 +51,20 @@ class ChangeRequest(Record, frozen=True):
     again: tuple[str, ...] = ()
     index_url: str | None = None
 
+    def work_out(self, site: Site, tools: Tools, *, all_else: bool = True) -> Difference:
+        """Return what the change would do to an environment, with as few moves as uv finds; change nothing.
+
+        With `all_else`, other broken packages are mended as well if that is possible. Raises `BadInput` for an
+        environment, or a package, that is not to be changed this way, and `WorkFailed` if no packages fit.
+        """
+        check_target(Path(site.prefix), site)
+        try:
+            return _work_out(site, self, tools, whole=all_else)
+        except Unsolved as failure:
+            if not all_else or failure.unreachable:
+                raise
+            return _work_out(site, self, tools, whole=False)
+
 
 class Difference(Record, frozen=True):
     """What a change would do: which packages move, what is downloaded (bytes), what the user should know first.
@@ -68,39 +80,64 @@ class Difference(Record, frozen=True):
     findings: tuple[Finding, ...] = ()
     index_url: str | None = None
 
+    @property
+    def site_after(self) -> Site:
+        """The environment as the change would leave it; of a version that comes nothing is known but its name."""
+        before, moving = self.site, {move.name: move for move in self.moves}
+        requires = {(package.canonical_name, package.version): package.requires for package in before.own}
+        stays = [package for package in before.distributions if package.canonical_name not in moving]
+        comes = [
+            Distribution(
+                name=name, version=move.after, place=before.purelib, requires=requires.get((name, move.after), ())
+            )
+            for name, move in moving.items()
+            if move.after
+        ]
+        return replace(before, distributions=(*stays, *comes))
 
-def plan_change(site: Site, request: ChangeRequest, tools: Tools, *, all_else: bool = True) -> Difference:
-    """Return what a change of an environment would do, with as few moves as uv finds; change nothing.
+    def make(self, prove: Callable[[Environment, Lock], None], tools: Tools) -> Environment:
+        """Carry a change out and return the environment; `prove` may refuse the result by raising. It can be undone.
 
-    With `all_else`, other broken packages are mended as well if that is possible. Raises `BadInput` for an environment,
-    or a package, that is not to be changed this way, and `WorkFailed` if no packages fit.
-    """
-    check_target(Path(site.prefix), site)
-    try:
-        return _work_out(site, request, tools, whole=all_else)
-    except (Unsolved, OnlySource) as failure:
-        if not all_else or (isinstance(failure, Unsolved) and failure.unreachable):
-            raise
-        return _work_out(site, request, tools, whole=False)
+        One of ours is built anew beside the old one; any other is changed in place. It ends with all of the change, or
+        with the environment as it was. Raises `BadInput`, `WorkFailed` or `Cancelled`.
+        """
+        settle_target(Path(self.site.prefix), tools)
+        site = self.site.ask_again(tools.host)
+        target = Path(site.prefix)
+        if site.versions != self.site.versions:
+            raise WorkFailed(
+                _("{path} has changed since you were shown what would change.", path=target),
+                hint=_("Look again at what would change."),
+            )
+        check_target(target, site)
+        check_disk(tools.host, target, sum(package.size or 0 for package in self.packages))
+        uv = dataclasses.replace(tools.uv(plan_of_lines(site, (), self.index_url), site), also=())
+        environment = Environment(path=str(target), python=site.python, packages=self.after)
+        marker = read_marker(target)
+        if marker and is_replaceable(site, tools.host):
+            _build_anew(self, site, marker, prove, tools, uv)
+        else:
+            _change_in_place(self, site, environment, prove, tools, uv)
+        return environment
 
 
 def _work_out(site: Site, request: ChangeRequest, tools: Tools, *, whole: bool) -> Difference:
     """Return what a change would do, resolved with all else that an index can replace (`whole`), or alone.
 
     Packages from folders, repositories and files, conda's, and torch's family unless the change is about it, keep their
-    versions, and bound the others. Raises as `plan_change` does.
+    versions, and bound the others. Raises as `ChangeRequest.work_out` does.
     """
     versions, again = site.versions, set(request.again)
     removed: set[str] = {canonicalize_name(name) for name in request.removes}
     in_request: set[str] = {canonicalize_name(Requirement(line).name) for line in request.requires}
-    foreign = [package for package in site.own if is_private(package) or package.installer == "conda"]
-    unchangeable: set[str] = {canonicalize_name(package.name) for package in foreign}
+    foreign = [package for package in site.own if package.is_private or package.installer == "conda"]
+    unchangeable: set[str] = {package.canonical_name for package in foreign}
     unchangeable -= again
     unchangeable |= {name for name in versions if carried_by_torch_index(name)} - in_request - again
     lines = [*request.requires, *(f"{name}=={versions[name]}" for name in again - in_request)]
     if whole:
         foreign_requirements = (
-            line for package in foreign if canonicalize_name(package.name) not in removed for line in package.requires
+            line for package in foreign if package.canonical_name not in removed for line in package.requires
         )
         lines += [*foreign_requirements, *sorted(versions.keys() - unchangeable - removed - in_request - again - {PIP})]
         lines += [f"{name}=={versions[name]}" for name in sorted(unchangeable) if carried_by_torch_index(name)]
@@ -124,7 +161,7 @@ def _refuse_breaking(site: Site, resolution: Resolution, removed: set[str]) -> N
     for broken in broken_requirements(site, resolution.versions, removed):
         if (broken.package.name, broken.requirement.name) not in before:
             _refuse_conda([broken.package], site)
-            if is_private(broken.package):
+            if broken.package.is_private:
                 raise _private_error([broken.package.name])
             text = _("{package} requires {need}", package=broken.package.name, need=broken.requirement)
             raise Unsolved(
@@ -151,7 +188,7 @@ def _compare(
     after = {name: version for name, version in versions.items() if name not in removed} | new_versions
     names = sorted({*new_versions, *(removed & versions.keys())})
     moves = tuple(Move(name=name, before=versions.get(name, ""), after=after.get(name, "")) for name in names)
-    _refuse_conda([package for package in site.own if canonicalize_name(package.name) in names], site)
+    _refuse_conda([package for package in site.own if package.canonical_name in names], site)
     return Difference(
         site=site,
         moves=moves,
@@ -173,14 +210,10 @@ def _refuse_private(difference: Difference, wished: set[str]) -> None:
     """
     new_versions = {package.name for package in difference.packages}
     private = [
-        package
-        for package in difference.site.own
-        if is_private(package) and canonicalize_name(package.name) in new_versions
+        package for package in difference.site.own if package.is_private and package.canonical_name in new_versions
     ]
     replaceable = {
-        package.name
-        for package in private
-        if package.origin == "archive_info" and canonicalize_name(package.name) in wished
+        package.name for package in private if package.origin == "archive_info" and package.canonical_name in wished
     }
     if names := [package.name for package in private if package.name not in replaceable]:
         raise _private_error(names)
@@ -205,56 +238,6 @@ def _refuse_conda(moving: Iterable[Distribution], site: Site) -> None:
             _("conda installed {names}, so conda has to change them.", names=", ".join(names)),
             hint=_("Use `conda install --prefix {path}`, or set up a new environment.", path=site.prefix),
         )
-
-
-def version_in_place(site: Site, name: str) -> str:
-    """Return the installed version of a package of whose files, by size, the largest share is in place."""
-    distributions = [distribution for distribution in site.own if canonicalize_name(distribution.name) == name]
-    return max(
-        distributions, key=lambda distribution: (_share_in_place(distribution), _version_or_zero(distribution.version))
-    ).version
-
-
-def _share_in_place(distribution: Distribution) -> float:
-    """Return which part of the files in a RECORD exists in the listed size, from 0.0 to 1.0; 0.0 if none is listed."""
-    rows = read_record(Path(distribution.record))
-    sized = [(Path(distribution.place, name), int(size)) for name, size in rows if size]
-    in_place = sum(path.is_file() and path.stat().st_size == size for path, size in sized)
-    return in_place / len(sized) if sized else 0.0
-
-
-def _version_or_zero(text: str) -> Version:
-    """Return a version (PEP 440); 0 for text that is none."""
-    try:
-        return Version(text)
-    except InvalidVersion:
-        return Version("0")
-
-
-def make_change(difference: Difference, prove: Callable[[Environment, Lock], None], tools: Tools) -> Environment:
-    """Carry a change out and return the environment; `prove` may refuse the result by raising. It can be undone.
-
-    One of ours is built anew beside the old one; any other is changed in place. It ends with all of the change, or
-    with the environment as it was. Raises `BadInput`, `WorkFailed` or `Cancelled`.
-    """
-    settle_target(Path(difference.site.prefix), tools)
-    site = current_site(difference.site, tools.host)
-    target = Path(site.prefix)
-    if site.versions != difference.site.versions:
-        raise WorkFailed(
-            _("{path} has changed since you were shown what would change.", path=target),
-            hint=_("Look again at what would change."),
-        )
-    check_target(target, site)
-    check_disk(tools.host, target, sum(package.size or 0 for package in difference.packages))
-    uv = dataclasses.replace(tools.uv(plan_of_lines(site, (), difference.index_url), site), also=())
-    environment = Environment(path=str(target), python=site.python, packages=difference.after)
-    marker = read_marker(target)
-    if marker and is_replaceable(site, tools.host):
-        _build_anew(difference, site, marker, prove, tools, uv)
-    else:
-        _change_in_place(difference, site, environment, prove, tools, uv)
-    return environment
 
 
 def _build_anew(

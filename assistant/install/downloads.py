@@ -175,7 +175,7 @@ class _Meter:
         )
 
 
-def prune() -> int:
+def delete_downloads() -> int:
     """Delete the downloaded wheels, and return how many bytes they took; raise `WorkFailed` while a download runs."""
     folder, lock = downloads_folder(), Lock(downloads_folder() / "lock")
     if lock.take():

@@ -27,10 +27,9 @@ from assistant.host.lock import Lock
 from assistant.host.parallel import Ahead
 from assistant.host.process import uninterrupted
 from assistant.i18n import _
-from assistant.install.inspect_env import interpreter
 from assistant.install.journal import Entry, Journal, entry_of, locked, not_started_error
 from assistant.install.kernel import KernelNote, note_kernel, put_kernel_back, register_kernel, remove_kernel
-from assistant.install.marker import Marker, is_ours, marker_in, read_marker
+from assistant.install.site import Marker, interpreter, is_ours, read_marker
 from assistant.model.errors import AssistantError, BadInput, Cancelled, WorkFailed
 from assistant.model.record import replace
 
@@ -348,7 +347,7 @@ def refuse_unknown(target: Path) -> None:
 def previous_marker(target: Path) -> Marker | None:
     """Return the marker of the environment that the one at a target replaced; None if there is none to bring back."""
     old = old_folder(target)
-    return marker_in(old, target) if inode_of(old) and read_marker(target) else None
+    return read_marker(old, target) if inode_of(old) and read_marker(target) else None
 
 
 def undo_replacement(target: Path) -> None:

@@ -20,8 +20,8 @@ from assistant.host.base import Host
 from assistant.host.files import discard, read_plain, settle, settle_all, write_whole
 from assistant.host.lock import Lock
 from assistant.host.process import CancelToken, uninterrupted
-from assistant.i18n import _
-from assistant.install.constraints import guards, write_guards
+from assistant.i18n import Text, _
+from assistant.install.constraints import guard_files, write_guards
 from assistant.install.contents import (
     delete_distribution,
     incomplete_distributions,
@@ -30,11 +30,10 @@ from assistant.install.contents import (
     is_removable,
 )
 from assistant.install.environments import bring_to_disk, can_be_renamed_to, inode_of, nothing_to_undo_error
-from assistant.install.inspect_env import Site, installed_files, is_private, look_at
 from assistant.install.journal import Before, Entry, Journal, entry_of, locked, scratch
 from assistant.install.kernel import note_kernel, put_kernel_back, register_kernel
-from assistant.install.marker import read_marker, write_marker
 from assistant.install.resolution import Package, Resolution, resolve
+from assistant.install.site import Site, read_marker, write_marker
 from assistant.install.uv import Uv
 from assistant.model.errors import BadInput, Cancelled, WorkFailed
 from assistant.model.event import Part
@@ -56,8 +55,20 @@ class Move(Record, frozen=True):
     before: str = ""
     after: str = ""
 
+    @property
+    def words(self) -> Text:
+        """What happens to it, in words."""
+        words = {"name": self.name, "before": self.before, "after": self.after}
+        if not self.after:
+            return _("{name} {before} is removed", **words)
+        if not self.before:
+            return _("{name} {after} is added", **words)
+        if self.before == self.after:
+            return _("{name} {after} is installed again", **words)
+        return _("{name} {before} → {after}", **words)
 
-class Undoable(Record, frozen=True, kw_only=True):
+
+class LastChange(Record, frozen=True, kw_only=True):
     """The last change of an environment: when it was made (ISO 8601), its moves, and the index of the torch before.
 
     With `is_replacement` the environment that was there before lies beside it as it was.
@@ -83,7 +94,7 @@ def is_replaceable(site: Site, host: Host) -> bool:
     if os.path.lexists(packages) and packages.lstat().st_dev != prefix.stat().st_dev:  # on a disk of their own
         return False
     return can_be_renamed_to(prefix) and all(
-        distribution.record and not is_private(distribution) for distribution in site.own
+        distribution.record and not distribution.is_private for distribution in site.own
     )
 
 
@@ -177,7 +188,7 @@ def replace_packages(
     site, uv = change.site, change.uv
     removes = [name for name in removes if name in site.versions]
     names = [package.name for package in packages]
-    _refuse_links_out(site, installed_files(site, [*removes, *names]), names)
+    _refuse_links_out(site, site.installed_files([*removes, *names]), names)
     uv.remove(Path(site.python), removes)
     if packages:
         _install_packages(change, packages, index_url, again)
@@ -229,7 +240,7 @@ def _install_packages(change: Change, packages: Sequence[Package], index_url: st
 
 def update_guards(target: Path, packages: Mapping[str, str]) -> None:
     """Write the versions that an environment holds now into its constraints and its marker, if it has them."""
-    if guards(target)[0].is_file():
+    if guard_files(target)[0].is_file():
         write_guards(target, packages, target)
     if marker := read_marker(target):
         present = {name: packages[name] for name in marker.environment.packages if name in packages}
@@ -250,7 +261,7 @@ def restore_packages(entry: Entry, journal: Journal, host: Host, uv: Uv) -> bool
     try:
         spare = {name: before.packages[name] for name in before.incomplete if name in before.packages}
         _clear_half_written(target, before.moved, spare)
-        site = look_at(Path(before.python), host)
+        site = Site.ask(Path(before.python), host)
         moved = {name: before.packages[name] for name in before.moved if name in before.packages}
         versions = {name: version for name, version in before.packages.items() if name not in site.versions} | moved
         added = (set(before.moved) - before.packages.keys()) & site.versions.keys()
@@ -344,16 +355,16 @@ def _undo_file(entry: Entry) -> Path:
 def _save_undo(entry: Entry, target: Path, moves: tuple[Move, ...], index_url: str | None) -> None:
     """Write what it takes to undo a change, over the record of the one before; ignore that it cannot be written."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    change = Undoable(target=str(target), at=now, moves=moves, index_url=index_url)
+    change = LastChange(target=str(target), at=now, moves=moves, index_url=index_url)
     with suppress(OSError):
         write_whole(_undo_file(entry), to_json(change), private=True)
 
 
-def read_last_change(target: Path) -> Undoable | None:
+def read_last_change(target: Path) -> LastChange | None:
     """Return the recorded last change in place of an environment; None if there is none, or it cannot be read."""
     file = _undo_file(entry_of(target))
     try:
-        change = from_json(read_plain(file), Undoable, str(file))
+        change = from_json(read_plain(file), LastChange, str(file))
     except (OSError, BadInput):
         return None
     is_of_target = os.path.realpath(change.target) == os.path.realpath(
@@ -371,7 +382,7 @@ def undo_change(target: Path, host: Host, uv: Uv) -> None:
     last = read_last_change(target)
     if last is None:
         raise nothing_to_undo_error(target)
-    site = look_at(target, host)
+    site = Site.ask(target, host)
     back = {move.name: move.before for move in last.moves if move.before}
     removes = {move.name for move in last.moves if not move.before} & site.versions.keys()
     after = {name: version for name, version in site.versions.items() if name not in removes} | back

@@ -1,4 +1,4 @@
-"""The install step: `prepare` says what an installation would do, `run` does it or leaves everything as it was.
+"""The install step: `prepare` says what an installation would do, `Prepared.install` does it or leaves all as it was.
 
 A new environment, or one that the assistant made, is built aside, verified there and put in place by a rename. An
 environment of somebody else's is changed where it is: see `in_place`.
@@ -15,16 +15,16 @@ from assistant.host.base import Host
 from assistant.host.files import discard_folder, write_temporary
 from assistant.host.lock import Lock
 from assistant.i18n import _, ngettext
-from assistant.install.conflicts import conflicts, undone_by_project
-from assistant.install.constraints import guards, write_guards
+from assistant.install.conflicts import find_conflicts, undone_by_project
+from assistant.install.constraints import guard_files, write_guards
 from assistant.install.contents import PIP, find_pip, incomplete_files, install_whole, link_own_files
 from assistant.install.downloads import files_on_disk, list_missing, wheel_path
 from assistant.install.environments import Building, building, new_folder
 from assistant.install.in_place import in_place_notice, install_in_place, is_replaceable
-from assistant.install.inspect_env import Site, current_site, interpreter
 from assistant.install.kernel import choose_kernel_name, choose_launcher_name, kernel_file, note_kernel, register_kernel
-from assistant.install.marker import read_marker, write_marker
-from assistant.install.resolution import OnlySource, Package, Resolution, Unsolved, resolve, write_lock
+from assistant.install.recovery import settle_target
+from assistant.install.resolution import Package, Resolution, Unsolved, resolve, write_lock
+from assistant.install.site import Site, interpreter, read_marker, write_marker
 from assistant.install.sources import Tools, index_findings
 from assistant.install.target import (
     check_disk,
@@ -35,7 +35,6 @@ from assistant.install.target import (
     onedrive_findings,
     target_or_default,
 )
-from assistant.install.undo import settle_target
 from assistant.install.uv import LOCK, Uv
 from assistant.model.event import Part
 from assistant.model.finding import Finding, Severity
@@ -65,6 +64,18 @@ class Prepared(Record, frozen=True):
     site: Site | None = None
     card: str = ""
 
+    def install(self, prove: Verify, tools: Tools) -> Environment:
+        """Install what was prepared and return the environment; one that is ready already is returned as it is.
+
+        `prove` may refuse the result by raising. Raises as `install` does, with everything as it was.
+        """
+        settle_target(Path(self.target), tools)
+        if self.ready:
+            return self.ready
+        site = self.site.ask_again(tools.host) if self.site else None
+        uv = tools.uv(self.plan, site)
+        return install(self.plan, self.resolution, Path(self.target), site, tools.host, uv, prove, self.card)
+
 
 def prepare(plan: Plan, where: str, tools: Tools, card: str = "") -> Prepared:
     """Return what installing a plan would do to a target ("" or "new", "kernel", or a path), and change nothing.
@@ -86,7 +97,7 @@ def prepare(plan: Plan, where: str, tools: Tools, card: str = "") -> Prepared:
     findings = (
         *index_findings(plan, tools.sources),
         *left_out,
-        *((in_place_notice(target), *conflicts(changing, resolution.versions)) if changing else ()),
+        *((in_place_notice(target), *find_conflicts(changing, resolution.versions)) if changing else ()),
         *undone_by_project(target, plan, resolution.versions),
         *onedrive_findings(target),
     )
@@ -114,7 +125,7 @@ def _resolve_with_added(
     added = _user_added(site) if site and replaces else ()
     if added:
         whole = replace(plan, requirements=(*plan.requirements, *added))
-        with suppress(Unsolved, OnlySource):
+        with suppress(Unsolved):
             return resolve(whole, uv, keep, tools.sources.locked), ()
     resolution = resolve(plan, uv, keep, tools.sources.locked)
     left_out = [name for name in added if name not in resolution.versions]
@@ -162,7 +173,7 @@ def list_commands(uv: Uv, target: Path, changing: Site | None) -> tuple[tuple[st
 def list_writes(plan: Plan, target: Path, site: Site | None, packages: list[Package]) -> tuple[str, ...]:
     """Return the paths of the files, and of the folders ("/" at the end), that an installation writes."""
     python = Path(site.python) if site else interpreter(target)
-    inside = [f"{site.purelib}{os.sep}", *map(str, guards(target))] if site else [f"{target}{os.sep}"]
+    inside = [f"{site.purelib}{os.sep}", *map(str, guard_files(target))] if site else [f"{target}{os.sep}"]
     downloads = [str(wheel_path(package)) for package in list_missing(packages)]
     return (*downloads, *inside, str(kernel_file(choose_kernel_name(plan, python))))
 
@@ -171,19 +182,6 @@ def bytes_to_download(packages: Sequence[Package]) -> int:
     """Return how many bytes of packages are not on this disk yet, as far as sizes are known."""
     on_disk = files_on_disk(packages)
     return sum(package.size or 0 for package in packages if package.name not in on_disk)
-
-
-def run(prepared: Prepared, prove: Verify, tools: Tools) -> Environment:
-    """Install what was prepared and return the environment; one that is ready already is returned as it is.
-
-    `prove` may refuse the result by raising. Raises as `install` does, with everything as it was.
-    """
-    settle_target(Path(prepared.target), tools)
-    if prepared.ready:
-        return prepared.ready
-    site = current_site(prepared.site, tools.host) if prepared.site else None
-    plan, uv = prepared.plan, tools.uv(prepared.plan, site)
-    return install(plan, prepared.resolution, Path(prepared.target), site, tools.host, uv, prove, prepared.card)
 
 
 def install(  # noqa: PLR0913, PLR0917 - what, where, with what, and what the launcher shows

@@ -23,7 +23,7 @@ from assistant.install.uv import LOCK, Uv
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.plan import Plan
 from assistant.model.record import Record, replace
-from assistant.model.requirement import SCHEMES, index_fault, plain_requirement
+from assistant.model.requirement import check_requirement, index_fault
 from assistant.privacy import Policy, redact, without_credentials
 
 IN_A_HURRY = {"UV_HTTP_RETRIES": "1"}  # uv tries three times more, with pauses: 12 s for an index that is down
@@ -35,7 +35,14 @@ class Unsolved(WorkFailed):
 
     `reason` holds the resolver's own words; `unreachable` says that an index could not be reached, `address` at which
     address, as far as the resolver says so; `family` names the packages of torch's family that stand in the reason.
+    `only_source` names the packages that come as source alone, whose build would run their authors' code.
     """
+
+    ONLY_SOURCE_HINT = _(
+        "Ask for a version that has a wheel, leave it out, or build its wheel by hand and name the folder that holds "
+        "it.",
+        option="--pin, --find-links",
+    )
 
     def __init__(
         self,
@@ -46,35 +53,20 @@ class Unsolved(WorkFailed):
         unreachable: bool = False,
         address: str = "",
         family: frozenset[str] = frozenset(),
+        only_source: tuple[str, ...] = (),
     ) -> None:
         super().__init__(message.format(reason=reason), hint=hint)
-        self.reason, self.family = str(reason), family
+        self.reason, self.family, self.only_source = str(reason), family, only_source
         self.unreachable, self.address = unreachable, address
 
 
-def without_wheel() -> Message:
-    """Return advice for a package that comes only as source, as nothing is built here."""
-    return _(
-        "Ask for a version that has a wheel, leave it out, or build its wheel by hand and name the folder that holds "
-        "it.",
-        option="--pin, --find-links",
+def _only_source_error(packages: tuple[str, ...]) -> Unsolved:
+    """Return the error for packages of which there is no wheel."""
+    text = _(
+        "There is no wheel of {packages} for this Python and system, only source, which would have to be built by hand."
     )
-
-
-class OnlySource(WorkFailed):
-    """Nothing fits but packages that come as source, whose build would run their authors' code; `needs` names them."""
-
-    def __init__(self, needs: tuple[str, ...]) -> None:
-        self.needs = needs
-        names = ", ".join(needs)
-        super().__init__(
-            _(
-                "There is no wheel of {packages} for this Python and system, only source, which would have to be built "
-                "by hand.",
-                packages=names,
-            ),
-            hint=without_wheel(),
-        )
+    text = text.format(packages=", ".join(packages))
+    return Unsolved(text, hint=Unsolved.ONLY_SOURCE_HINT, only_source=packages)
 
 
 def resolve(
@@ -89,8 +81,8 @@ def resolve(
 
     The versions in `keep`, those that an environment holds already, are kept where they fit; those in `locked` must be.
     Without `dependencies` what the packages require is left alone.
-    Raises `OnlySource` where a package has no wheel, `WorkFailed` with the resolver's own last lines when the sources
-    cannot be reached or nothing fits, and `BadInput` before for an index or a requirement that is none.
+    Raises `Unsolved` where a package has no wheel, the sources cannot be reached or nothing fits; `BadInput` before for
+    an index or a requirement that is none.
     """
     check_plan(plan)
     uv = dataclasses.replace(uv, environment={**IN_A_HURRY, **uv.environment})
@@ -100,7 +92,7 @@ def resolve(
                 plan, uv.in_folder(folder, lock), folder, keep or {}, locked or {}, dependencies=dependencies
             )
         except Unsolved as refusal:
-            if not locked:
+            if not locked or refusal.only_source:
                 raise
             raise WorkFailed(
                 _("The locked packages are not available as they were: {differences}.", differences=refusal.message),
@@ -111,7 +103,7 @@ def resolve(
         for package in resolution.packages
         if not package.url.partition("?")[0].endswith(".whl")
     ]:
-        raise OnlySource(tuple(source_only))
+        raise _only_source_error(tuple(source_only))
     unsized = [package.url for package in resolution.packages if package.size is None]
     indexes = (*uv.index_urls, *filter(None, [plan.index_url]))
     fetched_sizes = sizes(unsized, SIZE_SECONDS, network=uv.settings.network, index_urls=indexes) if unsized else {}
@@ -119,7 +111,7 @@ def resolve(
     return replace(resolution, packages=tuple(sized))
 
 
-def find_one(plan: Plan, uv: Uv) -> Package | None:
+def find_single_package(plan: Plan, uv: Uv) -> Package | None:
     """Return the one package that a plan requires, without what it depends on; None if uv does not find it."""
     with scratch() as (folder, lock):
         variables = {**IN_A_HURRY, **uv.environment}
@@ -150,7 +142,7 @@ def _resolve_with_family(
         except Unsolved as error:
             required = {canonicalize_name(Requirement(line).name) for line in plan.requirements}
             missing = sorted(error.family - required)
-            if not (plan.index_url and missing) or error.unreachable:
+            if not (plan.index_url and missing) or error.unreachable or error.only_source:
                 raise
             plan = replace(plan, requirements=(*plan.requirements, *missing))
 
@@ -163,7 +155,7 @@ def _resolve_once(uv: Uv, argv: list[str], folder: Path) -> Resolution:
     try:
         _run_resolver(uv, argv)
     except Unsolved as error:
-        if uv.offline or error.unreachable:
+        if uv.offline or error.unreachable or error.only_source:
             raise
         # A power cut leaves empty files in uv's cache, and uv then calls a good wheel invalid, today and ever after.
         _run_resolver(uv.with_own_cache(folder), argv)
@@ -171,11 +163,11 @@ def _resolve_once(uv: Uv, argv: list[str], folder: Path) -> Resolution:
 
 
 def _run_resolver(uv: Uv, argv: list[str]) -> None:
-    """Run the command that resolves; raise `OnlySource` or `Unsolved` if it fails."""
+    """Run the command that resolves; raise `Unsolved` if it fails."""
     output: list[str] = []
     if uv.call(argv, output):
         if sources := only_source("\n".join(output)):
-            raise OnlySource(sources)
+            raise _only_source_error(sources)
         hint = _("Check the network and the index, or choose another plan.")
         words = " ".join(line.strip() for line in output if line.strip())
         unreached = unreachable(words)
@@ -337,14 +329,3 @@ def _folder_fault(address: str) -> Text:
     """Return why a path or `file:` URL cannot be an index; "" for a folder and for an address on a server."""
     path = local_path(address)  # None for an address on a server
     return _("it is not a folder") if path and not path.is_dir() else ""
-
-
-def check_requirement(text: str) -> str:
-    """Return a requirement (PEP 508) as it is; raise `BadInput` for options, hidden characters and anything else."""
-    requirement = plain_requirement(text)
-    if requirement is None or (requirement.url and not requirement.url.startswith(SCHEMES)):
-        raise BadInput(
-            _("'{text}' is not a requirement.", text=redact(ascii(text)[1:-1], Policy.USABLE)[:80]),
-            hint=_("Write a name, and a version if you need one, such as torch==2.9.1."),
-        )
-    return text

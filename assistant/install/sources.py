@@ -26,12 +26,13 @@ from assistant.host.pip_settings import (
 )
 from assistant.host.process import CancelToken
 from assistant.i18n import Message, _
-from assistant.install.inspect_env import Site
+from assistant.install.downloads import delete_downloads
+from assistant.install.resolution import Package, check_index_url, find_single_package
+from assistant.install.site import Site
 from assistant.install.uv import Uv
 from assistant.model.event import Sink
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.plan import Plan
-from assistant.model.record import Record
 from assistant.privacy import Policy, redact, without_credentials
 
 DEFAULT_INDEX = ""  # PyPI, which every installer asks when nothing is configured
@@ -53,21 +54,16 @@ UV_NAMES = (
 ONLY_WHEELS = {"UV_NO_BUILD": "1", "PIP_ONLY_BINARY": ":all:"}
 
 
-class Consent(Record, frozen=True):
-    """What the user agreed to beforehand.
-
-    `indexes` are trusted although only a project or a configuration names them.
-    """
-
-    indexes: tuple[str, ...] = ()
-
-
 class Sources:
     """The package sources of this user; pip is asked for its settings only once.
 
     `index_url` replaces the index of every plan, `find_links` adds folders of wheels, `offline` stays off the network.
-    `keep` and `locked` are the versions to be kept where they fit, and those that must hold.
+    `trust` are indexes that the user agreed to although only a project or a configuration names them. `keep` and
+    `locked` are the versions to be kept where they fit, and those that must hold.
     """
+
+    check_index_url = staticmethod(check_index_url)
+    delete_downloads = staticmethod(delete_downloads)
 
     def __init__(
         self,
@@ -76,12 +72,12 @@ class Sources:
         index_url: str = "",
         find_links: Iterable[str] = (),
         offline: bool = False,
-        consent: Consent | None = None,
+        trust: Iterable[str] = (),
     ) -> None:
         self._host = host
         self.index_url = index_url
         self.offline = offline
-        self.consent = consent or Consent()
+        self.trust = tuple(trust)
         self.keep: dict[str, str] = {}
         self.locked: dict[str, str] = {}
         self._find_links = tuple(find_links)
@@ -224,7 +220,7 @@ class Sources:
 
         Those of others that the user agreed to are among them. A project or a plan gives them without passwords.
         """
-        indexes = (self.index_url, *self.consent.indexes, *self.settings.index_urls, *self._configured_indexes)
+        indexes = (self.index_url, *self.trust, *self.settings.index_urls, *self._configured_indexes)
         return tuple(without_credentials(address) for address in (*indexes, *self.settings.find_links) if address)
 
     def indexes(self, index: str | None = None) -> tuple[str, ...]:
@@ -264,6 +260,10 @@ class Tools:
         version = ".".join(numbers[:2]) + "t" * bool(facts.get("free_threaded"))
         new = base if version == plan.python else plan.python
         return self.uv_of(site.python if site else new, self.sources.environment_for(plan))
+
+    def find_single_package(self, plan: Plan) -> Package | None:
+        """Return the one package that a plan requires, without what it depends on; None if uv does not find it."""
+        return find_single_package(plan, self.uv(plan, None))
 
     def uv_of(self, python: str, environment: Mapping[str, str] | None = None) -> Uv:
         """Return uv set up for an interpreter, with the user's settings; `environment` are its variables."""

@@ -7,16 +7,15 @@ from pathlib import Path
 
 from assistant.host.base import Host
 from assistant.host.files import may_write
-from assistant.host.folders import for_everybody, is_redirected, synchronised
+from assistant.host.folders import for_everybody, full_path, is_redirected, synchronised
 from assistant.i18n import Message, Text, _
 from assistant.install.conflicts import environment_of
-from assistant.install.environments import can_be_renamed_to, refuse_unknown, settle_folders
-from assistant.install.inspect_env import Site, is_environment, look_at
+from assistant.install.environments import can_be_renamed_to, refuse_unknown
+from assistant.install.site import Site, is_environment
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.finding import Finding, Remedy, Severity
-from assistant.model.plan import DISK_FACTOR, Plan
+from assistant.model.plan import DISK_FACTOR, KERNEL_TARGET, Plan
 
-KERNEL = "kernel"  # in place of a folder: the environment of this Python; a folder is named by its whole path
 LONGEST_PATH = 240  # chosen: scripts name their Python in their first line, of 256 bytes at most (Linux, binfmts.h)
 # MAX_PATH without its end; the path of a folder has to leave room for a name of 8.3 characters:
 # https://learn.microsoft.com/windows/win32/fileio/maximum-file-path-limitation
@@ -30,65 +29,16 @@ def default_target(plan: Plan) -> Path:
     return environments_folder() / f"{plan.backend.value}-torch{plan.torch}-py{plan.python}".replace("/", "-")
 
 
-def find_target(text: str, host: Host) -> tuple[Path, Site | None]:
-    """Return the path that a target stands for, and what is installed there if it is an environment, else None.
+def named_target(text: str, host: Host) -> Path:
+    """Return the path that a target stands for; nothing is started.
 
     A target is "kernel" (this Python's environment), or the path of an environment, of its Python, or of the project of
-    uv or pixi that keeps it. What an installation that was killed between two renames left there is settled first.
+    uv or pixi that keeps it.
     """
-    target = named_target(text, host)
-    settle_folders(target)
-    return target, look_at(target, host) if is_environment(target) else None
-
-
-def named_target(text: str, host: Host) -> Path:
-    """Return the path that a target stands for, as `find_target` does, without starting anything."""
     own_python = Path(str(host.facts("platform").get("executable", "")))
-    target = own_python if text == KERNEL else full_path(text)
+    target = own_python if text == KERNEL_TARGET else full_path(text)
     check_path(target)
     return environment_of(target)
-
-
-def check_folder(text: str) -> str:
-    """Return a typed folder as an absolute path, with the home folder for "~"; "" for "".
-
-    Raises `BadInput` for a relative path, and so for one of another system: in the wizard nobody sees what it would be
-    relative to.
-    """
-    if text and not text.startswith("~") and not Path(text).is_absolute():
-        raise _not_full_path_error(text)
-    return str(full_path(text)) if text else ""
-
-
-def full_path(text: str) -> Path:
-    """Return an absolute path, with the home folder for "~" and without ".."; only to go up are links followed.
-
-    Raises `BadInput` for the home folder of a user who is not known.
-    """
-    try:
-        path = Path(text).expanduser().absolute()
-    except RuntimeError as error:
-        raise _not_full_path_error(text) from error
-    if ".." not in path.parts:
-        return path
-    is_whole = path.is_dir() or path.name == ".."
-    return path.resolve() if is_whole else path.parent.resolve() / path.name  # a Python may be a link itself
-
-
-def _not_full_path_error(text: str) -> BadInput:
-    """Return the error for a typed path that is not absolute, or whose home folder is unknown."""
-    return BadInput(
-        _("“{path}” is not the full path of a folder on this system.", path=text[:80]),
-        hint=_("Write the full path, such as {example}.", example=Path.home() / "pytorch"),
-    )
-
-
-def not_an_environment(path: str | Path) -> BadInput:
-    """Return the error for a path that should be an environment and is none."""
-    return BadInput(
-        _("{path} is not an environment.", path=path),
-        hint=_("Give the folder of a virtual environment, or its Python."),
-    )
 
 
 def target_or_default(plan: Plan, text: str) -> str:
@@ -101,7 +51,8 @@ def find_plan_target(plan: Plan, text: str, host: Host) -> tuple[Path, Site | No
 
     Raises `BadInput` for an environment of another Python than the plan's.
     """
-    target, site = find_target(target_or_default(plan, text), host)
+    target = named_target(target_or_default(plan, text), host)
+    site = Site.ask(target, host) if is_environment(target) else None
     if site and site.minor != plan.python:
         raise BadInput(
             _(

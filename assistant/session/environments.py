@@ -19,41 +19,16 @@ from assistant.catalog.rows import FAMILY
 from assistant.detect import detect
 from assistant.host.base import Host
 from assistant.host.files import may_write
-from assistant.host.folders import here, is_own_environment
+from assistant.host.folders import full_path, here, is_own_environment
 from assistant.host.lock import Lock
 from assistant.i18n import Text, _, first_line
 from assistant.install import (
-    FOREIGN_PIP,
     ChangeRequest,
     Difference,
-    Distribution,
-    FoundEnvironment,
+    EnvironmentFolder,
     Site,
     Tools,
-    check_folder,
-    environment_at,
-    environments_with_kernels,
     find_environments,
-    forget,
-    full_path,
-    guards,
-    interpreter,
-    is_closed,
-    look_at,
-    make_change,
-    marked_environments,
-    missing_python_finding,
-    plan_change,
-    read_marker,
-    read_site,
-    remove_environment,
-    replaced,
-    size_of,
-    stamp_of,
-    torch_build,
-    undo,
-    undoable,
-    version_in_place,
 )
 from assistant.model.errors import AssistantError, BadInput, WorkFailed
 from assistant.model.event import Event, FindingRaised, Progress, Step
@@ -67,33 +42,27 @@ from assistant.session.doctor import findings_of
 from assistant.session.state import State, Surveyed, required
 from assistant.session.survey import EnvironmentSummary, Repair, Survey
 
-_OF_THE_SHELL = {FOREIGN_PIP, "pythonpath-leak"}  # these are about the shell that asks, not about the environment
+_OF_THE_SHELL = {"foreign-pip", "pythonpath-leak"}  # these are about the shell that asks, not about the environment
 
 
 def survey(host: Host, machine: Machine, folders: Iterable[str] = ()) -> Survey:
     """Find the environments on this machine and judge each by its files; nothing in them is started."""
-    marked, kernels = dict(marked_environments()), environments_with_kernels()
     named = tuple(str(full_path(folder)) for folder in folders)
-    found = find_environments(host, here(), marked, map(Path, named))
+    found = find_environments(host, here(), map(Path, named))
     rows = []
     for environment in found.environments:
         row = EnvironmentSummary(
             path=str(environment.path), name=environment.name, kind=environment.kind, of=environment.of, unread=True
         )
         with suppress(OSError, ValueError):  # a stranger's files may hold anything
-            if not is_closed(environment.path, host):
-                row = summary_of(
-                    environment, read_site(environment.path, host), host, machine, kernels.get(environment.path, ())
-                )
+            if not environment.is_unreadable(host):
+                row = summary_of(environment, environment.read(host), host, machine)
         rows.append(row)
     return Survey(environments=tuple(rows), folders=named, cut_short=found.cut_short)
 
 
-def summary_of(
-    environment: FoundEnvironment, site: Site, host: Host, machine: Machine, kernels: Iterable[str] = ()
-) -> EnvironmentSummary:
+def summary_of(environment: EnvironmentFolder, site: Site, host: Host, machine: Machine) -> EnvironmentSummary:
     """Return what is known of an environment by what it holds, with its findings."""
-    marker, versions = read_marker(environment.path), site.versions
     own = is_own_environment(environment.path)
     return EnvironmentSummary(
         path=str(environment.path),
@@ -101,14 +70,14 @@ def summary_of(
         kind=environment.kind,
         of=environment.of,
         python=site.version,
-        torch=versions.get("torch", ""),
+        torch=site.versions.get("torch", ""),
         backend=_backend(site, host, machine),
         findings=() if own else judged_site(site, host, machine),
-        kernels=tuple(kernels),
-        made=marker is not None,
+        kernels=environment.kernels,
+        made=environment.marker is not None,
         own=own,
         others=_is_others(str(environment.path)),
-        undo=undoable(environment.path),
+        undo=environment.last_change,
     )
 
 
@@ -126,7 +95,7 @@ def _backend(site: Site, host: Host, machine: Machine) -> Backend | None:
     """Return what torch was built for; None without torch, or where that cannot be told."""
     if "torch-directml" in site.versions:
         return Backend.DIRECTML
-    built = torch_build(site, host).partition(" ")[0]
+    built = site.torch_build(host).partition(" ")[0]
     if built == "cpu" and machine.os == "macos" and machine.arch == "arm64":
         return Backend.MPS
     return {"cuda": Backend.CUDA, "hip": Backend.ROCM, "xpu": Backend.XPU, "cpu": Backend.CPU}.get(built)
@@ -137,14 +106,14 @@ def judged_site(site: Site, host: Host, machine: Machine, *, guarded: bool = Tru
 
     Without `guarded` its constraints are not asked: a change writes them anew.
     """
-    marker = read_marker(Path(site.prefix))
-    if gone := missing_python_finding(site, host):
+    environment = EnvironmentFolder(Path(site.prefix))
+    marker = environment.marker
+    if gone := site.missing_python(host):
         return (gone,)
     chosen = marker is not None and marker.plan.backend is Backend.CPU
     gpu = not chosen and any(plan.backend is not Backend.CPU for plan in make_plans(machine, load_catalog()).plans)
-    pins = host.read(str(guards(Path(site.prefix))[0]))
-    changed = replaced(Path(site.prefix), pins.text, site.versions) if pins and guarded else None
-    found = (*filter(None, (changed,)), *findings_of(site, machine, gpu_plan=gpu))
+    changed = environment.replaced_builds(site, host) if guarded else ()
+    found = (*changed, *findings_of(site, machine, gpu_plan=gpu))
     return tuple(finding for finding in found if finding.wrong and finding.key not in _OF_THE_SHELL)
 
 
@@ -155,19 +124,19 @@ def looked_into(
 
     Raises `BadInput` for a folder that is no environment.
     """
-    environment = environment_at(path)
-    environment = FoundEnvironment(environment.path, before.name, before.kind, before.of) if before else environment
-    kernels = environments_with_kernels().get(environment.path, ())
+    environment = EnvironmentFolder.at(path)
+    if before:
+        environment = EnvironmentFolder(environment.path, before.name, before.kind, before.of)
     now = datetime.now(UTC).isoformat(timespec="seconds")
     site = None
     try:
-        site = look_at(environment.path, host)
-        summary = summary_of(environment, site, host, machine, kernels)
+        site = environment.ask(host)
+        summary = summary_of(environment, site, host, machine)
     except BadInput as error:
-        summary = summary_of(environment, read_site(environment.path, host), host, machine, kernels)
+        summary = summary_of(environment, environment.read(host), host, machine)
         if not summary.findings or summary.findings[0].key != "environment-without-python":
             summary = replace(summary, findings=(unanswered(error), *summary.findings))
-    return replace(summary, checked=now, stamp=site.stamp if site else stamp_of(interpreter(environment.path))), site
+    return replace(summary, checked=now, stamp=site.stamp if site else environment.stamp), site
 
 
 def unanswered(error: BadInput) -> Finding:
@@ -183,7 +152,7 @@ def machine_here(state: State, host: Host) -> Machine:
 
 def kernel_of(summary: EnvironmentSummary) -> tuple[Environment, Plan]:
     """Return an environment with its kernel, and what it was planned for, or is as good as."""
-    kernel, marker = summary.kernels[0], read_marker(Path(summary.path))
+    kernel, marker = summary.kernels[0], EnvironmentFolder(Path(summary.path)).marker
     if marker:
         return replace(marker.environment, kernel=kernel), marker.plan
     made = Environment(path=summary.path, python="", kernel=kernel)
@@ -207,7 +176,7 @@ def _fault(folder: str) -> Finding | None:
     text: Text = _("{folder} is not a folder.", folder=folder)
     hint: Text = ""
     try:
-        if Path(check_folder(folder)).is_dir():
+        if full_path(folder, relative=False).is_dir():
             return None
     except BadInput as error:
         text, hint = error.message, error.hint
@@ -217,7 +186,7 @@ def _fault(folder: str) -> Finding | None:
 
 def _as_checked(now: EnvironmentSummary, before: EnvironmentSummary | None) -> EnvironmentSummary:
     """Keep what a check has found as long as the environment holds the same."""
-    if before is None or not before.stamp or before.stamp != stamp_of(interpreter(Path(now.path))):
+    if before is None or not before.stamp or before.stamp != EnvironmentFolder(Path(now.path)).stamp:
         return now
     return replace(before, kernels=now.kernels, undo=now.undo)
 
@@ -228,7 +197,7 @@ def looked(state: State, tools: Tools) -> Surveyed:
     tools.sink(Progress(step=Step.VERIFY, text=_("Reading what {path} holds", path=picked)))
     entry, site = _look_again(state, tools)
     if site and entry.torch and not entry.own:
-        marker = read_marker(Path(picked))
+        marker = EnvironmentFolder(Path(picked)).marker
         made = (
             replace(marker.environment, python=site.python) if marker else Environment(path=picked, python=site.python)
         )
@@ -237,7 +206,7 @@ def looked(state: State, tools: Tools) -> Surveyed:
         report = verify.run(made, plan, device=device, sink=tools.sink, cancel=tools.cancel, traceless=True)
         wrong = tuple(finding for finding in verify.raised(report) if finding.wrong)
         entry = replace(entry, findings=(*entry.findings, *wrong), device=report.device if report.usable else "")
-    return _with(state, replace(entry, size=size_of(Path(entry.path))))
+    return _with(state, replace(entry, size=EnvironmentFolder(Path(entry.path)).size))
 
 
 def _look_again(state: State, tools: Tools) -> tuple[EnvironmentSummary, Site | None]:
@@ -254,7 +223,7 @@ def _with(state: State, entry: EnvironmentSummary, repair: Repair | None = None)
 def undone(state: State, tools: Tools) -> Surveyed:
     """Put back what the environment held before its last change."""
     tools.sink(Progress(step=Step.INSTALL, text=_("Putting the packages back as they were")))
-    undo(Path(state.environments.picked), tools)
+    EnvironmentFolder(Path(state.environments.picked)).undo_last_change(tools)
     return _with(state, _look_again(state, tools)[0])
 
 
@@ -262,14 +231,14 @@ def forgotten(state: State, _tools: Tools) -> Surveyed:
     """Delete what is kept for undoing the last change of an environment: the change is for good."""
     survey = state.environments.survey or Survey()
     environment = survey.of(state.environments.picked)
-    forget(Path(state.environments.picked))
+    EnvironmentFolder(Path(state.environments.picked)).forget_last_change()
     return _with(state, replace(environment, undo=None)) if environment else Surveyed(survey=survey)
 
 
 def removed(state: State, tools: Tools) -> Surveyed:
     """Remove an environment that the assistant made."""
     tools.sink(Progress(step=Step.INSTALL, text=_("Removing {path}", path=state.environments.picked)))
-    remove_environment(state.environments.picked)
+    EnvironmentFolder.named(state.environments.picked).remove()
     return Surveyed(survey=(state.environments.survey or Survey()).without(state.environments.picked))
 
 
@@ -287,32 +256,17 @@ def compared(state: State, tools: Tools) -> Surveyed:
             _("Nothing that is wrong with {path} can be mended by changing its packages.", path=environment.path),
             hint=_("Check it to see what is wrong, or set up a new environment."),
         )
-    difference = plan_change(site, change_mending(site, environment.findings, machine), tools)
+    difference = change_mending(site, environment.findings, machine).work_out(site, tools)
     if not difference.moves:
         raise BadInput(
             _("No change of packages that would mend {path} was found.", path=environment.path),
             hint=_("Set up a new environment instead."),
         )
-    remains = judged_site(site_after(difference), tools.host, machine, guarded=False)
+    remains = judged_site(difference.site_after, tools.host, machine, guarded=False)
     left = set(map(_identity, remains))
     mends = tuple(one for one in environment.findings if _identity(one) not in left)
     repair = Repair(path=environment.path, difference=difference, mends=mends, remains=remains)
     return _with(state, environment, repair)
-
-
-def site_after(difference: Difference) -> Site:
-    """Return an environment as a change would leave it; of a version that comes nothing is known but its name."""
-    before, moving = difference.site, {move.name: move for move in difference.moves}
-    requires: dict[tuple[str, str], tuple[str, ...]] = {
-        (canonicalize_name(one.name), one.version): one.requires for one in before.own
-    }
-    stays = [one for one in before.distributions if canonicalize_name(one.name) not in moving]
-    comes = [
-        Distribution(name=name, version=move.after, place=before.purelib, requires=requires.get((name, move.after), ()))
-        for name, move in moving.items()
-        if move.after
-    ]
-    return replace(before, distributions=(*stays, *comes))
 
 
 def repaired(state: State, tools: Tools) -> Surveyed:
@@ -320,7 +274,7 @@ def repaired(state: State, tools: Tools) -> Surveyed:
     repair, machine = required(state.environments.repair), machine_here(state, tools.host)
 
     def prove(made: Environment, lock: Lock) -> None:
-        site = look_at(Path(made.python), tools.host)
+        site = Site.ask(Path(made.python), tools.host)
         names = {*site.versions, *made.packages}
         if differs := [name for name in names if site.versions.get(name) != made.packages.get(name)]:
             raise _refused(_("{names} would not have the versions that were shown", names=", ".join(sorted(differs))))
@@ -330,7 +284,7 @@ def repaired(state: State, tools: Tools) -> Surveyed:
         for check in _imported(repair.difference, site, lock, tools).wrong:
             raise _refused(first_line(check.detail))
 
-    make_change(repair.difference, prove, tools)
+    repair.difference.make(prove, tools)
     return _with(state, _look_again(state, tools)[0])
 
 
@@ -418,7 +372,7 @@ def _one_runtime(site: Site, finding: Finding, machine: Machine) -> ChangeReques
 def _one_version(site: Site, finding: Finding, _machine: Machine) -> ChangeRequest:
     """Install again the version that has most of its files in place; that removes the files of the others."""
     name = str(finding.evidence[0]).partition("==")[0]
-    return ChangeRequest(requires=(f"{name}=={version_in_place(site, name)}",), again=(name,))
+    return ChangeRequest(requires=(f"{name}=={site.version_in_place(name)}",), again=(name,))
 
 
 def _one_index(site: Site, _finding: Finding, _machine: Machine) -> ChangeRequest:
@@ -448,11 +402,11 @@ def _no_directml(site: Site, finding: Finding, _machine: Machine) -> ChangeReque
 
 def _original(site: Site, _finding: Finding, _machine: Machine) -> ChangeRequest:
     """Bring back the versions that the environment's constraints name."""
-    prefix, versions = Path(site.prefix), site.versions
-    lines = guards(prefix)[0].read_text(encoding="utf-8", errors="replace").splitlines()  # its comments may be edited
-    pins = (line.strip() for line in lines if "==" in line and not line.startswith("#"))
-    others = tuple(pin for pin in pins if versions.get(pin.partition("==")[0]) != pin.partition("==")[2])
-    marker = read_marker(prefix)
+    environment, versions = EnvironmentFolder(Path(site.prefix)), site.versions
+    others = tuple(
+        pin for pin in environment.constraints if versions.get(pin.partition("==")[0]) != pin.partition("==")[2]
+    )
+    marker = environment.marker
     return ChangeRequest(requires=others, index_url=marker.plan.index_url if marker else None)
 
 
@@ -466,7 +420,7 @@ _WAYS: dict[str, Way] = {  # in order: where two name the same package, the firs
     "onnxruntime-packages-conflict": _one_runtime,
     "torch-torchvision-mismatch": _one_index,
     "numpy2-abi": lambda _site, _finding, _machine: ChangeRequest(requires=("numpy<2",)),
-    # What is required and does not fit is mended by every change (see `plan_change`).
+    # What is required and does not fit is mended by every change (see `ChangeRequest.work_out`).
     "requirement-broken": lambda _site, _finding, _machine: ChangeRequest(),
     "torch-pinned": lambda _site, _finding, _machine: ChangeRequest(),
 }

@@ -18,14 +18,10 @@ from assistant.host.uv import find_uv
 from assistant.i18n import Message, _, render, sentences
 from assistant.install import (
     ChangeRequest,
+    EnvironmentFolder,
     Site,
     Tools,
     Unsolved,
-    is_environment,
-    look_at,
-    make_change,
-    plan_change,
-    set_variables,
 )
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import LogLine, Progress, Sink, Step
@@ -48,7 +44,6 @@ from assistant.session.doctor import still_true
 from assistant.session.environments import judged_site, looked_into, may_change
 from assistant.session.state import Diagnosed, Mended, Outcome, Pasted, Source, State, Unexplained, each_once, required
 from assistant.session.store import whole_log
-from assistant.session.survey import move_words
 
 Words = tuple[str, ...]
 LIMIT = 3600.0  # seconds for one command: 2 GB of PyTorch over a line of 5 Mbit/s
@@ -121,7 +116,11 @@ def environment_of(state: State, way: str) -> Environment | None:
     if not state.diagnosed.source.interpreter.path or (state.environment and python == Path(state.environment.python)):
         return state.environment
     folder = python.parent.parent
-    return Environment(path=str(folder), python=str(python)) if python.is_file() and is_environment(folder) else None
+    return (
+        Environment(path=str(folder), python=str(python))
+        if python.is_file() and EnvironmentFolder(folder).exists
+        else None
+    )
 
 
 def commands_for(remedy: Remedy, environment: Environment) -> tuple[Words, ...] | None:
@@ -159,7 +158,7 @@ def mended(state: State, tools: Tools) -> Mended:
 def _anew(state: State, environment: Environment, tools: Tools) -> tuple[Finding, ...] | None:
     """Judge this setup's environment as it stands now; None where its Python does not answer."""
     try:
-        site = look_at(Path(environment.python), tools.host)
+        site = Site.ask(Path(environment.python), tools.host)
     except BadInput:
         return None
     return judged_site(site, tools.host, required(state.detection).machine, guarded=False)
@@ -182,7 +181,7 @@ def _apply(remedy: Remedy, environment: Environment, tools: Tools) -> Outcome:
             message = _("{command} ended with exit code {code}.", command=command_line(words), code=code)
             raise WorkFailed(message, hint=_("See the log for the reason, or try another fix."))
     if remedy.env and environment.kernel:
-        set_variables(environment.kernel, remedy.env)
+        EnvironmentFolder(Path(environment.path)).set_kernel_variables(environment.kernel, remedy.env)
     checks = [_words(check, environment.python) for check in remedy.check]
     if not checks or None in checks:
         return Outcome.DONE
@@ -194,16 +193,16 @@ def _apply(remedy: Remedy, environment: Environment, tools: Tools) -> Outcome:
 def _changed(commands: tuple[Words, ...], environment: Environment, tools: Tools) -> bool:
     """Change packages as commands ask for, all or none, so that it can be undone; False where that cannot be done."""
     try:
-        site = look_at(Path(environment.python), tools.host)
+        site = Site.ask(Path(environment.python), tools.host)
         change = change_of(commands, site)
         if change is None:
             return False
-        difference = plan_change(site, change, tools, all_else=False)
+        difference = change.work_out(site, tools, all_else=False)
         if difference.moves:
-            make_change(difference, lambda _made, _lock: None, tools)
-        lines = list(map(move_words, difference.moves))
+            difference.make(lambda _made, _lock: None, tools)
+        lines = [move.words for move in difference.moves]
     except (BadInput, Unsolved) as error:
-        if isinstance(error, Unsolved) and len(commands) > 1:
+        if isinstance(error, Unsolved) and (error.only_source or len(commands) > 1):
             raise  # of several commands the first would have changed something before the one that fails
         change, lines = None, [_("What follows cannot be undone later: {reason}", reason=error.message)]
     for line in lines:

@@ -15,7 +15,7 @@ from install.test_hostile_state import versions
 
 from assistant.host.process import CancelToken, alive, stream, uninterrupted
 from assistant.install.contents import incomplete_distributions
-from assistant.install.undo import recover
+from assistant.install.recovery import recover
 from assistant.model.errors import Cancelled
 
 pytestmark = [

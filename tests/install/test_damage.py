@@ -21,9 +21,9 @@ from assistant.install import in_place
 from assistant.install.contents import incomplete_distributions, incomplete_files
 from assistant.install.downloads import wheel_path
 from assistant.install.environments import old_folder
-from assistant.install.inspect_env import look_at
-from assistant.install.installation import prepare, run
-from assistant.install.undo import Outcome, recover
+from assistant.install.installation import prepare
+from assistant.install.recovery import Outcome, recover
+from assistant.install.site import Site
 from assistant.model.errors import WorkFailed
 from assistant.model.event import LogLine
 from assistant.model.record import replace
@@ -192,8 +192,8 @@ def test_packages_and_the_pip_that_the_user_added_come_along(ground: Ground) -> 
     add(ground, ground.standing, "mine", "1.0")
     add(ground, ground.standing, "pip", "99.0")
     rich_wheel(ground.index.folder / "mine", "mine", "2.0")
-    run(prepare(ground.plan, str(ground.standing), ground.tools), imports_torch, ground.tools)
-    held = look_at(ground.standing, LiveHost()).versions
+    prepare(ground.plan, str(ground.standing), ground.tools).install(imports_torch, ground.tools)
+    held = Site.ask(ground.standing, LiveHost()).versions
     assert (held["torch"], held["mine"], held["pip"]) == ("9.0", "1.0", "99.0")
     assert old_folder(ground.standing).exists()
 
@@ -205,7 +205,7 @@ def test_a_package_from_a_folder_makes_the_environment_one_that_is_changed_in_pl
     subprocess.run([*words, "--python", ground.standing / "bin" / "python", "--editable", folder], check=True)
     prepared = prepare(ground.plan, str(ground.standing), ground.tools)
     assert [finding.key for finding in prepared.findings if finding.key == "changed-in-place"]
-    run(prepared, imports_torch, ground.tools)
+    prepared.install(imports_torch, ground.tools)
     assert versions(ground.standing) == {**ground.resolution().versions, "mine": "0.1"}
     assert not old_folder(ground.standing).exists()
 

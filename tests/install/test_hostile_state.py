@@ -22,12 +22,11 @@ from assistant.cli import run as cli
 from assistant.host.live import LiveHost
 from assistant.install.environments import forget_previous, new_folder, old_folder, remove_folders, undo_replacement
 from assistant.install.in_place import read_last_change
-from assistant.install.inspect_env import look_at
 from assistant.install.installation import prepare
 from assistant.install.journal import Before, Journal, entry_of
 from assistant.install.kernel import KernelNote
-from assistant.install.marker import MARKER
-from assistant.install.undo import Outcome, recover
+from assistant.install.recovery import Outcome, recover
+from assistant.install.site import MARKER, Site
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.record import replace, to_json
 
@@ -79,7 +78,7 @@ def site_of(target: Path) -> Path:
 
 def versions(target: Path) -> dict[str, str]:
     """Ask an environment what it holds, beside the tool that each new one gets."""
-    return {name: version for name, version in look_at(target, LiveHost()).versions.items() if name != "pip"}
+    return {name: version for name, version in Site.ask(target, LiveHost()).versions.items() if name != "pip"}
 
 
 def planted_socket(path: Path) -> None:

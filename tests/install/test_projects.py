@@ -17,10 +17,10 @@ from install.workbench import Bench
 from loopback import LoopbackIndex
 
 from assistant.host.live import LiveHost
-from assistant.install.conflicts import conflicts, environment_of, project_lines, project_of, undo_finding
-from assistant.install.inspect_env import look_at
+from assistant.install.conflicts import environment_of, find_conflicts, project_lines, project_of, undo_finding
 from assistant.install.installation import install
 from assistant.install.resolution import resolve
+from assistant.install.site import Site
 from assistant.install.target import find_plan_target
 from assistant.model.record import replace
 
@@ -62,7 +62,7 @@ class Project:
 
     def torch(self) -> str | None:
         """Tell the version of torch that is installed."""
-        return look_at(self.folder / ".venv", LiveHost()).versions.get("torch")
+        return Site.ask(self.folder / ".venv", LiveHost()).versions.get("torch")
 
     def install(self) -> dict[str, str]:
         """Install the plan into the environment of the project, which is named by its folder."""
@@ -106,7 +106,7 @@ def test_the_lines_that_are_offered_keep_the_build(project: Project) -> None:
     for words in (("sync",), ("sync", "--upgrade"), ("pip", "install", "--upgrade", "torch")):
         project.uv(*words)
         assert project.torch() == BUILD, words
-    assert {"torch", "numpy", "ipykernel"} <= {*look_at(project.folder / ".venv", LiveHost()).versions}
+    assert {"torch", "numpy", "ipykernel"} <= {*Site.ask(project.folder / ".venv", LiveHost()).versions}
 
 
 def test_a_project_of_pixi_is_known(bench: Bench, tmp_path: Path) -> None:
@@ -155,10 +155,12 @@ def test_a_conda_environment_is_a_target_and_its_packages_are_told(bench: Bench,
     folder = conda_environment(tmp_path / "conda env")
     target, site = find_plan_target(bench.plan, str(folder), LiveHost())
     assert {one.name: one.installer for one in site.own}["numpy"] == "conda"
-    assert "conda-owned" not in [finding.key for finding in conflicts(site, {"torch": "9.0"})]
-    found = next(finding for finding in conflicts(site, bench.resolution().versions) if finding.key == "conda-owned")
+    assert "conda-owned" not in [finding.key for finding in find_conflicts(site, {"torch": "9.0"})]
+    found = next(
+        finding for finding in find_conflicts(site, bench.resolution().versions) if finding.key == "conda-owned"
+    )
     assert found.remedies[0].commands == (f"conda remove --force --prefix '{target}' numpy",)
     meta = {path.name: path.read_bytes() for path in (folder / "conda-meta").iterdir()}
     install(bench.plan, bench.resolution(), target, site, LiveHost(), bench.uv(), lambda _made, _lock: None)
-    assert look_at(folder, LiveHost()).versions["torch"] == "9.0"
+    assert Site.ask(folder, LiveHost()).versions["torch"] == "9.0"
     assert {path.name: path.read_bytes() for path in (folder / "conda-meta").iterdir()} == meta

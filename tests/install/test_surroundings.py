@@ -21,7 +21,7 @@ from assistant.host.folders import user_state
 from assistant.install.environments import old_folder
 from assistant.install.installation import prepare
 from assistant.install.kernel import kernel_folder
-from assistant.install.undo import recover
+from assistant.install.recovery import recover
 from assistant.model.errors import AssistantError, BadInput, WorkFailed
 
 pytestmark = [

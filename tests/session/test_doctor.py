@@ -14,7 +14,7 @@ from assistant.catalog import load_catalog
 from assistant.host.base import Host
 from assistant.host.recording import ReplayHost
 from assistant.i18n import render
-from assistant.install.inspect_env import Distribution, Site
+from assistant.install.site import Distribution, Site
 from assistant.machines import load
 from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Answer, Detection, Gpu, Machine, Vendor

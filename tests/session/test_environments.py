@@ -16,7 +16,7 @@ from loopback import LoopbackIndex
 from runners import InlineRunner
 
 from assistant.host.live import LiveHost
-from assistant.install import Sources, look_at
+from assistant.install import Site, Sources
 from assistant.model.machine import Answer, Detection, Gpu, Machine, Vendor
 from assistant.model.plan import Backend
 from assistant.session.actions import LookIn, Pick, Show
@@ -278,7 +278,7 @@ def broken(home: Path, loopback_index: LoopbackIndex, monkeypatch: pytest.Monkey
 
 def versions_of(broken: Broken) -> dict[str, str]:
     """Ask the environment's own Python what it holds."""
-    return look_at(broken.target, LiveHost()).versions
+    return Site.ask(broken.target, LiveHost()).versions
 
 
 @pytest.mark.process

@@ -1,38 +1,19 @@
-"""Takes changes back: what killed installations left, and the last change of an environment when the user asks.
-
-One of ours that was replaced comes back by a rename; any other is changed back by uv.
-"""
+"""Takes back what killed installations left."""
 
 from __future__ import annotations
 
 import os
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 
 from assistant.host.files import private_folder
 from assistant.host.folders import user_state
 from assistant.i18n import Text
-from assistant.install.environments import (
-    forget_previous,
-    old_folder,
-    previous_marker,
-    settle_journal,
-    undo_replacement,
-)
-from assistant.install.in_place import (
-    Undoable,
-    forget_change,
-    moves_between,
-    read_last_change,
-    restore_packages,
-    undo_change,
-)
-from assistant.install.inspect_env import python_of
+from assistant.install.environments import settle_journal
+from assistant.install.in_place import restore_packages
 from assistant.install.journal import Entry, entry_of, list_entries, locked, sweep_scratch
-from assistant.install.marker import read_marker
 from assistant.install.sources import Tools
 from assistant.model.errors import AssistantError
 from assistant.model.record import Record
@@ -54,6 +35,11 @@ class Recovered(Record, frozen=True):
     beside: str = ""
     error: Text = ""
     hint: Text = ""
+
+    @property
+    def is_removed(self) -> bool:
+        """Whether the environment is gone, as was begun."""
+        return self.outcome is Outcome.REMOVED
 
 
 def recover(tools: Tools, only: Path | None = None) -> tuple[Recovered, ...]:
@@ -109,31 +95,3 @@ def _settle_entry(entry: Entry, tools: Tools) -> Recovered | None:
         is_removed = journal.kind == "remove" and not os.path.lexists(journal.target)
         outcome = Outcome.REMOVED if is_removed else Outcome.TAKEN_BACK
         return Recovered(target=journal.target, outcome=outcome, beside=beside)
-
-
-def undoable(target: Path) -> Undoable | None:
-    """Return the last change of an environment, if what is needed to undo it is still there; else None."""
-    before, now = previous_marker(target), read_marker(target)
-    if before is None or now is None:
-        return read_last_change(target)
-    moves = moves_between(before.environment.packages, now.environment.packages)
-    at = datetime.fromtimestamp(old_folder(target).stat().st_ctime, tz=UTC).isoformat(timespec="seconds")
-    return Undoable(target=str(target), at=at, moves=moves, is_replacement=True)
-
-
-def undo(target: Path, tools: Tools) -> None:
-    """Bring back what an environment held before its last change; that can be undone as well.
-
-    Raises `BadInput` if there is nothing to undo, and `WorkFailed` with the environment as it is.
-    """
-    settle_target(target, tools)
-    if previous_marker(target):
-        undo_replacement(target)
-    else:
-        undo_change(target, tools.host, tools.uv_of(str(python_of(target))))
-
-
-def forget(target: Path) -> int:
-    """Delete what is kept for undoing the last change of an environment, and return how many bytes that freed."""
-    forget_change(target)
-    return forget_previous(target)
