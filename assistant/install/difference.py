@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -13,28 +13,23 @@ from assistant.catalog import carried_by_torch_index
 from assistant.host.lock import Lock
 from assistant.i18n import _
 from assistant.install.conflicts import broken_requirements, undone_by_project
-from assistant.install.constraints import write_guards
 from assistant.install.contents import PIP
-from assistant.install.environments import building
 from assistant.install.in_place import (
     Move,
-    changing,
+    change_in_place,
     is_replaceable,
     plan_of_lines,
-    replace_packages,
+    resolve_versions,
     torch_index_of,
-    update_guards,
 )
-from assistant.install.installation import build_environment, bytes_to_download, verify_and_place
+from assistant.install.installation import build_anew, bytes_to_download
 from assistant.install.recovery import settle_target
 from assistant.install.resolution import Package, Resolution, Unsolved, resolve
-from assistant.install.site import Distribution, Marker, Site, read_marker, write_marker
+from assistant.install.site import Distribution, Site, read_marker
 from assistant.install.sources import Tools, index_findings
 from assistant.install.target import check_disk, check_target
-from assistant.install.uv import Uv
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.finding import Finding
-from assistant.model.plan import Plan
 from assistant.model.record import Record, replace
 from assistant.model.report import Environment
 
@@ -83,41 +78,44 @@ class Difference(Record, frozen=True):
     @property
     def site_after(self) -> Site:
         """The environment as the change would leave it; of a version that comes nothing is known but its name."""
-        before, moving = self.site, {move.name: move for move in self.moves}
+        before, moving = self.site, {move.name: move.after for move in self.moves}
         requires = {(package.canonical_name, package.version): package.requires for package in before.own}
         stays = [package for package in before.distributions if package.canonical_name not in moving]
         comes = [
-            Distribution(
-                name=name, version=move.after, place=before.purelib, requires=requires.get((name, move.after), ())
-            )
-            for name, move in moving.items()
-            if move.after
+            Distribution(name, version, requires.get((name, version), ()), place=before.purelib)
+            for name, version in moving.items()
+            if version
         ]
         return replace(before, distributions=(*stays, *comes))
 
     def make(self, prove: Callable[[Environment, Lock], None], tools: Tools) -> Environment:
-        """Carry a change out and return the environment; `prove` may refuse the result by raising. It can be undone.
+        """Carry the change out and return the environment; `prove` may refuse the result by raising. It can be undone.
 
         One of ours is built anew beside the old one; any other is changed in place. It ends with all of the change, or
         with the environment as it was. Raises `BadInput`, `WorkFailed` or `Cancelled`.
         """
-        settle_target(Path(self.site.prefix), tools)
-        site = self.site.ask_again(tools.host)
-        target = Path(site.prefix)
+        target, host = Path(self.site.prefix), tools.host
+        settle_target(target, tools)
+        site = self.site.ask_again(host)
         if site.versions != self.site.versions:
             raise WorkFailed(
                 _("{path} has changed since you were shown what would change.", path=target),
                 hint=_("Look again at what would change."),
             )
         check_target(target, site)
-        check_disk(tools.host, target, sum(package.size or 0 for package in self.packages))
-        uv = dataclasses.replace(tools.uv(plan_of_lines(site, (), self.index_url), site), also=())
+        check_disk(host, target, sum(package.size or 0 for package in self.packages))
+        uv = dataclasses.replace(tools.uv_of(site.python), also=())
         environment = Environment(path=str(target), python=site.python, packages=self.after)
         marker = read_marker(target)
-        if marker and is_replaceable(site, tools.host):
-            _build_anew(self, site, marker, prove, tools, uv)
+        if marker and is_replaceable(site, host):
+            index_url = self.index_url or torch_index_of(site)
+            versions = {name: version for name, version in self.after.items() if name != PIP}
+            packages = resolve_versions(site, versions, index_url, uv)
+            before = marker.environment
+            made = replace(before, packages={name: self.after[name] for name in before.packages if name in self.after})
+            build_anew(marker.plan, packages, index_url, made, site, host, uv, prove, self.after)
         else:
-            _change_in_place(self, site, environment, prove, tools, uv)
+            change_in_place(site, self.moves, self.packages, self.index_url, environment, host, uv, prove)
         return environment
 
 
@@ -129,69 +127,33 @@ def _work_out(site: Site, request: ChangeRequest, tools: Tools, *, whole: bool) 
     """
     versions, again = site.versions, set(request.again)
     removed: set[str] = {canonicalize_name(name) for name in request.removes}
-    in_request: set[str] = {canonicalize_name(Requirement(line).name) for line in request.requires}
-    foreign = [package for package in site.own if package.is_private or package.installer == "conda"]
-    unchangeable: set[str] = {package.canonical_name for package in foreign}
-    unchangeable -= again
-    unchangeable |= {name for name in versions if carried_by_torch_index(name)} - in_request - again
-    lines = [*request.requires, *(f"{name}=={versions[name]}" for name in again - in_request)]
+    requested: set[str] = {canonicalize_name(Requirement(line).name) for line in request.requires}
+    foreign = {package.canonical_name: package for package in site.own if package.is_private or package.is_condas}
+    family = {name for name in versions if carried_by_torch_index(name)}
+    unchangeable = (foreign.keys() - again) | (family - requested - again)
+    lines = [*request.requires, *(f"{name}=={versions[name]}" for name in again - requested)]
     if whole:
-        foreign_requirements = (
-            line for package in foreign if package.canonical_name not in removed for line in package.requires
-        )
-        lines += [*foreign_requirements, *sorted(versions.keys() - unchangeable - removed - in_request - again - {PIP})]
-        lines += [f"{name}=={versions[name]}" for name in sorted(unchangeable) if carried_by_torch_index(name)]
+        lines += [line for name, package in foreign.items() if name not in removed for line in package.requires]
+        lines += sorted(versions.keys() - unchangeable - removed - requested - again - {PIP})
+        lines += [f"{name}=={versions[name]}" for name in sorted(unchangeable & family)]
+    is_torchs = any(carried_by_torch_index(canonicalize_name(Requirement(line).name)) for line in lines)
+    index_url = tools.sources.index_url or request.index_url or torch_index_of(site) if is_torchs else None
     plan = replace(
-        plan_of_lines(site, tuple(dict.fromkeys(lines)), _index_for(site, request, lines, tools)),
-        constraints=tuple(f"{name}=={versions[name]}" for name in sorted(unchangeable - removed - in_request)),
+        plan_of_lines(site, tuple(dict.fromkeys(lines)), index_url),
+        constraints=tuple(f"{name}=={versions[name]}" for name in sorted(unchangeable - removed - requested)),
     )
-    uv = dataclasses.replace(tools.uv(plan, site), also=())
+    uv = dataclasses.replace(tools.uv_of(site.python), also=())
     uv.progress(_("Resolving the packages"))
-    keep = {name: versions[name] for name in versions if name not in removed}
+    keep = {name: version for name, version in versions.items() if name not in removed}
     resolution = resolve(plan, uv, keep, tools.sources.locked) if lines else Resolution(lock="", packages=())
-    _refuse_breaking(site, resolution, removed)
-    difference = _compare(site, plan, resolution, removed, again, tools)
-    _refuse_private(difference, in_request | again)
-    return difference
-
-
-def _refuse_breaking(site: Site, resolution: Resolution, removed: set[str]) -> None:
-    """Raise `Unsolved` or `BadInput` if a resolution breaks a requirement, met until now, of a package that stays."""
-    before = {(broken.package.name, broken.requirement.name) for broken in broken_requirements(site, {}, removed)}
-    for broken in broken_requirements(site, resolution.versions, removed):
-        if (broken.package.name, broken.requirement.name) not in before:
-            _refuse_conda([broken.package], site)
-            if broken.package.is_private:
-                raise _private_error([broken.package.name])
-            text = _("{package} requires {need}", package=broken.package.name, need=broken.requirement)
-            raise Unsolved(
-                _("No combination of packages fits: {reason}"),
-                reason=str(text),
-                hint=_("Set up a new environment instead."),
-            )
-
-
-def _index_for(site: Site, request: ChangeRequest, lines: Iterable[str], tools: Tools) -> str | None:
-    """Return the index for torch: of the options, the change or what is installed; None if no line is of its family."""
-    if not any(carried_by_torch_index(canonicalize_name(Requirement(line).name)) for line in lines):
-        return None
-    return tools.sources.index_url or request.index_url or torch_index_of(site)
-
-
-def _compare(
-    site: Site, plan: Plan, resolution: Resolution, removed: set[str], again: set[str], tools: Tools
-) -> Difference:
-    """Return what a resolution changes in an environment; raise `BadInput` if conda owns any of it."""
-    versions = site.versions
     packages = tuple(resolution.changes({name: versions[name] for name in versions if name not in again}))
-    new_versions = {package.name: package.version for package in packages}
-    after = {name: version for name, version in versions.items() if name not in removed} | new_versions
-    names = sorted({*new_versions, *(removed & versions.keys())})
-    moves = tuple(Move(name=name, before=versions.get(name, ""), after=after.get(name, "")) for name in names)
-    _refuse_conda([package for package in site.own if package.canonical_name in names], site)
+    comes = {package.name: package.version for package in packages}
+    _refuse_unfit(site, resolution, removed, comes, requested | again)
+    after = keep | comes
+    names = sorted({*comes, *(removed & versions.keys())})
     return Difference(
         site=site,
-        moves=moves,
+        moves=tuple(Move(name=name, before=versions.get(name, ""), after=after.get(name, "")) for name in names),
         after=after,
         packages=packages,
         download=bytes_to_download(packages),
@@ -199,82 +161,56 @@ def _compare(
             *(index_findings(plan, tools.sources) if packages else ()),
             *undone_by_project(Path(site.prefix), plan, after),
         ),
-        index_url=plan.index_url,
+        index_url=index_url,
     )
 
 
-def _refuse_private(difference: Difference, wished: set[str]) -> None:
-    """Raise `Unsolved` if an index's package would replace one from a folder, a repository or a file.
+def _refuse_unfit(
+    site: Site, resolution: Resolution, removed: Collection[str], comes: Collection[str], requested: Collection[str]
+) -> None:
+    """Raise if a change breaks a package that stays, or replaces one that is not to be replaced.
 
-    One from a file is replaced if its name is in `wished`: it may well have been downloaded by hand.
+    A requirement that is not met now does not count. A package of conda's is conda's to change (`BadInput`): it would
+    not know of the change, and undo it. One from a folder, a repository or a file must not be replaced from an index
+    (`Unsolved`); from a file it is if it was `requested`, as it may well have been downloaded by hand.
     """
-    new_versions = {package.name for package in difference.packages}
-    private = [
-        package for package in difference.site.own if package.is_private and package.canonical_name in new_versions
+    before = {(broken.package.name, broken.requirement.name) for broken in broken_requirements(site, {}, removed)}
+    broken = [
+        one
+        for one in broken_requirements(site, resolution.versions, removed)
+        if (one.package.name, one.requirement.name) not in before
     ]
-    replaceable = {
-        package.name for package in private if package.origin == "archive_info" and package.canonical_name in wished
-    }
-    if names := [package.name for package in private if package.name not in replaceable]:
-        raise _private_error(names)
-
-
-def _private_error(names: Iterable[str]) -> Unsolved:
-    """Return the error for packages from a folder, a repository or a file, which an index must not replace."""
-    return Unsolved(
-        _(
-            "{names}: installed from a folder, a repository or a file, "
-            "which a package of the same name from an index would replace.",
-            names=", ".join(names),
-        ),
-        hint=_("Update it from there, or set up a new environment."),
-    )
-
-
-def _refuse_conda(moving: Iterable[Distribution], site: Site) -> None:
-    """Raise `BadInput` if conda installed any of the distributions: conda would not know of the change, and undo it."""
-    if names := [package.name for package in moving if package.installer == "conda"]:
+    moving = [package for package in site.own if package.canonical_name in {*comes, *removed}]
+    replaced = [
+        package
+        for package in moving
+        if package.canonical_name in comes
+        and not (package.origin == "archive_info" and package.canonical_name in requested)
+    ]
+    stays = [one.package for one in broken]
+    if condas := _names(package for package in (*stays, *moving) if package.is_condas):
         raise BadInput(
-            _("conda installed {names}, so conda has to change them.", names=", ".join(names)),
+            _("conda installed {names}, so conda has to change them.", names=condas),
             hint=_("Use `conda install --prefix {path}`, or set up a new environment.", path=site.prefix),
+        )
+    if private := _names(package for package in (*stays, *replaced) if package.is_private):
+        raise Unsolved(
+            _(
+                "{names}: installed from a folder, a repository or a file, "
+                "which a package of the same name from an index would replace.",
+                names=private,
+            ),
+            hint=_("Update it from there, or set up a new environment."),
+        )
+    if broken:
+        text = _("{package} requires {need}", package=broken[0].package.name, need=broken[0].requirement)
+        raise Unsolved(
+            _("No combination of packages fits: {reason}"),
+            reason=str(text),
+            hint=_("Set up a new environment instead."),
         )
 
 
-def _build_anew(
-    difference: Difference,
-    site: Site,
-    marker: Marker,
-    prove: Callable[[Environment, Lock], None],
-    tools: Tools,
-    uv: Uv,
-) -> None:
-    """Build an environment of ours anew with the changed versions, verify it, and put it in place of the old one."""
-    pins = tuple(f"{name}=={version}" for name, version in difference.after.items() if name != PIP)
-    plan = plan_of_lines(site, pins, difference.index_url or torch_index_of(site))
-    packages = resolve(plan, uv, dependencies=False).packages
-    target, before = Path(site.prefix), marker.environment
-    versions = {name: difference.after[name] for name in before.packages if name in difference.after}
-    environment = replace(before, packages=versions)
-    with building(target) as work:
-        build_environment(plan, packages, site, tools.host, uv, work)
-        write_guards(target, difference.after, work.folder)
-        write_marker(work.folder, marker.plan, environment)
-        verify_and_place(marker.plan, environment, uv, prove, work)
-
-
-def _change_in_place(
-    difference: Difference,
-    site: Site,
-    environment: Environment,
-    prove: Callable[[Environment, Lock], None],
-    tools: Tools,
-    uv: Uv,
-) -> None:
-    """Install and remove packages in an environment in place; restore the old ones if `prove` or the change fails."""
-    removes = [move.name for move in difference.moves if not move.after]
-    again = [move.name for move in difference.moves if move.before == move.after]
-    with changing(site, None, difference.moves, tools.host, uv) as change:
-        replace_packages(change, difference.packages, difference.index_url, removes=removes, again=again)
-        uv.cancel.check()
-        prove(environment, change.lock)
-        update_guards(Path(site.prefix), difference.after)
+def _names(packages: Iterable[Distribution]) -> str:
+    """Return the names of packages in one text, each once."""
+    return ", ".join(dict.fromkeys(package.name for package in packages))

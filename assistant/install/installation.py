@@ -7,20 +7,19 @@ environment of somebody else's is changed where it is: see `in_place`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from assistant.host.base import Host
 from assistant.host.files import discard_folder, write_temporary
-from assistant.host.lock import Lock
 from assistant.i18n import _, ngettext
 from assistant.install.conflicts import find_conflicts, undone_by_project
 from assistant.install.constraints import guard_files, write_guards
-from assistant.install.contents import PIP, find_pip, incomplete_files, install_whole, link_own_files
+from assistant.install.contents import PIP, find_incomplete, find_pip, install_whole, link_own_files
 from assistant.install.downloads import files_on_disk, list_missing, wheel_path
 from assistant.install.environments import Building, building, new_folder
-from assistant.install.in_place import in_place_notice, install_in_place, is_replaceable
+from assistant.install.in_place import Verify, change_in_place, in_place_notice, is_replaceable, moves_between
 from assistant.install.kernel import choose_kernel_name, choose_launcher_name, kernel_file, note_kernel, register_kernel
 from assistant.install.recovery import settle_target
 from assistant.install.resolution import Package, Resolution, Unsolved, resolve, write_lock
@@ -41,8 +40,6 @@ from assistant.model.finding import Finding, Severity
 from assistant.model.plan import Plan
 from assistant.model.record import Record, replace
 from assistant.model.report import Environment
-
-Verify = Callable[[Environment, Lock], None]  # processes that it starts hold the lock too
 
 
 class Prepared(Record, frozen=True):
@@ -104,12 +101,15 @@ def prepare(plan: Plan, where: str, tools: Tools, card: str = "") -> Prepared:
     for finding in findings:
         uv.report(finding)
     packages = resolution.changes(changing.versions) if changing else list(resolution.packages)
+    python = Path(site.python) if site else interpreter(target)
+    inside = [f"{site.purelib}{os.sep}", *map(str, guard_files(target))] if site else [f"{target}{os.sep}"]
+    downloads = [str(wheel_path(package)) for package in list_missing(packages)]
     return Prepared(
         plan=plan,
         target=str(target),
         resolution=resolution,
         commands=list_commands(uv, target, changing),
-        writes=list_writes(plan, target, site, packages),
+        writes=(*downloads, *inside, str(kernel_file(choose_kernel_name(plan, python)))),
         download=bytes_to_download(packages),
         findings=findings,
         site=site,
@@ -122,32 +122,23 @@ def _resolve_with_added(
 ) -> tuple[Resolution, tuple[Finding, ...]]:
     """Return a plan resolved with what the user added to the replaced environment; a finding tells what is left out."""
     keep = {**(site.versions if site else {}), **tools.sources.keep}
-    added = _user_added(site) if site and replaces else ()
+    added: list[str] = []
+    if site and replaces:
+        marker = read_marker(Path(site.prefix))
+        added = sorted(set(site.versions) - set(marker.environment.packages if marker else ()) - {PIP})
     if added:
-        whole = replace(plan, requirements=(*plan.requirements, *added))
         with suppress(Unsolved):
+            whole = replace(plan, requirements=(*plan.requirements, *added))
             return resolve(whole, uv, keep, tools.sources.locked), ()
     resolution = resolve(plan, uv, keep, tools.sources.locked)
     left_out = [name for name in added if name not in resolution.versions]
-    return resolution, (_left_out_finding(left_out),) if left_out else ()
-
-
-def _user_added(site: Site) -> tuple[str, ...]:
-    """Return the names of the packages that the user added to an environment of ours, sorted."""
-    marker = read_marker(Path(site.prefix))
-    original = marker.environment.packages if marker else {}
-    return tuple(sorted(set(site.versions) - set(original) - {PIP}))
-
-
-def _left_out_finding(names: Sequence[str]) -> Finding:
-    """Return a warning that packages which the user added do not go with a plan."""
     text = ngettext(
         "{names} does not go with this plan and is left out; the environment as it was stays beside the new one.",
         "{names} do not go with this plan and are left out; the environment as it was stays beside the new one.",
-        len(names),
-        names=", ".join(names),
+        len(left_out),
+        names=", ".join(left_out),
     )
-    return Finding(key="added-left-out", severity=Severity.WARNING, text=text)
+    return resolution, (Finding(key="added-left-out", severity=Severity.WARNING, text=text),) if left_out else ()
 
 
 def find_reusable(target: Path, site: Site | None, resolution: Resolution) -> Environment | None:
@@ -158,24 +149,16 @@ def find_reusable(target: Path, site: Site | None, resolution: Resolution) -> En
 
 def list_commands(uv: Uv, target: Path, changing: Site | None) -> tuple[tuple[str, ...], ...]:
     """Return the commands that an installation runs; `changing` is an environment that is changed in place, or None."""
-    folder = new_folder(target)
+    folder, lock = new_folder(target), Path(LOCK)
     if changing:
-        return (tuple(uv.install_command(Path(changing.python), Path(LOCK))),)
+        return (tuple(uv.install_command(Path(changing.python), lock)),)
     rename = "move" if os.name == "nt" else "mv"  # cmd knows `move`, PowerShell both; one rename on any system
-    steps = [
+    steps = (
         uv.venv_command(folder),
-        uv.sync_command(interpreter(folder), Path(LOCK)),
-        [rename, str(folder), str(target)],
-    ]
+        uv.sync_command(interpreter(folder), lock),
+        (rename, str(folder), str(target)),
+    )
     return tuple(tuple(step) for step in steps)
-
-
-def list_writes(plan: Plan, target: Path, site: Site | None, packages: list[Package]) -> tuple[str, ...]:
-    """Return the paths of the files, and of the folders ("/" at the end), that an installation writes."""
-    python = Path(site.python) if site else interpreter(target)
-    inside = [f"{site.purelib}{os.sep}", *map(str, guard_files(target))] if site else [f"{target}{os.sep}"]
-    downloads = [str(wheel_path(package)) for package in list_missing(packages)]
-    return (*downloads, *inside, str(kernel_file(choose_kernel_name(plan, python))))
 
 
 def bytes_to_download(packages: Sequence[Package]) -> int:
@@ -200,7 +183,8 @@ def install(  # noqa: PLR0913, PLR0917 - what, where, with what, and what the la
     target cannot be used, and `WorkFailed` or `Cancelled` with everything as it was when the work stops midway.
     """
     check_target(target, site)
-    changes = resolution.changes(site.versions if site else {})  # the rest is shared by hard links
+    present = site.versions if site else {}
+    changes = resolution.changes(present)  # the rest is shared by hard links
     check_disk(host, target, sum(package.size or 0 for package in changes))
     python = Path(site.python) if site else interpreter(target)
     environment = Environment(
@@ -211,35 +195,57 @@ def install(  # noqa: PLR0913, PLR0917 - what, where, with what, and what the la
         display_name=choose_launcher_name(plan, python, target.name, card),
     )
     if site and not is_replaceable(site, host):
-        return install_in_place(plan, environment, site, resolution, host, uv, verify)
-    with building(target) as work:
-        build_environment(plan, resolution.packages, site, host, uv, work)
-        write_guards(target, environment.packages, work.folder)
-        write_marker(work.folder, plan, environment)
-        verify_and_place(plan, environment, uv, verify, work)
+        moves = moves_between(present, {**present, **resolution.versions})
+        change_in_place(site, moves, changes, plan.index_url, environment, host, uv, verify, plan)
+    else:
+        build_anew(plan, resolution.packages, plan.index_url, environment, site, host, uv, verify)
     return environment
 
 
-def build_environment(
-    plan: Plan, packages: Sequence[Package], site: Site | None, host: Host, uv: Uv, work: Building
+def build_anew(  # noqa: PLR0913, PLR0917 - what, where, with what
+    plan: Plan,
+    packages: Sequence[Package],
+    index_url: str | None,
+    environment: Environment,
+    site: Site | None,
+    host: Host,
+    uv: Uv,
+    verify: Verify,
+    versions: Mapping[str, str] | None = None,
 ) -> None:
-    """Install packages into the folder of a building, and link there what `site`, which it replaces, holds besides."""
-    uv = uv.in_folder(work.scratch, work.lock)
-    uv.make(work.folder)
-    if not site and all(package.name != PIP for package in packages):  # some packages require pip, as fastai does
-        packages = [*packages, *filter(None, [find_pip(interpreter(work.folder), plan, uv)])]
-    fill_environment(work, packages, uv, plan.index_url)
-    if site:
-        link_own_files(site, work.folder)
-    discard_folder(work.scratch)
-    check_lengths(host, work.folder, work.target)
+    """Build an environment aside with exact packages and what `site`, which it replaces, holds besides, and place it.
+
+    Before that it is verified; then its kernel is registered. `versions` are those for its constraints, by default
+    those of the environment. Raises as `building` and `verify` do.
+    """
+    target = Path(environment.path)
+    with building(target) as work:
+        folder, python = work.folder, interpreter(work.folder)
+        held = uv.in_folder(work.scratch, work.lock)
+        held.make(folder)
+        if not site and all(package.name != PIP for package in packages):  # some packages require pip, as fastai does
+            packages = [*packages, *filter(None, [find_pip(python, plan, held)])]
+        _fill(work, packages, held, index_url)
+        if site:
+            link_own_files(site, folder)
+        discard_folder(work.scratch)
+        check_lengths(host, folder, target)
+        write_guards(target, environment.packages if versions is None else versions, folder)
+        write_marker(folder, plan, environment)
+        uv.cancel.check()
+        work.start_syncing()
+        verify(replace(environment, path=str(folder), python=str(python)), work.lock)
+        uv.progress(_("Adding the kernel to Jupyter"), part=Part.REGISTER)
+        kernel = note_kernel(environment.kernel, Path(environment.python)) if environment.kernel else None
+        register = (lambda: register_kernel(plan, environment)) if kernel else lambda: None
+        work.put_in_place(uv.cancel.check, kernel, register)
 
 
-def fill_environment(work: Building, packages: Sequence[Package], uv: Uv, index_url: str | None) -> None:
+def _fill(work: Building, packages: Sequence[Package], uv: Uv, index_url: str | None) -> None:
     """Install exact packages into an empty environment, from the cache alone if that has all of them whole."""
     lock, python = work.scratch / LOCK, interpreter(work.folder)
     write_temporary(lock, write_lock(packages, files_on_disk(packages)))
-    if uv.is_synced_from_cache(python, lock) and not incomplete_files(work.folder):
+    if uv.is_synced_from_cache(python, lock) and not find_incomplete(work.folder):
         return
 
     def make_anew() -> None:
@@ -251,25 +257,7 @@ def fill_environment(work: Building, packages: Sequence[Package], uv: Uv, index_
         packages,
         uv,
         index_url,
-        work.scratch,
         install=lambda uv, lock: uv.fill(python, lock, len(packages)),
-        find_incomplete=lambda: incomplete_files(work.folder),
+        find_wrong=lambda: find_incomplete(work.folder),
         clear=make_anew,
     )
-
-
-def verify_and_place(plan: Plan, environment: Environment, uv: Uv, verify: Verify, work: Building) -> None:
-    """Verify an environment in the folder where it was built, rename it to its target, and register its kernel.
-
-    Raises as `verify` and `Building.put_in_place` do.
-    """
-    uv.cancel.check()
-    work.start_syncing()
-    folder, python = work.folder, interpreter(work.folder)
-    verify(
-        Environment(path=str(folder), python=str(python), kernel=environment.kernel, packages=environment.packages),
-        work.lock,
-    )
-    uv.progress(_("Adding the kernel to Jupyter"), part=Part.REGISTER)
-    kernel = note_kernel(environment.kernel, Path(environment.python)) if environment.kernel else None
-    work.put_in_place(uv.cancel.check, kernel, (lambda: register_kernel(plan, environment)) if kernel else lambda: None)

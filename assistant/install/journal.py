@@ -80,6 +80,11 @@ class Entry(NamedTuple):
         """The lock file: one writer at a time."""
         return self.journal.with_suffix(".lock")
 
+    @property
+    def undo(self) -> Path:
+        """The file that records the last change in place."""
+        return self.journal.with_suffix(".undo")
+
     def read(self) -> Journal | None:
         """Return the journal; None if there is none. Raises `WorkFailed` for one that is damaged or not plausible."""
         try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from assistant.host.folders import user_state
 from assistant.i18n import Text
 from assistant.install.environments import settle_journal
 from assistant.install.in_place import restore_packages
-from assistant.install.journal import Entry, entry_of, list_entries, locked, sweep_scratch
+from assistant.install.journal import Entry, entry_of, list_entries, locked, scratch, sweep_scratch
 from assistant.install.sources import Tools
 from assistant.model.errors import AssistantError
 from assistant.model.record import Record
@@ -88,8 +87,10 @@ def _settle_entry(entry: Entry, tools: Tools) -> Recovered | None:
             return None
         beside = ""
         if journal.before:
-            if not restore_packages(entry, journal, tools.host, replace(tools.uv_of(journal.before.python), lock=lock)):
-                return None
+            with scratch() as (folder, _lock):
+                uv = tools.uv_of(journal.before.python).in_folder(folder, lock)
+                if not restore_packages(entry, journal, tools.host, uv):
+                    return None
         else:
             beside = str(settle_journal(entry, journal) or "")
         is_removed = journal.kind == "remove" and not os.path.lexists(journal.target)

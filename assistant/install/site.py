@@ -65,7 +65,12 @@ class Distribution(Record, frozen=True):
         family, which is the same on torch's index.
         """
         is_torchs = self.origin == "archive_info" and carried_by_torch_index(self.canonical_name)
-        return self.origin != "" and self.installer != "conda" and not is_torchs
+        return self.origin != "" and not self.is_condas and not is_torchs
+
+    @property
+    def is_condas(self) -> bool:
+        """Whether conda installed it, and would not know of a change by others."""
+        return self.installer == "conda"
 
     def share_in_place(self) -> float:
         """Return which part of the files in its RECORD exists in the listed size, from 0.0 to 1.0; 0.0 for no list."""

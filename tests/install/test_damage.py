@@ -18,7 +18,7 @@ from tables import sampled
 
 from assistant.host.live import LiveHost
 from assistant.install import in_place
-from assistant.install.contents import incomplete_distributions, incomplete_files
+from assistant.install.contents import find_incomplete
 from assistant.install.downloads import wheel_path
 from assistant.install.environments import old_folder
 from assistant.install.installation import prepare
@@ -79,7 +79,7 @@ def is_whole(ground: Ground, made: Environment) -> bool:
     """Check that all of the plan is there, file for file, and nothing else is left."""
     target = Path(made.path)
     assert versions(target) == ground.resolution().versions
-    assert incomplete_files(target) == []
+    assert find_incomplete(target) == {}
     assert (site_of(target) / "torch" / "lib" / "library.so").stat().st_size > 100_000
     assert ground.debris() == []
     return True
@@ -235,7 +235,7 @@ def test_a_killed_change_in_place_is_put_back(ground: Ground, by: str) -> None:
             nursery.attempt("foreign", **moment)
             recover(ground.tools)
             assert versions(ground.foreign) in ({"torch": "8.0"}, ground.resolution().versions), moment
-            assert incomplete_distributions(ground.foreign) == {}, moment
+            assert find_incomplete(ground.foreign) == {}, moment
             assert picture(ground.foreign / "notebooks") == mine
             assert ground.debris() == [], moment
     finally:
@@ -304,7 +304,7 @@ def test_an_environment_of_somebody_else_after_a_kill(
     assert not [one for one in recover(ground.tools) if one.outcome is Outcome.FAILED]
     assert ground.debris() == []
     assert (versions(ground.foreign) if ground.foreign.exists() else None) == expected
-    assert incomplete_distributions(ground.foreign) == {}
+    assert find_incomplete(ground.foreign) == {}
     if "METADATA" in getattr(deed, "__name__", ""):  # its RECORD says which files it brought
         assert not (site_of(ground.foreign) / "numpy" / "m1.py").exists()
 
