@@ -16,6 +16,7 @@ from assistant.install import (
     EnvironmentFolder,
     Package,
     Resolution,
+    Site,
     Sources,
     Tools,
 )

@@ -18,7 +18,7 @@ from assistant.diagnose import Log, read_log
 from assistant.host.folders import full_path
 from assistant.host.live import private_names_here
 from assistant.i18n import Text, _, as_typed, ngettext, say
-from assistant.install import EnvironmentFolder
+from assistant.install import EnvironmentFolder, Site
 from assistant.markup import Markup, joined, tag, web_page
 from assistant.model.errors import BadInput
 from assistant.model.finding import Diagnosis, Remedy
@@ -147,7 +147,7 @@ def doctor(context: click.Context, /, what: str | None, replay: str | None, *, v
         environment = EnvironmentFolder.of_target(str(full_path(what)), host)
         if not environment.exists:
             raise environment.not_an_environment()
-        site = environment.ask(host)
+        site = Site.ask(environment.path, host)
     findings = examine(host, site)
     if as_json:
         echo_json({"findings": findings})

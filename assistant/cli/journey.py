@@ -34,7 +34,7 @@ from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken, on_interrupt
 from assistant.host.uv import find_uv
 from assistant.i18n import Message, _, render, say, sentences
-from assistant.install import EnvironmentFolder, Sources, Tools
+from assistant.install import EnvironmentFolder, Site, Sources, Tools
 from assistant.model.errors import AssistantError, BadInput, Cancelled, WorkFailed
 from assistant.model.event import Event, FindingRaised, Progress, Step
 from assistant.model.plan import KERNEL_TARGET, Plan, Planning, Request
@@ -58,7 +58,7 @@ def with_own_python(request: Request, target: str, host: Host) -> Request:
     if request.python or target in {"", KERNEL_TARGET}:
         return request
     environment, own = EnvironmentFolder.of_target(target, host), str(host.facts("platform").get("python", ""))
-    minor = environment.ask(host).minor if environment.exists else ""
+    minor = Site.ask(environment.path, host).minor if environment.exists else ""
     return replace(request, python=minor) if minor and not own.startswith(f"{minor}.") else request
 
 

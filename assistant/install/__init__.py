@@ -3,13 +3,11 @@
 Other packages import from here only, never from the modules behind it.
 """
 
-from assistant.install.difference import ChangeRequest, Difference
 from assistant.install.elsewhere import Elsewhere
-from assistant.install.environment_folder import EnvironmentFolder
+from assistant.install.environment_folder import EnvironmentFolder, find_environments
 from assistant.install.in_place import LastChange
-from assistant.install.installation import Prepared, prepare
+from assistant.install.installation import ChangeRequest, Difference, Prepared, prepare
 from assistant.install.recovery import recover
 from assistant.install.resolution import Package, Resolution, Unsolved
-from assistant.install.search import find_environments
 from assistant.install.site import Site
 from assistant.install.sources import Sources, Tools

@@ -86,11 +86,6 @@ def replaced_builds_finding(prefix: Path, pins: str, now: Mapping[str, str]) -> 
     return (Finding(key="build-replaced", severity=Severity.ERROR, text=text, remedies=(remedy,)),)
 
 
-def constraint_variables(prefix: Path) -> dict[str, str]:
-    """Return `UV_CONSTRAINT` with the file URL of the constraints, to which uv then keeps; a space would end a path."""
-    return {"UV_CONSTRAINT": (prefix / CONSTRAINTS).as_uri()}
-
-
 def is_pinned_in_constraints(name: str) -> bool:
     """Return whether a package is pinned in constraints: torch, its family, ONNX Runtime, DirectML and Triton."""
     return carried_by_torch_index(name) or name.startswith(_BESIDE)

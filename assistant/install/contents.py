@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
-from assistant.host.files import link_or_copy, write_temporary
+from assistant.host.files import discard, discard_folder, link_or_copy, write_temporary
 from assistant.host.process import stream
 from assistant.i18n import _
 from assistant.install.downloads import fetch_wheels, files_on_disk, set_aside_damaged
@@ -84,30 +85,33 @@ def _file_size(path: str) -> int:
 
 
 def install_whole(
+    python: Path,
+    prefix: Path,
     packages: Sequence[Package],
-    uv: Uv,
     index_url: str | None,
-    install: Callable[[Uv, Path], None],
-    find_wrong: Callable[[], Mapping[Path, list[str]]],
+    uv: Uv,
     clear: Callable[[], None],
+    again: Iterable[str] | None = None,
 ) -> None:
     """Fetch exact packages and install them from a lock file; do it once more with a new cache if files are damaged.
 
-    The second try follows incomplete files, which `find_wrong` returns, and each failure but those of the disk and the
-    network. `clear` removes what was installed. The lock file and the new cache go into the temporary folder of `uv`.
-    Raises `WorkFailed` where the packages cannot be had, or come damaged again.
+    They become all that is in the environment of `python` at `prefix`. With `again` they are installed beside what else
+    is there, those in `again` even if they are there already. The second try follows incomplete files, and each failure
+    but those of the disk and the network; `clear` removes what was installed. The lock file and the new cache go into
+    the temporary folder of `uv`. Raises `WorkFailed` where the packages cannot be had, or come damaged again.
     """
+    names = None if again is None else [package.name for package in packages]
     folder = uv.scratch or Path()
 
-    def try_once(uv: Uv) -> Mapping[Path, list[str]]:
+    def try_once(uv: Uv, again: Iterable[str]) -> Mapping[Path, list[str]]:
         """Fetch what is not on this disk and install; return what is incomplete then."""
         fetch_wheels(packages, uv, index_url)
         write_temporary(folder / LOCK, write_lock(packages, files_on_disk(packages)))
-        install(uv, folder / LOCK)
-        return find_wrong()
+        uv.install(python, folder / LOCK, len(packages), exactly=names is None, again=again)
+        return find_incomplete(prefix, names)
 
     try:
-        if not try_once(uv):
+        if not try_once(uv, again or ()):
             return
     except WorkFailed as error:
         if uv.offline or disk_obstacle(str(error)) or unreachable(str(error)):
@@ -115,12 +119,32 @@ def install_whole(
     set_aside_damaged(packages, uv)
     uv.log(_("The installer's cache may be damaged, so everything is unpacked again without it."))
     clear()
-    if wrong := try_once(uv.with_own_cache(folder)):
-        names = [name for files in wrong.values() for name in files]
+    if wrong := try_once(uv.with_own_cache(folder), names or ()):
+        files = [name for files in wrong.values() for name in files]
         raise WorkFailed(
-            _("The installer left incomplete files: {names}.", names=", ".join(names[:3])),
+            _("The installer left incomplete files: {names}.", names=", ".join(files[:3])),
             hint=_("Check the disk, clear the installer's cache and start again."),
         )
+
+
+def clear_half_written(prefix: Path, names: Container[str], spare: Mapping[str, str]) -> None:
+    """Delete the named distributions that lack files and that no installer can remove any more, within `prefix`.
+
+    Those in `spare`, by name and version, stay: they lacked the files before the change.
+    """
+    root = os.path.realpath(prefix)
+    for info, wrong in find_incomplete(prefix, names).items():
+        is_spared = info.name == f"{info.name.partition('-')[0]}-{spare.get(name_of_info(info))}.dist-info"
+        is_removable = (info / "METADATA").is_file() and not {f"{info.name}/METADATA", info.name}.intersection(wrong)
+        if is_spared or is_removable:
+            continue
+        for name, _size in read_record(info / "RECORD"):
+            path = Path(os.path.normpath(info.parent / name))
+            if Path(os.path.realpath(path.parent)).is_relative_to(root):
+                with suppress(OSError):  # a folder of that name
+                    discard(path)
+        if Path(os.path.realpath(info)).is_relative_to(root):
+            discard_folder(info)
 
 
 def link_own_files(site: Site, folder: Path) -> None:

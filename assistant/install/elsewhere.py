@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import NamedTuple
-
-from packaging.utils import canonicalize_name
 
 from assistant.host.files import open_temporary
 from assistant.host.process import stream
 from assistant.i18n import _
 from assistant.install.journal import scratch
-from assistant.install.resolution import IN_A_HURRY, Resolution, Unsolved, check_plan, only_source, resolve, unreachable
+from assistant.install.resolution import (
+    IN_A_HURRY,
+    Resolution,
+    Unsolved,
+    check_plan,
+    only_source,
+    read_lock,
+    resolve,
+    unreachable,
+)
 from assistant.install.sources import Tools
-from assistant.install.uv import KERNEL, VERSIONS, Uv, own_cache
+from assistant.install.uv import KERNEL, LOCK, Uv
 from assistant.model.errors import WorkFailed
 from assistant.model.machine import Machine
 from assistant.model.plan import Plan
@@ -28,8 +35,6 @@ _FOLDER = "torch-env"  # of the environment, in the commands for a machine that 
 # As pip does; uv itself would take all that torch's index holds from there, such as an old NumPy.
 _STRATEGY = ("--index-strategy", "unsafe-best-match")
 _NO_SOLUTION = 1  # uv's exit status where no solution exists, and 2 for any other failure (tried with 0.13.9)
-# numpy==2.4.6, and "evil @ https://…" for a file, whose version is not known
-_VERSION = re.compile(r"(?m)^([\w.-]+)==(\S+)")
 
 
 class Answer(NamedTuple):
@@ -97,12 +102,11 @@ class Elsewhere(NamedTuple):
         and `BadInput` for an index or a requirement that is none.
         """
         check_plan(self.plan)
-        uv = self.uv(tools, ())
         with scratch() as (folder, lock):
-            argv = uv.try_out(self.plan, folder)
-            temporary = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(folder))
+            uv = self.uv(tools, ()).in_folder(folder, lock)
+            argv = uv.resolve_command(self.plan, folder)
 
-            def run(name: str, more: Mapping[str, str]) -> Answer:
+            def run(uv: Uv, name: str) -> Answer:
                 """Run uv with its output into a file of this name, and return what it said."""
                 cleaned, steps, words = Lines(Policy.USABLE), list[str](), list[str]()
                 with open_temporary(folder / name) as log:
@@ -110,20 +114,18 @@ class Elsewhere(NamedTuple):
                         argv,
                         lambda line: steps.append(line) if is_step(line) else words.append(cleaned(line)),
                         cancel=tools.cancel,
-                        environment={**uv.environment, **variables, **IN_A_HURRY, **temporary, **more},
+                        environment={**uv.variables, **variables, **IN_A_HURRY},
                         lock=lock,
                         log=log,
                     )
-                found = "" if status else (folder / VERSIONS).read_text(encoding="utf-8")
-                versions: dict[str, str] = {
-                    canonicalize_name(name): version for name, version in _VERSION.findall(found)
-                }
+                found = read_lock((folder / LOCK).read_text(encoding="utf-8")).packages if status == 0 else ()
+                versions = {package.name: package.version for package in found if package.version}
                 return Answer(status, versions, "\n".join(words), steps)
 
-            answer = run("said.log", {})
+            answer = run(uv, "said.log")
             if answer.status not in {0, _NO_SOLUTION} and not answer.unreachable:
                 # A power cut leaves empty files in uv's cache, which it then stumbles over.
-                answer = run("said-again.log", own_cache(folder))
+                answer = run(uv.with_own_cache(folder), "said-again.log")
             return answer
 
     def uv(self, tools: Tools, also: tuple[str, ...]) -> Uv:

@@ -1,23 +1,33 @@
-"""An environment on this machine, by its folder: what it is, what it holds, what is wrong with it, how it goes back."""
+"""The environments on this machine: found within bounds of time, and each by its folder.
+
+A folder tells what the environment is and holds, what is wrong with it, and how its last change goes back.
+"""
 
 from __future__ import annotations
 
+import itertools
 import os
+import time
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, NamedTuple, Self
 
+import msgspec
+
+from assistant.catalog.launchers import places
+from assistant.catalog.tables import Row
 from assistant.host.base import Host
-from assistant.host.folders import full_path
+from assistant.host.folders import for_everybody, full_path
 from assistant.host.process import uninterrupted
 from assistant.i18n import _
 from assistant.install.conflicts import environment_of, find_conflicts, project_of, undone_by_project
 from assistant.install.constraints import guard_files, replaced_builds_finding
 from assistant.install.environments import (
+    Places,
     forget_previous,
-    old_folder,
     previous_marker,
     remove_folders,
     settle_folders,
@@ -38,7 +48,7 @@ from assistant.install.site import (
     stamp_of,
 )
 from assistant.install.sources import Tools
-from assistant.install.target import environments_folder, named_target
+from assistant.install.target import named_target
 from assistant.model.errors import BadInput
 from assistant.model.finding import Finding
 from assistant.model.plan import Plan
@@ -47,6 +57,12 @@ from assistant.model.record import Record
 Health = Literal["good", "changed", "broken"]
 # Names that say nothing of an environment, as it is named after the folder that holds it: ~/course/.venv
 _NAMELESS = {".venv", "venv", "env", ".env", "default", "python_embeded", ".pixi", "envs"}
+MOST_FOLDERS = 600  # chosen: a look at one takes some 50 µs on a warm disk, and milliseconds on one that sleeps
+MOST_SECONDS = 5.0  # chosen: what a user waits for a list
+DEPTH_HERE, DEPTH_HOME = 4, 2  # chosen: folders below the one at hand, and below the home folder, that are entered
+# Where no environment of the user's lies, or so many files that the bounds would be spent there.
+_PASSED_OVER = {"node_modules", "site-packages", "__pycache__", "Library", "AppData", "snap", "go", "proc", "sys"}
+_ENTERED = {".venv", ".pixi", ".env"}  # of the folders whose names begin with a dot
 
 
 class MadeEnvironment(Record, frozen=True, omit_defaults=False):
@@ -132,7 +148,7 @@ class EnvironmentFolder(NamedTuple):
     @classmethod
     def all_made(cls) -> list[Self]:
         """Return the environments that the assistant made, found in its own folder and behind Jupyter's kernels."""
-        folders = sorted(path.parent for path in environments_folder().glob(f"*/{MARKER}"))
+        folders = sorted(path.parent for path in for_everybody().glob(f"*/{MARKER}"))
         paths = dict.fromkeys([*folders, *environments_with_kernels()])
         return [cls(path, name_of_folder(path)) for path in paths if read_marker(path)]
 
@@ -144,7 +160,7 @@ class EnvironmentFolder(NamedTuple):
         for environment in map(cls, dict.fromkeys(paths)):
             with suppress(BadInput):  # a Python that does not answer is another finding
                 if host.read(str(guard_files(environment.path)[0])):
-                    yield from environment.replaced_builds(environment.ask(host), host)
+                    yield from environment.replaced_builds(Site.ask(environment.path, host), host)
 
     @property
     def python(self) -> Path:
@@ -188,14 +204,6 @@ class EnvironmentFolder(NamedTuple):
         lines = guard_files(self.path)[0].read_text(encoding="utf-8", errors="replace").splitlines()
         return tuple(line.strip() for line in lines if "==" in line and not line.startswith("#"))  # it may be edited
 
-    def ask(self, host: Host) -> Site:
-        """Return what its Python says that it holds; raise `BadInput` if it does not answer."""
-        return Site.ask(self.path, host)
-
-    def read(self, host: Host) -> Site:
-        """Return what its files show that it holds; nothing in it is started."""
-        return Site.read(self.path, host)
-
     def is_unreadable(self, host: Host) -> bool:
         """Return whether a folder in which packages lie exists and cannot be listed."""
         return has_unreadable_packages(self.path, host)
@@ -227,7 +235,7 @@ class EnvironmentFolder(NamedTuple):
             return None
         differs: tuple[str, ...] = ()
         try:
-            installed = self.ask(host).versions
+            installed = Site.ask(self.path, host).versions
             original = marker.environment.packages.items()
             differs = tuple(
                 f"{name} {installed.get(name, '')}".strip()
@@ -273,7 +281,7 @@ class EnvironmentFolder(NamedTuple):
         if before is None or now is None:
             return read_last_change(self.path)
         moves = moves_between(before.environment.packages, now.environment.packages)
-        at = datetime.fromtimestamp(old_folder(self.path).stat().st_ctime, tz=UTC).isoformat(timespec="seconds")
+        at = datetime.fromtimestamp(Places(self.path).old.stat().st_ctime, tz=UTC).isoformat(timespec="seconds")
         return LastChange(target=str(self.path), at=at, moves=moves, is_replacement=True)
 
     def undo_last_change(self, tools: Tools) -> None:
@@ -307,3 +315,108 @@ def name_of_folder(path: Path) -> str:
     parts = [part for part in reversed(path.parts) if part not in _NAMELESS]
     name = parts[0].rstrip("\\/:") if parts else ""
     return name or str(path)
+
+
+class Search(NamedTuple):
+    """The environments that were found; `cut_short` if the search ended before it had looked into all folders."""
+
+    environments: tuple[EnvironmentFolder, ...]
+    cut_short: bool
+
+
+def find_environments(host: Host, here: Path, named: Iterable[Path] = ()) -> Search:
+    """Return environments: ours, those of kernels, at `places`, in the folders `named`, below `here` and home.
+
+    The search has bounds of time and folders (`Search.cut_short`). An environment is listed once, by its first name.
+    """
+    reader = _BoundedReader(host)
+    by_path: dict[str, EnvironmentFolder] = {}
+    depths = {here: DEPTH_HERE} | ({reader.home: DEPTH_HOME} if reader.home else {})
+    for environment in itertools.chain(
+        EnvironmentFolder.all_made(),
+        (EnvironmentFolder(path, name_of_folder(path), "kernel") for path in environments_with_kernels()),
+        *(_environments_below(folder, DEPTH_HERE, reader) for folder in named),
+        *(_environments_at(place, reader) for place in places()),
+        *(_environments_below(folder, depth, reader) for folder, depth in depths.items()),
+    ):
+        if reader.is_over:
+            break
+        if reader.is_environment(environment.path):
+            real_path = host.link(str(environment.path)).text or str(environment.path)
+            by_path.setdefault(real_path, environment)
+    return Search(tuple(by_path.values()), reader.is_over)
+
+
+class _BoundedReader:
+    """Reads folders of a host, as long as the bounds of time and number allow, each once."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        home = host.variable("HOME").text or host.variable("USERPROFILE").text
+        self.home = Path(home) if home else None
+        self._left = MOST_FOLDERS
+        self._end = time.monotonic() + MOST_SECONDS
+        self._seen: dict[Path, tuple[list[str], list[str]]] = {}
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the bounds of time or number are reached."""
+        return self._left <= 0 or time.monotonic() > self._end
+
+    def list_folder(self, folder: Path) -> tuple[list[str], list[str]]:
+        """Return the names of the folders in a folder, and of all else in it; ([], []) if it cannot be listed."""
+        if folder not in self._seen:
+            self._left -= 1
+            listing = {} if self.is_over else self.host.facts("folder", str(folder))
+            folders, others = listing.get("folders", []), listing.get("others", [])
+            are_lists = isinstance(folders, list) and isinstance(others, list)
+            self._seen[folder] = (folders, others) if are_lists else ([], [])  # type: ignore[assignment]
+        return self._seen[folder]
+
+    def is_environment(self, folder: Path) -> bool:
+        """Return whether a folder is an environment of venv, virtualenv, uv or conda, by what lies in it."""
+        folders, others = self.list_folder(folder)
+        return "pyvenv.cfg" in others or "conda-meta" in folders
+
+    def expand(self, path: str) -> Path | None:
+        """Return a path with its first part, "~" or a variable, replaced by its value; None if it has no value."""
+        first, _slash, rest = path.partition("/")
+        start = str(self.home or "") if first == "~" else self.host.variable(first[1:]).text
+        return Path(start) / rest if start else None
+
+
+def _environments_at(place: Row, reader: _BoundedReader) -> Iterator[EnvironmentFolder]:
+    """Yield the paths that a row of the table of places gives, as environments; whether they exist is not checked."""
+
+    def read(text: str) -> str:
+        """Return the text of a file, "" if it cannot be read."""
+        return reader.host.read(str(reader.expand(text) or "")).text
+
+    paths = [path for text in place.paths if (path := reader.expand(text))]
+    paths += [Path(line.strip()) for text in place.lists for line in read(text).splitlines() if line.strip()]
+    for text in place.settings:
+        with suppress(msgspec.DecodeError):
+            folder = msgspec.json.decode(read(text), type=dict[str, object]).get(place.key)
+            paths += [Path(folder) / below for below in place.below] if isinstance(folder, str) and folder else []
+    for pattern in paths:
+        before, star, after = str(pattern).partition("*")  # the name of any folder stands for one
+        for name in reader.list_folder(Path(before))[0] if star else ("",):
+            path = Path(f"{before}{name}{after}")
+            title = (name or place.name) if place.kind == "application" else name_of_folder(path)
+            is_base = place.kind == "conda" and path.parent.name != "envs" and "envs" in reader.list_folder(path)[0]
+            yield EnvironmentFolder(path, "base" if is_base else title, place.kind, place.name)
+
+
+def _environments_below(top: Path, depth: int, reader: _BoundedReader) -> Iterator[EnvironmentFolder]:
+    """Yield the environments in a folder and below it, the nearest first; none inside of links and environments."""
+    queue = deque([(top, depth)])
+    while queue and not reader.is_over:
+        folder, levels = queue.popleft()
+        if reader.is_environment(folder):
+            yield EnvironmentFolder.described(folder)
+        elif levels:
+            queue += [
+                (folder / name, levels - 1)
+                for name in reader.list_folder(folder)[0]
+                if name not in _PASSED_OVER and (name in _ENTERED or not name.startswith("."))
+            ]

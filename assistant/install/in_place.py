@@ -12,21 +12,22 @@ from collections.abc import Callable, Collection, Container, Iterator, Mapping, 
 from contextlib import contextmanager, suppress
 from dataclasses import replace as with_changes
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from assistant.catalog import load_catalog
 from assistant.host.base import Host
-from assistant.host.files import discard, discard_folder, read_plain, settle, settle_all, write_whole
+from assistant.host.files import discard, read_plain, settle, settle_all, write_whole
 from assistant.host.lock import Lock
 from assistant.host.process import CancelToken, uninterrupted
 from assistant.i18n import Text, _
 from assistant.install.constraints import guard_files, write_guards
-from assistant.install.contents import find_incomplete, install_whole, name_of_info
+from assistant.install.contents import clear_half_written, find_incomplete, install_whole, name_of_info
 from assistant.install.environments import bring_to_disk, can_be_renamed_to, inode_of, nothing_to_undo_error
 from assistant.install.journal import Before, Entry, Journal, entry_of, locked, scratch
 from assistant.install.kernel import note_kernel, put_kernel_back, register_kernel
 from assistant.install.resolution import Package, resolve
-from assistant.install.site import Site, read_marker, read_record, write_marker
+from assistant.install.site import Site, read_marker, write_marker
 from assistant.install.uv import Uv
 from assistant.model.errors import BadInput, Cancelled, WorkFailed
 from assistant.model.event import Part
@@ -184,28 +185,22 @@ def _replace_packages(
     If files are damaged they are installed once more with a new cache. Raises `BadInput` for a package that does not
     list its files, and `WorkFailed`.
     """
-    prefix, python, names = Path(site.prefix), Path(site.python), {package.name for package in packages}
+    prefix, names = Path(site.prefix), {package.name for package in packages}
     removes = [name for name in removes if name in site.versions]
     _refuse_links_out(site, [*removes, *names])
-    uv.remove(python, removes)
-    before = {name: version for name, version in site.versions.items() if name not in again}
-    tries = iter((again, names))  # the second time all of them
+    uv.remove(Path(site.python), removes)
     if packages:
-        install_whole(
-            packages,
-            uv,
-            index_url,
-            install=lambda uv, lock: uv.add(python, lock, len(packages), next(tries)),
-            find_wrong=lambda: find_incomplete(prefix, names),
-            clear=lambda: _clear_half_written(prefix, names, before),
-        )
+        before = {name: version for name, version in site.versions.items() if name not in again}
+        clear = partial(clear_half_written, prefix, names, before)
+        install_whole(Path(site.python), prefix, packages, index_url, uv, clear, again)
 
 
 def _refuse_links_out(site: Site, names: Collection[str]) -> None:
     """Raise `BadInput` if a folder of the packages is, or would be, a link that leads out of the environment."""
     root = os.path.realpath(site.prefix)
     folders = {os.path.dirname(f"{site.prefix}/{file}") for file in site.installed_files(names)}  # noqa: PTH120 - 20,000
-    folders |= {site.purelib, *(f"{site.purelib}/{name.replace('-', '_')}" for name in names)}
+    for name in names:
+        folders |= {site.purelib, f"{site.purelib}/{name.replace('-', '_')}"}
     for folder in sorted(folders):
         real = os.path.realpath(folder)
         if not Path(real).is_relative_to(root):
@@ -234,13 +229,18 @@ def restore_packages(entry: Entry, journal: Journal, host: Host, uv: Uv) -> bool
     `uv` has a temporary folder. Raises `WorkFailed` if that cannot be done.
     """
     target, before = Path(journal.target), journal.before
-    if before is None or _is_gone_or_replaced(target, journal.goes, before):
+    is_same = journal.goes in {0, inode_of(target)}
+    try:
+        is_same &= before is not None and Path(before.python).lstat().st_mtime_ns == before.made
+    except OSError:
+        is_same = False
+    if before is None or not is_same:
         entry.forget()
         return False
     uv = with_changes(uv, cancel=CancelToken(), python=before.python)  # who stopped the change wants it undone
     try:
         spare = {name: before.packages[name] for name in before.incomplete if name in before.packages}
-        _clear_half_written(target, before.moved, spare)
+        clear_half_written(target, before.moved, spare)
         site = Site.ask(Path(before.python), host)
         moved = {name: before.packages[name] for name in before.moved if name in before.packages}
         versions = {name: version for name, version in before.packages.items() if name not in site.versions} | moved
@@ -255,35 +255,6 @@ def restore_packages(entry: Entry, journal: Journal, host: Host, uv: Uv) -> bool
         put_kernel_back(journal.kernel)
     entry.forget()
     return True
-
-
-def _is_gone_or_replaced(target: Path, inode: int, before: Before) -> bool:
-    """Return whether the environment of a journal was deleted, or another one stands in its place."""
-    try:
-        created = Path(before.python).lstat().st_mtime_ns
-    except OSError:
-        return True
-    return (inode != 0 and inode_of(target) != inode) or created != before.made
-
-
-def _clear_half_written(prefix: Path, names: Container[str], spare: Mapping[str, str]) -> None:
-    """Delete the named distributions that lack files and that no installer can remove any more, within `prefix`.
-
-    Those in `spare`, by name and version, stay: they lacked the files before the change.
-    """
-    root = os.path.realpath(prefix)
-    for info, wrong in find_incomplete(prefix, names).items():
-        is_spared = info.name == f"{info.name.partition('-')[0]}-{spare.get(name_of_info(info))}.dist-info"
-        is_removable = (info / "METADATA").is_file() and not {f"{info.name}/METADATA", info.name}.intersection(wrong)
-        if is_spared or is_removable:
-            continue
-        for name, _size in read_record(info / "RECORD"):
-            path = Path(os.path.normpath(info.parent / name))
-            if Path(os.path.realpath(path.parent)).is_relative_to(root):
-                with suppress(OSError):  # a folder of that name
-                    discard(path)
-        if Path(os.path.realpath(info)).is_relative_to(root):
-            discard_folder(info)
 
 
 def _restore_versions(

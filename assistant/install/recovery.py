@@ -46,8 +46,19 @@ def recover(tools: Tools, only: Path | None = None) -> tuple[Recovered, ...]:
     with suppress(OSError):
         private_folder(user_state())
     sweep_scratch()
-    entries = [entry_of(only)] if only else list_entries()
-    return tuple(outcome for entry in entries if (outcome := _recover_entry(entry, only, tools)))
+    outcomes = []
+    for entry in [entry_of(only)] if only else list_entries():
+        target = str(only or entry.journal)
+        try:
+            journal = entry.read()
+            target = journal.target if journal else target
+            outcomes.append(_settle_entry(entry, tools))
+        except AssistantError as error:
+            outcomes.append(Recovered(target=target, outcome=Outcome.FAILED, error=error.message, hint=error.hint))
+        except OSError as error:
+            reason = f"{target}: {error.strerror or error}."
+            outcomes.append(Recovered(target=target, outcome=Outcome.FAILED, error=reason))
+    return tuple(filter(None, outcomes))
 
 
 def settle_target(target: Path, tools: Tools) -> None:
@@ -60,19 +71,6 @@ def settle_target(target: Path, tools: Tools) -> None:
     for place in (target, *parents):
         if os.path.lexists(entry_of(place).journal):
             _settle_entry(entry_of(place), tools)
-
-
-def _recover_entry(entry: Entry, only: Path | None, tools: Tools) -> Recovered | None:
-    """Settle the target of an entry, and return the outcome, a failure included; None if nothing was to be done."""
-    target = str(only or entry.journal)
-    try:
-        journal = entry.read()
-        target = journal.target if journal else target
-        return _settle_entry(entry, tools)
-    except AssistantError as error:
-        return Recovered(target=target, outcome=Outcome.FAILED, error=error.message, hint=error.hint)
-    except OSError as error:
-        return Recovered(target=target, outcome=Outcome.FAILED, error=f"{target}: {error.strerror or error}.")
 
 
 def _settle_entry(entry: Entry, tools: Tools) -> Recovered | None:

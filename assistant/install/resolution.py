@@ -10,12 +10,10 @@ from pathlib import Path
 
 import tomli_w
 from packaging.pylock import Pylock
-from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from assistant.catalog import carried_by_torch_index
 from assistant.host.download import sizes
-from assistant.host.files import write_whole
 from assistant.host.network import local_path
 from assistant.i18n import Message, Text, _
 from assistant.install.journal import scratch
@@ -23,7 +21,7 @@ from assistant.install.uv import LOCK, Uv
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.plan import Plan
 from assistant.model.record import Record, replace
-from assistant.model.requirement import check_requirement, index_fault
+from assistant.model.requirement import check_requirement, index_fault, name_of, plain_requirement
 from assistant.privacy import Policy, redact, without_credentials
 
 IN_A_HURRY = {"UV_HTTP_RETRIES": "1"}  # uv tries three times more, with pauses: 12 s for an index that is down
@@ -85,12 +83,10 @@ def resolve(
     an index or a requirement that is none.
     """
     check_plan(plan)
-    uv = dataclasses.replace(uv, environment={**IN_A_HURRY, **uv.environment})
     with scratch() as (folder, lock):
+        hurried = dataclasses.replace(uv.in_folder(folder, lock), environment={**IN_A_HURRY, **uv.environment})
         try:
-            resolution = _resolve_with_family(
-                plan, uv.in_folder(folder, lock), folder, keep or {}, locked or {}, dependencies=dependencies
-            )
+            resolution = _resolve(plan, hurried, folder, keep, locked, dependencies=dependencies)
         except Unsolved as refusal:
             if not locked or refusal.only_source:
                 raise
@@ -98,17 +94,48 @@ def resolve(
                 _("The locked packages are not available as they were: {differences}.", differences=refusal.message),
                 hint=_("Restore the source that they came from, or make a new plan.", option="--anew"),
             ) from refusal
+    packages = resolution.packages
     if source_only := [
         f"{package.name}=={package.version}"
-        for package in resolution.packages
+        for package in packages
         if not package.url.partition("?")[0].endswith(".whl")
     ]:
         raise _only_source_error(tuple(source_only))
-    unsized = [package.url for package in resolution.packages if package.size is None]
+    unsized = [package.url for package in packages if package.size is None]
     indexes = (*uv.index_urls, *filter(None, [plan.index_url]))
     fetched_sizes = sizes(unsized, SIZE_SECONDS, network=uv.settings.network, index_urls=indexes) if unsized else {}
-    sized = (replace(package, size=package.size or fetched_sizes.get(package.url)) for package in resolution.packages)
+    sized = (replace(package, size=package.size or fetched_sizes.get(package.url)) for package in packages)
     return replace(resolution, packages=tuple(sized))
+
+
+def _resolve(
+    plan: Plan,
+    uv: Uv,
+    folder: Path,
+    keep: Mapping[str, str] | None,
+    locked: Mapping[str, str] | None,
+    *,
+    dependencies: bool,
+) -> Resolution:
+    """Return a plan's packages; raise `Unsolved` where there are none.
+
+    If torch requires more of its family than the plan names, those are tied to torch's index as well: uv asks an index
+    of a project's own (`explicit`) only for what the project itself requires, and torch for ROCm and for XPU needs a
+    Triton that no other index has: https://docs.astral.sh/uv/guides/integration/pytorch/
+    """
+    is_usual_cache = True
+    while failure := _ask_resolver(uv, uv.resolve_command(plan, folder, keep, locked, dependencies=dependencies)):
+        missing = sorted(failure.family.difference(map(name_of, plan.requirements)))
+        if failure.unreachable or failure.only_source:
+            raise failure
+        if plan.index_url and missing:
+            plan = replace(plan, requirements=(*plan.requirements, *missing))
+        elif is_usual_cache and not uv.offline:
+            # A power cut leaves empty files in uv's cache, and uv then calls a good wheel invalid ever after.
+            uv, is_usual_cache = uv.with_own_cache(folder), False
+        else:
+            raise failure
+    return read_lock((folder / LOCK).read_text(encoding="utf-8"))
 
 
 def find_single_package(plan: Plan, uv: Uv) -> Package | None:
@@ -118,68 +145,31 @@ def find_single_package(plan: Plan, uv: Uv) -> Package | None:
         quiet = dataclasses.replace(
             uv.in_folder(folder, lock), also=(), sink=lambda _event: None, environment=variables
         )
-        if quiet.call(quiet.resolve_command(plan, folder, {}, None, dependencies=False), []):
+        if quiet.call(quiet.resolve_command(plan, folder, dependencies=False), []):
             return None
         return next(iter(read_lock((folder / LOCK).read_text(encoding="utf-8")).packages), None)
 
 
-def _resolve_with_family(
-    plan: Plan, uv: Uv, folder: Path, keep: Mapping[str, str], locked: Mapping[str, str], *, dependencies: bool
-) -> Resolution:
-    """Return a plan's packages; if torch requires more of its family, those are tied to torch's index as well.
-
-    uv asks an index of a project's own (`explicit`) only for what the project itself requires, and torch for ROCm and
-    for XPU needs a Triton that no other index has: https://docs.astral.sh/uv/guides/integration/pytorch/
-    """
-    constraints = folder / "locked.txt" if locked else None
-    if constraints:
-        write_whole(constraints, "".join(f"{name}=={version}\n" for name, version in locked.items()))
-    while True:
-        try:
-            return _resolve_once(
-                uv, uv.resolve_command(plan, folder, keep, constraints, dependencies=dependencies), folder
-            )
-        except Unsolved as error:
-            required = {canonicalize_name(Requirement(line).name) for line in plan.requirements}
-            missing = sorted(error.family - required)
-            if not (plan.index_url and missing) or error.unreachable or error.only_source:
-                raise
-            plan = replace(plan, requirements=(*plan.requirements, *missing))
-
-
-def _resolve_once(uv: Uv, argv: list[str], folder: Path) -> Resolution:
-    """Return what the resolver finds; if it finds nothing ask again with a new cache, as the usual one may be damaged.
-
-    It is not asked again when offline, or if an index cannot be reached. Raises as `_run_resolver` does.
-    """
-    try:
-        _run_resolver(uv, argv)
-    except Unsolved as error:
-        if uv.offline or error.unreachable or error.only_source:
-            raise
-        # A power cut leaves empty files in uv's cache, and uv then calls a good wheel invalid, today and ever after.
-        _run_resolver(uv.with_own_cache(folder), argv)
-    return read_lock((folder / LOCK).read_text(encoding="utf-8"))
-
-
-def _run_resolver(uv: Uv, argv: list[str]) -> None:
-    """Run the command that resolves; raise `Unsolved` if it fails."""
+def _ask_resolver(uv: Uv, argv: list[str]) -> Unsolved | None:
+    """Run the command that resolves; return why it failed, or None."""
     output: list[str] = []
-    if uv.call(argv, output):
-        if sources := only_source("\n".join(output)):
-            raise _only_source_error(sources)
-        hint = _("Check the network and the index, or choose another plan.")
-        words = " ".join(line.strip() for line in output if line.strip())
-        unreached = unreachable(words)
-        text = (
-            _("The package index cannot be reached: {reason}")
-            if unreached
-            else _("No set of packages fits this plan: {reason}")
-        )
-        reason = unreached or words.rpartition("dependencies cause: ")[2][:600]  # without uv's own heading
-        family = frozenset(filter(carried_by_torch_index, _NAME.findall(words)))
-        address = _unreachable_address(words) if unreached else ""
-        raise Unsolved(text, hint=hint, reason=reason, unreachable=bool(unreached), address=address, family=family)
+    if not uv.call(argv, output):
+        return None
+    if packages := only_source("\n".join(output)):
+        return _only_source_error(packages)
+    words = " ".join(line.strip() for line in output if line.strip())
+    unreached, address = unreachable(words), _FETCHED.search(words)
+    text = _("No set of packages fits this plan: {reason}")
+    if unreached:
+        text = _("The package index cannot be reached: {reason}")
+    return Unsolved(
+        text,
+        hint=_("Check the network and the index, or choose another plan."),
+        reason=unreached or words.rpartition("dependencies cause: ")[2][:600],  # without uv's own heading
+        unreachable=bool(unreached),
+        address=address[1] if unreached and address else "",
+        family=frozenset(filter(carried_by_torch_index, _NAME.findall(words))),
+    )
 
 
 # As in uv's "Because triton-rocm was not found in the package registry and all versions of torch depend on …".
@@ -215,33 +205,15 @@ def unreachable(words: str) -> str:
     if _NOT_CACHED not in text and (has_answer or not any(sign in text.lower() for sign in _UNREACHABLE)):
         return ""
     _start, chained, cause = text.rpartition(" cause: ")
-    place = _unreachable_address(text) if chained else ""
-    return ": ".join(filter(None, (place, _FOR_URL.sub("", cause.partition(" hint: ")[0]))))[:400]
-
-
-def _unreachable_address(words: str) -> str:
-    """Return the address in "Failed to fetch: …" of an installer's words; "" if there is none."""
-    match = _FETCHED.search(words)
-    return match[1] if match else ""
+    place = _FETCHED.search(text) if chained else None
+    return ": ".join(filter(None, (place and place[1], _FOR_URL.sub("", cause.partition(" hint: ")[0]))))[:400]
 
 
 def only_source(output: str) -> tuple[str, ...]:
     """Return the requirements that an installer says it would have to build; () for other failures."""
-    requirements = [_parse_requirement(text) for form in _NO_WHEEL for text in form.findall(output)]
-    by_name: dict[str, Requirement] = {}
-    for requirement in filter(None, requirements):
-        by_name.setdefault(
-            canonicalize_name(requirement.name), requirement
-        )  # the form that has the version comes first
-    return tuple(str(requirement) for requirement in by_name.values())
-
-
-def _parse_requirement(text: str) -> Requirement | None:
-    """Return a requirement (PEP 508); None for text that is none."""
-    try:
-        return Requirement(text)
-    except InvalidRequirement:
-        return None
+    needs = [need for form in _NO_WHEEL for text in form.findall(output) if (need := plain_requirement(text))]
+    by_name = {canonicalize_name(need.name): str(need) for need in reversed(needs)}  # the first form has the version
+    return tuple(reversed(by_name.values()))
 
 
 class Package(Record, frozen=True):
@@ -286,7 +258,7 @@ def read_lock(text: str) -> Resolution:
             url = file.url or Path(file.path or "").absolute().as_uri()
             sha256 = file.hashes.get("sha256", "")
             packages.append(
-                Package(name=package.name, version=str(package.version), url=url, size=file.size, sha256=sha256)
+                Package(name=package.name, version=str(package.version or ""), url=url, size=file.size, sha256=sha256)
             )
     return Resolution(lock=text, packages=tuple(packages))
 
@@ -312,7 +284,9 @@ def check_plan(plan: Plan) -> None:
 
 def check_index_url(text: str) -> str:
     """Return the address of a package index as it is; raise `BadInput` for anything else, such as a file."""
-    reason = index_fault(text) or _folder_fault(text)
+    reason = index_fault(text)
+    if not reason and (folder := local_path(text)) and not folder.is_dir():
+        reason = _("it is not a folder")
     if reason:
         raise BadInput(
             _(
@@ -323,9 +297,3 @@ def check_index_url(text: str) -> str:
             hint=_("Example: {value}", value="https://download.pytorch.org/whl/cpu", option="--index-url"),
         )
     return text
-
-
-def _folder_fault(address: str) -> Text:
-    """Return why a path or `file:` URL cannot be an index; "" for a folder and for an address on a server."""
-    path = local_path(address)  # None for an address on a server
-    return _("it is not a folder") if path and not path.is_dir() else ""

@@ -139,7 +139,10 @@ class Site(Record, frozen=True):
         settings = {name.strip().lower(): value.strip() for name, sign, value in pairs if sign}
         folders = _candidate_folders(prefix, host).items()
         packages, python = next((pair for pair in folders if host.facts("folder", str(pair[0]))), (None, ""))
-        version = settings.get("version_info") or settings.get("version") or _conda_python_version(prefix, host)
+        version = settings.get("version_info") or settings.get("version", "")
+        if not version:  # conda has a record of it: conda-meta/python-3.12.4-h99e….json
+            names = host.names(str(prefix / "conda-meta")).text.splitlines()
+            version = next((match[1] for name in names if (match := _CONDA_PYTHON.fullmatch(name))), "")
         numbers = re.match(r"\d+(?:\.\d+){0,2}", version)
         return cls(
             prefix=str(prefix),
@@ -347,12 +350,6 @@ def _candidate_folders(prefix: Path, host: Host) -> dict[Path, str]:
     return folders | {prefix / "Lib" / "site-packages": ""}
 
 
-def _conda_python_version(prefix: Path, host: Host) -> str:
-    """Return the version of Python by the name of its record `conda-meta/python-3.12.4-h99e….json`; "" without one."""
-    names = host.names(str(prefix / "conda-meta")).text.splitlines()
-    return next((match[1] for name in names if (match := _CONDA_PYTHON.fullmatch(name))), "")
-
-
 def _read_distributions(packages: Path, host: Host) -> Iterator[Distribution]:
     """Yield the distributions whose metadata lie in a folder of packages."""
     names = host.facts("folder", str(packages)).get("folders", [])
@@ -363,8 +360,8 @@ def _read_distributions(packages: Path, host: Host) -> Iterator[Distribution]:
         fields = HeaderParser().parsestr(host.read(str(packages / name / file)).text if file and stem else "")
         if fields["Name"] and fields["Version"]:
             yield Distribution(
-                name=str(fields["Name"]),
-                version=str(fields["Version"]),
+                name=str(fields["Name"]).strip(),
+                version=str(fields["Version"]).strip(),
                 requires=tuple(map(str, fields.get_all("Requires-Dist", ()))),
                 place=str(packages),
             )

@@ -56,7 +56,7 @@ def survey(host: Host, machine: Machine, folders: Iterable[str] = ()) -> Survey:
         )
         with suppress(OSError, ValueError):  # a stranger's files may hold anything
             if not environment.is_unreadable(host):
-                row = summary_of(environment, environment.read(host), host, machine)
+                row = summary_of(environment, Site.read(environment.path, host), host, machine)
         rows.append(row)
     return Survey(environments=tuple(rows), folders=named, cut_short=found.cut_short)
 
@@ -130,10 +130,10 @@ def looked_into(
     now = datetime.now(UTC).isoformat(timespec="seconds")
     site = None
     try:
-        site = environment.ask(host)
+        site = Site.ask(environment.path, host)
         summary = summary_of(environment, site, host, machine)
     except BadInput as error:
-        summary = summary_of(environment, environment.read(host), host, machine)
+        summary = summary_of(environment, Site.read(environment.path, host), host, machine)
         if not summary.findings or summary.findings[0].key != "environment-without-python":
             summary = replace(summary, findings=(unanswered(error), *summary.findings))
     return replace(summary, checked=now, stamp=site.stamp if site else environment.stamp), site

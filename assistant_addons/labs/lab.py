@@ -19,6 +19,7 @@ from assistant.api.steps import (
     EnvironmentFolder,
     LiveHost,
     ReplayHost,
+    Site,
     detect,
     diagnosed,
     read_log,
@@ -310,7 +311,7 @@ class Lab:
         environment = EnvironmentFolder(self.scene.folder / "env")
         if not environment.exists:
             return here
-        site = environment.ask(LiveHost())
+        site = Site.ask(environment.path, LiveHost())
         return replace(here, python=site.version, packages={one.name: one.version for one in site.distributions})
 
     def _state(self) -> str:

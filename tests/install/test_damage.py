@@ -20,7 +20,7 @@ from assistant.host.live import LiveHost
 from assistant.install import in_place
 from assistant.install.contents import find_incomplete
 from assistant.install.downloads import wheel_path
-from assistant.install.environments import old_folder
+from assistant.install.environments import Places
 from assistant.install.installation import prepare
 from assistant.install.recovery import Outcome, recover
 from assistant.install.site import Site
@@ -165,7 +165,7 @@ def test_the_users_files_come_along(ground: Ground, path: str, form: str) -> Non
     before = picture(ground.standing)
     ground.change(ground.resolution())
     assert picture(ground.standing)[inside] == before[inside]
-    assert picture(old_folder(ground.standing)) == before
+    assert picture(Places(ground.standing).old) == before
     assert (goal / "x").read_text() == "weights"
     assert versions(ground.standing) == ground.resolution().versions
 
@@ -176,7 +176,7 @@ def test_edited_files_of_packages_stay_with_the_old_environment(ground: Ground) 
     write({edited: "__version__ = 'patched'"})
     ground.change(ground.resolution())
     assert "patched" not in edited.read_text()
-    assert "patched" in (site_of(old_folder(ground.standing)) / "torch" / "__init__.py").read_text()
+    assert "patched" in (site_of(Places(ground.standing).old) / "torch" / "__init__.py").read_text()
 
 
 def add(ground: Ground, target: Path, name: str, version: str) -> None:
@@ -195,7 +195,7 @@ def test_packages_and_the_pip_that_the_user_added_come_along(ground: Ground) -> 
     prepare(ground.plan, str(ground.standing), ground.tools).install(imports_torch, ground.tools)
     held = Site.ask(ground.standing, LiveHost()).versions
     assert (held["torch"], held["mine"], held["pip"]) == ("9.0", "1.0", "99.0")
-    assert old_folder(ground.standing).exists()
+    assert Places(ground.standing).old.exists()
 
 
 def test_a_package_from_a_folder_makes_the_environment_one_that_is_changed_in_place(ground: Ground) -> None:
@@ -207,7 +207,7 @@ def test_a_package_from_a_folder_makes_the_environment_one_that_is_changed_in_pl
     assert [finding.key for finding in prepared.findings if finding.key == "changed-in-place"]
     prepared.install(imports_torch, ground.tools)
     assert versions(ground.standing) == {**ground.resolution().versions, "mine": "0.1"}
-    assert not old_folder(ground.standing).exists()
+    assert not Places(ground.standing).old.exists()
 
 
 def copied(ground: Ground) -> Path:

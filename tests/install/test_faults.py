@@ -20,7 +20,7 @@ from tables import sampled
 from assistant.host.live import LiveHost
 from assistant.host.lock import Lock
 from assistant.install import EnvironmentFolder, Resolution
-from assistant.install.environments import old_folder
+from assistant.install.environments import Places
 from assistant.install.journal import entry_of
 from assistant.install.recovery import recover
 from assistant.install.site import Site
@@ -62,7 +62,7 @@ def test_an_environment_of_ours_gets_the_plan(ground: Ground) -> None:
     assert said.stdout == "9.0\n"
     assert made.kernel == "torch-cpu-9.0"
     assert ground.debris() == []
-    assert picture(old_folder(ground.standing)) == before
+    assert picture(Places(ground.standing).old) == before
     EnvironmentFolder(ground.standing).undo_last_change(ground.tools)
     assert picture(ground.standing) == before
     EnvironmentFolder(ground.standing).undo_last_change(ground.tools)
@@ -78,7 +78,7 @@ def test_an_environment_of_somebody_else_gets_the_plan(ground: Ground) -> None:
     assert versions(target) == resolution.versions
     assert (site / "torch" / "mine too.txt").exists()
     assert made.kernel == "torch-cpu-9.0"
-    assert not old_folder(target).exists()
+    assert not Places(target).old.exists()
     EnvironmentFolder(target).undo_last_change(ground.tools)
     assert versions(target) == {"torch": "8.0"}
     assert (site / "mine.py").exists()

@@ -404,7 +404,7 @@ def test_a_target_is_read_as_it_is_meant(bench: Bench) -> None:
     made = bench.make(bench.resolution())
     assert EnvironmentFolder(Path(made.path)).exists
     assert find_plan_target(bench.plan, made.path, host)[1].versions["torch"] == "9.0"
-    assert EnvironmentFolder.of_target(made.path, host).ask(host).minor == PYTHON
+    assert Site.ask(EnvironmentFolder.of_target(made.path, host).path, host).minor == PYTHON
     assert site(version="3.13.2t").minor == "3.13t"
     with pytest.raises(BadInput, match=r"The plan is for Python 2\.7"):
         find_plan_target(replace(bench.plan, python="2.7"), made.path, host)

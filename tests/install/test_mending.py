@@ -21,8 +21,8 @@ from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
 from assistant.install import ChangeRequest, EnvironmentFolder, Sources, Tools
 from assistant.install.conflicts import find_conflicts
-from assistant.install.difference import Difference
 from assistant.install.in_place import plan_of_lines
+from assistant.install.installation import Difference
 from assistant.install.site import Site, interpreter, write_marker
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import Event

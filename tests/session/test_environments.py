@@ -133,7 +133,7 @@ def test_links_are_not_followed_and_bounds_are_kept(home: Path, monkeypatch: pyt
     assert list(found()) == ["project/mine"]
     for number in range(60):
         (home / "project" / f"a{number}" / "b").mkdir(parents=True)
-    monkeypatch.setattr("assistant.install.search.MOST_FOLDERS", 50)
+    monkeypatch.setattr("assistant.install.environment_folder.MOST_FOLDERS", 50)
     short = survey(LiveHost(), HERE)
     assert short.cut_short
     assert len(short.environments) <= 1
