@@ -24,7 +24,7 @@ from assistant.export.write import texts
 from assistant.host.base import Host, RecordingHost
 from assistant.host.recording import write_recording
 from assistant.i18n import _
-from assistant.install.marker import Marker
+from assistant.install.site import Marker
 from assistant.model.event import Step
 from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
 from assistant.model.machine import Answer, Detection, Evidence, Machine
@@ -202,7 +202,7 @@ PRODUCERS: dict[str, Producer] = {
 # Of these only the secrets are taken out: names and paths in them are used on this machine.
 LOCAL: dict[str, Producer] = {
     "export/write.py:write_all, requirements": _lock,
-    "install/marker.py:write_marker": _marker,
+    "install/site.py:write_marker": _marker,
     "verify/runner.py:hear": _stray,
     "install/uv.py:call": _child,
 }
@@ -220,18 +220,15 @@ EXEMPT = {
     "start.py:_lead_home": "Python obeys it: the way to the project",
     "host/files.py:write_whole": "it is the writer",
     "install/uv.py:resolve_command": "in the private folder, obeyed by uv, then deleted",
-    "install/uv.py:_write_bounds": "in the private folder, obeyed by uv, then deleted",
-    "install/uv.py:_compile_command": "in the private folder, obeyed by uv, then deleted",
-    "install/installation.py:fill_environment": "in the private folder, obeyed by uv, then deleted",
-    "install/contents.py:write_lock_file": "in the private folder, obeyed by uv, then deleted",
+    "install/installation.py:build_anew": "in the private folder, obeyed by uv, then deleted",
+    "install/contents.py:try_once": "in the private folder, obeyed by uv, then deleted",
     "install/journal.py:write": "private and obeyed",
     "install/kernel.py:_write_kernelspec": "Jupyter obeys it: an interpreter and the plan's variables",
     "install/kernel.py:register_kernel": "a picture",
-    "install/in_place.py:_save_undo": "private and obeyed: names and versions of packages",
+    "install/in_place.py:changing": "private and obeyed: names and versions of packages",
     "export/first_steps.py:write_first_notebook": "the user's own, beside the notebook: the name of a kernel",
     "install/kernel.py:put_kernel_back": "it puts back what had been there",
     "install/constraints.py:write_guards": "names and versions of packages",
-    "install/resolution.py:_resolve_with_family": "names and versions of packages",
     "session/store.py:keep_log": "private: the user's own log, kept whole until it is diagnosed, and never sent",
     "session/store.py:save": "private and obeyed: a setup goes on with the addresses that the user gave",
     "start.py:_make": "a name of a folder",

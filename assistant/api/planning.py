@@ -27,11 +27,7 @@ from assistant.catalog.launchers import launchers, written
 from assistant.catalog.rows import CORE, FAMILY, SystemNeed, TorchRelease, Trial
 from assistant.catalog.tables import Table
 from assistant.host.download import local_path
-from assistant.install.elsewhere import uv_for
-from assistant.install.journal import scratch
-from assistant.install.resolution import check_plan, only_source, unreachable, without_wheel
-from assistant.install.sources import Tools
-from assistant.install.uv import VERSIONS, own_cache
+from assistant.install import Elsewhere, Tools, Unsolved
 from assistant.model.plan import ProjectSummary
 from assistant.model.requirement import index_fault, name_of, requirement
 from assistant.plan.candidates import applicable_requirements, read_pins, reject
@@ -40,6 +36,5 @@ from assistant.plan.planner import PlanInputs, make_plans, other_pythons, plans_
 from assistant.plan.requirements import requested
 from assistant.plan.rocm import targets_of, with_device_code
 from assistant.plan.target import USUAL_PYTHON, Refusal, Target, card_name, cards_of, driven_by, short_name, target_of
-from assistant.privacy import Lines
 from assistant.session.planning import unchecked
 from assistant.views import rejection_reason, system_name

@@ -11,16 +11,13 @@ from assistant.host.download import Fetch, Patience, download, file_name, local_
 from assistant.host.extras import find_uv
 from assistant.host.live import LiveHost
 from assistant.install import (
+    Elsewhere,
+    EnvironmentFolder,
     Package,
     Resolution,
+    Site,
     Sources,
     Tools,
-    environment_at,
-    foreign_target,
-    interpreter,
-    is_environment,
-    look_at,
-    resolve_for,
 )
 from assistant.machines import load as recorded_machine
 from assistant.machines import shipped as recorded_machines

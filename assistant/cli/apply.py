@@ -29,10 +29,11 @@ from assistant.detect import detect
 from assistant.export import FORMATS, read_config
 from assistant.host.live import LiveHost
 from assistant.i18n import _, as_typed, ngettext, render, say, sentences
-from assistant.install import Consent, Sources, check_index_url, check_requirement, python_of
+from assistant.install import EnvironmentFolder, Sources
 from assistant.model.errors import BadInput
 from assistant.model.plan import Plan, Request
 from assistant.model.record import replace
+from assistant.model.requirement import check_requirement
 from assistant.model.shell import quoted
 from assistant.session.actions import with_result
 from assistant.session.apply import approach, changes, check_lock, drifts, environment_of, unknown_requirements
@@ -51,7 +52,7 @@ def agree_sources(plan: Plan, sources: Sources, packages: tuple[str, ...], *, as
     catalog = load_catalog()
     indexes = tuple(dict.fromkeys(filter(None, (plan.index_url, *plan.indexes))))
     for url in indexes:
-        check_index_url(url)
+        Sources.check_index_url(url)
     own, pages = sources.trusted, {url for recipe in installed_recipes() for url in recipe.links.values()}
     unknown = [url for url in (*indexes, *plan.links) if url not in pages and not known_index(url, catalog, own)]
     hint = _("If you trust it, add {options}.", options=" ".join(f"--trust-index {quoted(url)}" for url in unknown))
@@ -104,8 +105,7 @@ def apply(  # noqa: PLR0913 - one for each option
 ) -> None:
     """Rebuild an environment from an exported configuration."""
     exported, own = read_config(read_text(config, CONFIG_LIMIT), config), request_of(options)
-    consent = Consent(indexes=trust_index)
-    sources = Sources(LiveHost(), find_links=find_links, offline=offline, consent=consent)
+    sources = Sources(LiveHost(), find_links=find_links, offline=offline, trust=trust_index)
     state = State().with_choices(target="" if target == "new" else target)
     journey = Journey(state, sources, quiet=as_json, asks=not yes)
     machine = detect(host_of(replay)).machine if replay else required(journey.run(Task.DETECT).detection).machine
@@ -161,7 +161,7 @@ def check(
     folder = None if replay else environment_of(exported, target, last.path if last else "")
     report = None
     if folder and not no_verify:
-        environment = replace(exported.environment, python=str(python_of(folder)))
+        environment = replace(exported.environment, python=str(EnvironmentFolder(folder).python))
         report = verify.run(environment, exported.plan, device=exported.verification.device)
     found = drifts(exported, machine, folder, report, host)
     if as_json:

@@ -9,7 +9,7 @@ from assistant.catalog.tables import write_tables
 from assistant.cli.terminal import ask, echo, echo_json, json_option, yes_option
 from assistant.host.live import LiveHost
 from assistant.i18n import _, render, say, sentences
-from assistant.install import Sources, check_index_url
+from assistant.install import Sources
 from assistant.model.errors import Cancelled, WorkFailed
 from assistant.session.upkeep import renewed
 
@@ -29,7 +29,7 @@ def catalog() -> None:
     "--index-url",
     default="",
     metavar="URL",
-    callback=lambda _context, _option, url: check_index_url(url) if url else url,
+    callback=lambda _context, _option, url: Sources.check_index_url(url) if url else url,
     help="Ask this index instead of torch's and AMD's own.",
 )
 @yes_option(help="Write without asking.")

@@ -25,9 +25,10 @@ from assistant.cli.terminal import (
 )
 from assistant.detect import detect
 from assistant.diagnose import Log, read_log
+from assistant.host.files import full_path
 from assistant.host.recording import private_names_here
 from assistant.i18n import _, as_typed, ngettext, render, say
-from assistant.install import find_target, full_path, not_an_environment
+from assistant.install import EnvironmentFolder, Site
 from assistant.markup import Markup, joined, tag, web_page
 from assistant.model.errors import BadInput
 from assistant.model.finding import Diagnosis, Remedy
@@ -150,9 +151,10 @@ def doctor(context: click.Context, /, what: str | None, replay: str | None, *, v
         raise click.UsageError(say("An environment is of this machine and cannot be combined with --replay."))
     host = host_of(replay)
     if what:
-        folder, site = find_target(str(full_path(what)), host)
-        if site is None:
-            raise not_an_environment(folder)
+        environment = EnvironmentFolder.of_target(str(full_path(what)), host)
+        if not environment.exists:
+            raise environment.not_an_environment()
+        site = Site.ask(environment.path, host)
     findings = examine(host, site)
     if as_json:
         echo_json({"findings": findings})

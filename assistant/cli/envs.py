@@ -16,24 +16,14 @@ from assistant.cli.terminal import ask, echo, echo_json, json_option, yes_option
 from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
 from assistant.i18n import _, as_typed, render, say, sentences
-from assistant.install import (
-    MadeEnvironment,
-    Outcome,
-    Sources,
-    Tools,
-    environment_at,
-    forget,
-    made_environments,
-    remove_environment,
-)
-from assistant.install import prune as prune_downloads
+from assistant.install import EnvironmentFolder, Sources, Tools
 from assistant.install import recover as take_back
 from assistant.model.errors import Cancelled
 from assistant.model.shell import quoted
 from assistant.session.answers import of_environment, of_environments
 from assistant.session.environments import compared, looked, repaired, surveyed, undone
 from assistant.session.state import State, Surveyed
-from assistant.session.survey import EnvironmentSummary, Light, Repair, Survey, kept_for_undo, megabytes, move_words
+from assistant.session.survey import EnvironmentSummary, Light, Repair, Survey, kept_for_undo, megabytes
 
 
 @click.command()
@@ -73,21 +63,39 @@ def envs(remove: str, *, prune: bool, every: bool, yes: bool, as_json: bool, **o
         work = Work(Sources(LiveHost(), **options), quiet=as_json, asks=not yes)
         _visit(work, {looked: check, compared: mend, undone: undo}, yes=yes, as_json=as_json)
     else:
-        found = made_environments(LiveHost())
+        host = LiveHost()
+        found = [one for made in EnvironmentFolder.all_made() if (one := made.describe(host))]
         if as_json:
             echo_json(found)
-        elif found:
-            _draw(found)
-        else:
+        elif not found:
             echo(as_typed(say("There are no environments yet; `assistant setup` makes one.")))
+        else:
+            headings = (say("Name"), say("Backend"), "PyTorch", "Python", say("Size"), say("State"))
+            words = {"good": say("good"), "changed": say("changed since"), "broken": say("broken")}
+            rows = []
+            for one in found:
+                state = words[one.health] + (f": {', '.join(one.differs)}" if one.differs else "")
+                rows.append(
+                    (one.name, one.backend, one.torch, one.python, say("{size} MB", size=one.size // 10**6), state)
+                )
+            draw_rows(headings, rows)
+            for one in found:
+                kernels = say(", kernels: {names}", names=", ".join(one.kernels)) if one.kernels else ""
+                echo(f"  {one.name}: {one.path}{kernels}")
 
 
 def _free(remove: str, to_forget: str, *, prune: bool, yes: bool, as_json: bool) -> None:
     """Delete downloads, what is kept for an undo, or an environment, after asking; say how much was freed."""
-    freed = prune_downloads() if prune else forget(environment_at(to_forget).path) if to_forget else None
+    freed = None
+    if prune or to_forget:
+        freed = Sources.delete_downloads() if prune else EnvironmentFolder.at(to_forget).forget_last_change()
     if remove and not (yes or ask(_("Remove {name} and all that is in it?", name=remove), default=False, err=True)):
         raise Cancelled(_("Nothing was removed."))
-    removed = str(remove_environment(remove)) if remove else None
+    removed = None
+    if remove:
+        environment = EnvironmentFolder.named(remove)
+        environment.remove()
+        removed = str(environment.path)
     if as_json:
         echo_json({"freed_bytes": freed} if to_forget else {"removed": removed, "freed_bytes": freed})
         return
@@ -100,7 +108,7 @@ def _free(remove: str, to_forget: str, *, prune: bool, yes: bool, as_json: bool)
 def _visit(work: Work, asked: dict[Callable[[State, Tools], Surveyed], str], *, yes: bool, as_json: bool) -> None:
     """List the environments, or do what is asked for with one of them."""
     visit, path = next(((visit, path) for visit, path in asked.items() if path), (surveyed, ""))
-    state = State().with_environments(picked=str(environment_at(path).path) if path else "")
+    state = State().with_environments(picked=str(EnvironmentFolder.at(path).path) if path else "")
 
     def run(visit: Callable[[State, Tools], Surveyed]) -> State:
         """Return the state after a visit."""
@@ -124,20 +132,6 @@ def _visit(work: Work, asked: dict[Callable[[State, Tools], Surveyed], str], *, 
         draw_environment(summary)
     else:
         draw_environments(survey)
-
-
-def _draw(found: tuple[MadeEnvironment, ...]) -> None:
-    """Print a table of the environments that the assistant made, and where they are."""
-    headings = (say("Name"), say("Backend"), "PyTorch", "Python", say("Size"), say("State"))
-    words = {"good": say("good"), "changed": say("changed since"), "broken": say("broken")}
-    rows = []
-    for one in found:
-        state = words[one.health] + (f": {', '.join(one.differs)}" if one.differs else "")
-        rows.append((one.name, one.backend, one.torch, one.python, say("{size} MB", size=one.size // 10**6), state))
-    draw_rows(headings, rows)
-    for one in found:
-        kernels = say(", kernels: {names}", names=", ".join(one.kernels)) if one.kernels else ""
-        echo(f"  {one.name}: {one.path}{kernels}")
 
 
 SIGNS = {
@@ -178,7 +172,7 @@ def draw_repair(repair: Repair) -> None:
     difference = repair.difference
     draw_line(_("What would change in {path}:", path=repair.path), "bold")
     for move in difference.moves:
-        draw_line(f"  {move_words(move)}")
+        draw_line(f"  {render(move.words)}")
     draw_line(_("  {size:.1f} MB to download", size=megabytes(difference.download)), "dim")
     draw_findings(difference.findings)
     for finding in repair.mends:
@@ -211,12 +205,12 @@ def recover(context: click.Context, /, target: str, *, as_json: bool) -> None:
         echo_json(done, indent=0)
     elif not done:
         echo(_("There is nothing to roll back."))
-    texts = {Outcome.REMOVED: _("{path} has been removed."), Outcome.TAKEN_BACK: _("{path} has been restored.")}
     for one in done:
-        if one.outcome is Outcome.FAILED:
+        if one.error:
             echo(sentences((as_typed(one.error), as_typed(one.hint))), err=True)
         elif not as_json:
-            echo(texts[one.outcome].format(path=one.target))
+            text = _("{path} has been removed.") if one.is_removed else _("{path} has been restored.")
+            echo(text.format(path=one.target))
             if one.beside:
                 echo(_("Something else stands there by now; the environment is in {path}.", path=one.beside))
-    context.exit(1 if any(one.outcome is Outcome.FAILED for one in done) else 0)
+    context.exit(1 if any(one.error for one in done) else 0)

@@ -19,13 +19,14 @@ from assistant.cli import draw
 from assistant.cli.terminal import ask
 from assistant.host.base import Host
 from assistant.host.extras import find_uv
+from assistant.host.files import full_path
 from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken, on_interrupt
 from assistant.i18n import Message, _, render, say, sentences
-from assistant.install import KERNEL, Sources, Tools, find_target, full_path, read_marker
+from assistant.install import EnvironmentFolder, Site, Sources, Tools
 from assistant.model.errors import AssistantError, BadInput, Cancelled, WorkFailed
 from assistant.model.event import Event, FindingRaised, Progress, Step
-from assistant.model.plan import Plan, Planning, Request
+from assistant.model.plan import KERNEL_TARGET, Plan, Planning, Request
 from assistant.model.record import replace
 from assistant.model.shell import command_line
 from assistant.session.actions import Begin, Choose, Failed, Finished, Reported, blockers, reduce
@@ -42,7 +43,7 @@ def parse_target(context: click.Context, option: click.Parameter, target: str) -
     """
     if not target and context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE:
         raise BadInput(_("{name} is empty.", name=option.opts[0]), hint=_("Name a folder, or leave it out."))
-    return target if target in {"", "new", KERNEL} else str(full_path(target))
+    return target if target in {"", "new", KERNEL_TARGET} else str(full_path(target))
 
 
 target_option = click.option(
@@ -62,10 +63,11 @@ def refuse_blocked(state: State, task: Task) -> None:
 
 def with_own_python(request: Request, target: str, host: Host) -> Request:
     """Ask for the Python of the environment that stands at a target, which keeps it; a request's own comes first."""
-    if request.python or target in {"", KERNEL}:
+    if request.python or target in {"", KERNEL_TARGET}:
         return request
-    site, own = find_target(target, host)[1], str(host.facts("platform").get("python", ""))
-    return replace(request, python=site.minor) if site and not own.startswith(f"{site.minor}.") else request
+    environment, own = EnvironmentFolder.of_target(target, host), str(host.facts("platform").get("python", ""))
+    minor = Site.ask(environment.path, host).minor if environment.exists else ""
+    return replace(request, python=minor) if minor and not own.startswith(f"{minor}.") else request
 
 
 class Bar(Bars):
@@ -243,7 +245,7 @@ def stopped(state: State) -> Cancelled:
     if state.status(Step.INSTALL).phase is not Phase.DONE or made is None or (preview and preview.ready):
         return Cancelled(_("Stopped before anything was changed."))
     text = _("Stopped, but the installation in {path} is complete and stays.", path=made.path)
-    if read_marker(Path(made.path)):
+    if EnvironmentFolder(Path(made.path)).marker:
         command = command_line(["assistant", "envs", "--remove", made.path])
         return Cancelled(text, hint=_("`{command}` removes it.", command=command))
     command = command_line([find_uv(), "pip", "uninstall", "--python", made.python, "torch"])

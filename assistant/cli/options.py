@@ -13,10 +13,11 @@ from assistant.catalog.bundles import bundle_of
 from assistant.cli.terminal import Option, read_file
 from assistant.host.live import LiveHost
 from assistant.i18n import _, say
-from assistant.install import Sources, check_index_url, check_requirement
+from assistant.install import Sources
 from assistant.model.errors import BadInput
 from assistant.model.plan import Backend, Request
 from assistant.model.record import Record
+from assistant.model.requirement import check_requirement
 
 
 def only_one(**options: object) -> None:
@@ -104,7 +105,11 @@ find_links_option = click.option(
 offline_option = click.option("--offline", is_flag=True, help="Use only caches and local folders.")
 source_options = together(
     click.option(
-        "--index-url", default="", metavar="URL", callback=each(check_index_url), help="Take torch from this index."
+        "--index-url",
+        default="",
+        metavar="URL",
+        callback=each(Sources.check_index_url),
+        help="Take torch from this index.",
     ),
     find_links_option,
     offline_option,

@@ -23,7 +23,7 @@ from assistant.cli.options import (
 from assistant.cli.terminal import echo_json, json_option, yes_option
 from assistant.host.live import LiveHost
 from assistant.i18n import _
-from assistant.install import Consent, Sources
+from assistant.install import Sources
 from assistant.model.errors import BadInput
 from assistant.model.record import replace
 from assistant.model.report import Level
@@ -125,8 +125,8 @@ def _prepared(
     how = {"asks": asks and not dry_run, "all_taken": dry_run, "quiet": quiet}
     request, _project = with_projects(request_of(options), options, options["trust_index"], **how)
     request = replace(with_own_python(request, target, host), cuda_libraries=options.pop("with_cuda"))
-    consent = Consent(indexes=options.pop("trust_index"))
+    trust = options.pop("trust_index")
     state = State().with_choices(target=target, folder=folder, request=request, keep=options.pop("keep"))
-    journey = Journey(state, Sources(host, **options, consent=consent), quiet=quiet, asks=asks)
+    journey = Journey(state, Sources(host, **options, trust=trust), quiet=quiet, asks=asks)
     journey.run(Task.DETECT, Task.PLAN, Task.PREPARE)
     return journey

@@ -21,6 +21,7 @@ from typing import IO, TypeVar
 
 from assistant.host.process import is_running
 from assistant.i18n import _
+from assistant.model.errors import BadInput
 
 NAME = "pytorch-setup-assistant"  # of our folders
 OWN_ENVIRONMENTS = ".assistant"  # beside start.py, which makes the assistant's own environment in it
@@ -355,3 +356,25 @@ def shortened(path: str) -> str:
     """Return a path as people write it, with "~" for the home folder."""
     home = Path.home()
     return str("~" / Path(path).relative_to(home)) if Path(path).is_relative_to(home) else path
+
+
+def full_path(text: str, *, relative: bool = True) -> Path:
+    """Return a typed path as an absolute one, with the home folder for "~" and without "..", links followed to go up.
+
+    Raises `BadInput` for the home folder of a user who is not known; without `relative` also for a relative path, and
+    so for one of another system.
+    """
+    try:
+        path = Path(text).expanduser()
+        if relative or path.is_absolute():
+            path = path.absolute()
+            if ".." not in path.parts:
+                return path
+            is_whole = path.is_dir() or path.name == ".."
+            return path.resolve() if is_whole else path.parent.resolve() / path.name  # a Python may be a link itself
+    except RuntimeError:
+        pass
+    raise BadInput(
+        _("“{path}” is not the full path of a folder on this system.", path=text[:80]),
+        hint=_("Write the full path, such as {example}.", example=Path.home() / "pytorch"),
+    )

@@ -5,46 +5,33 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Container, Iterator, Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
 
 from assistant.catalog import carried_by_torch_index
 from assistant.host.files import is_own_environment
 from assistant.i18n import Message, _
-from assistant.install.constraints import guarded
-from assistant.install.inspect_env import Distribution, Site
+from assistant.install.constraints import is_pinned_in_constraints
+from assistant.install.site import Distribution, Site, parse_version
 from assistant.install.uv import KERNEL
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.plan import Plan
-from assistant.model.record import Record
+from assistant.model.record import Record, replace
+from assistant.model.requirement import name_of, requirement
 from assistant.model.shell import command_line
 
 PIXI_ENVIRONMENT = Path(".pixi", "envs", "default")
 
 
-def conflicts(site: Site, new_versions: Mapping[str, str]) -> tuple[Finding, ...]:
+def find_conflicts(site: Site, new_versions: Mapping[str, str]) -> tuple[Finding, ...]:
     """Return a finding for each thing that breaks or is at risk in `site` with `new_versions` (version by name).
 
     Which packages do not go together whatever they require is judged by the checks of a machine's facts.
     """
-    after = {**site.versions, **new_versions}
-    return (
-        *_installed_twice_findings(site, new_versions),
-        *_broken_requirement_findings(site, new_versions),
-        *_conda_findings(site, after),
-        *_surroundings_findings(site),
-    )
-
-
-def undone_by_project(target: Path, plan: Plan, new_versions: Mapping[str, str]) -> tuple[Finding, ...]:
-    """Return a finding if a project manages `target`, whose tool would undo the installation of a plan; else ()."""
-    project = project_of(target)
-    return (undo_finding(project, plan, new_versions),) if project else ()
+    return (*_package_findings(site, new_versions), *_surroundings_findings(site))
 
 
 class BrokenRequirement(NamedTuple):
@@ -66,148 +53,101 @@ def broken_requirements(
     numbers = site.version.rstrip("t")  # markers are asked of that Python, which may not be the one that runs this
     python = {"python_version": ".".join(numbers.split(".")[:2]), "python_full_version": numbers} if numbers else {}
     for package in site.own:
-        name = canonicalize_name(package.name)
-        if name in removed or after[name] != package.version:
+        if package.canonical_name in removed or after[package.canonical_name] != package.version:
             continue
         for line in package.requires:
-            requirement = _parse_requirement(line)
-            required = canonicalize_name(requirement.name) if requirement else ""
-            version = _parse_version(after.get(required)) if required not in removed else None
-            if requirement is None or version is None or requirement.specifier.contains(version, prereleases=True):
+            try:
+                need, name = requirement(line), name_of(line)
+            except InvalidRequirement:
                 continue
-            if requirement.marker is None or requirement.marker.evaluate({**python, "extra": ""}):
-                yield BrokenRequirement(package, requirement, str(version))
+            version = parse_version(after.get(name)) if name not in removed else None
+            if version is None or need.specifier.contains(version, prereleases=True):
+                continue
+            if need.marker is None or need.marker.evaluate({**python, "extra": ""}):
+                yield BrokenRequirement(package, need, str(version))
 
 
-def _installed_twice_findings(site: Site, new_versions: Mapping[str, str]) -> Iterator[Finding]:
-    """Yield an error for each package of which several versions are installed, and that stays as it is."""
-    versions: dict[str, list[str]] = {}
-    for distribution in site.own:
-        versions.setdefault(canonicalize_name(distribution.name), []).append(distribution.version)
-    for name, several in versions.items():
-        if len(several) > 1 and new_versions.get(name, site.versions[name]) == site.versions[name]:
+def _package_findings(site: Site, new_versions: Mapping[str, str]) -> Iterator[Finding]:
+    """Yield what is wrong with the packages: several versions of one, requirements that are not met, conda's own."""
+    before, after = site.versions, {**site.versions, **new_versions}
+    pip = (site.python, "-m", "pip")
+    several: dict[str, list[str]] = {}
+    for package in site.own:
+        several.setdefault(package.canonical_name, []).append(package.version)
+    for name, versions in several.items():
+        if len(versions) > 1 and after[name] == before[name]:
             text = _("Several versions of {name} are installed over one another: {versions}.")
-            yield Finding(
-                key="package-installed-twice",
+            fix = _("Uninstall {name} again and again until pip no longer finds it, then install it once.", name=name)
+            finding = _finding(
+                "package-installed-twice",
+                text.format(name=name, versions=", ".join(versions)),
+                fix,
+                command_line([*pip, "uninstall", "-y", name]),
                 severity=Severity.ERROR,
-                text=text.format(name=name, versions=", ".join(several)),
-                evidence=tuple(f"{name}=={version}" for version in several),
-                remedies=(
-                    Remedy(
-                        text=_(
-                            "Uninstall {name} again and again until pip no longer finds it, then install it once.",
-                            name=name,
-                        ),
-                        commands=(command_line([site.python, "-m", "pip", "uninstall", "-y", name]),),
-                    ),
-                ),
             )
-
-
-def _broken_requirement_findings(site: Site, new_versions: Mapping[str, str]) -> Iterator[Finding]:
-    """Yield a finding for each broken requirement: an error for torch, else a warning."""
-    for package, requirement, version in broken_requirements(site, new_versions):
-        name, line = canonicalize_name(requirement.name), f"{requirement.name}{requirement.specifier}"
-        is_changed = new_versions.get(name, site.versions.get(name)) != site.versions.get(name)
-        text = (
-            _("{package} {version} requires {need}, and the plan installs {name} {have}.")
-            if is_changed
-            else _("{package} {version} requires {need}, and {name} {have} is installed.")
-        )
+            yield replace(finding, evidence=tuple(f"{name}=={version}" for version in versions))
+    for package, need, version in broken_requirements(site, new_versions):
+        name, line = canonicalize_name(need.name), f"{need.name}{need.specifier}"
+        is_changed, is_torchs = after[name] != before.get(name), carried_by_torch_index(name)
+        text = _("{package} {version} requires {need}, and {name} {have} is installed.")
+        if is_changed:
+            text = _("{package} {version} requires {need}, and the plan installs {name} {have}.")
         fix, install = _("Update {package}, or give it an environment of its own.", package=package.name), package.name
-        if not (is_changed or carried_by_torch_index(name)):
+        if not (is_changed or is_torchs):
             fix, install = _("Install {need}.", need=line), line
-        yield _finding_with_fix(
-            "torch-pinned" if carried_by_torch_index(name) else "requirement-broken",
-            text.format(package=package.name, version=package.version, need=line, name=requirement.name, have=version),
+        yield _finding(
+            "torch-pinned" if is_torchs else "requirement-broken",
+            text.format(package=package.name, version=package.version, need=line, name=need.name, have=version),
             fix,
-            command_line([site.python, "-m", "pip", "install", "--upgrade", install]),
-            severity=Severity.ERROR if canonicalize_name(package.name) == "torch" else Severity.WARNING,
+            command_line([*pip, "install", "--upgrade", install]),
+            severity=Severity.ERROR if package.canonical_name == "torch" else Severity.WARNING,
         )
-
-
-def _conda_findings(site: Site, after: Mapping[str, str]) -> Iterator[Finding]:
-    """Yield one warning that lists the packages of conda whose version in `after` is another; else nothing."""
-    conda_names = [distribution.name for distribution in site.own if distribution.installer == "conda"]
-    changed = [name for name in conda_names if after[canonicalize_name(name)] != site.versions[canonicalize_name(name)]]
-    if changed:
+    condas = {package.name: package.canonical_name for package in site.own if package.is_condas}
+    if changed := [name for name, canonical in condas.items() if after[canonical] != before[canonical]]:
         text = _("conda installed {names}; it would not know of the change and may restore its own versions.")
         fix = _("Remove them with conda first, or choose a new environment.")
         command = command_line(["conda", "remove", "--force", "--prefix", site.prefix, *changed])
-        yield _finding_with_fix("conda-owned", text.format(names=", ".join(changed)), fix, command)
-
-
-FOREIGN_PIP = "foreign-pip"  # is about the shell that asks: every kernel that is made here has its own pip first
+        yield _finding("conda-owned", text.format(names=", ".join(changed)), fix, command)
 
 
 def _surroundings_findings(site: Site) -> Iterator[Finding]:
     """Yield findings about the owner of an environment, the packages that shadow its own, and the `pip` on PATH."""
     if is_own_environment(site.prefix):
         text = _("This is the assistant's own environment: the next update replaces it, torch included.")
-        yield _finding_with_fix("assistants-own-environment", text, _("Install into a new environment instead."))
+        yield _finding("assistants-own-environment", text, _("Install into a new environment instead."))
     if site.managed:
         text = _("{python} belongs to the system, which forbids installing into it.", python=site.python)
-        yield _finding_with_fix("externally-managed", text, _("Choose a new environment."), severity=Severity.ERROR)
-    shadows = sorted(
-        distribution.name
-        for distribution in site.distributions
-        if distribution not in site.own and carried_by_torch_index(canonicalize_name(distribution.name))
-    )
-    in_user_site = [
-        name
-        for name in shadows
-        if any(
-            distribution.name == name and distribution.place == site.user_site for distribution in site.distributions
-        )
-    ]
-    if site.user_site and in_user_site:
-        text = _(
-            "Every environment that shares {folder} sees {names} in it.",
-            names=", ".join(in_user_site),
-            folder=site.user_site,
-        )
+        yield _finding("externally-managed", text, _("Choose a new environment."), severity=Severity.ERROR)
+    shadows = {
+        package.name
+        for package in site.distributions
+        if package.place == site.user_site != ""
+        and package not in site.own
+        and carried_by_torch_index(package.canonical_name)
+    }
+    if shadows:
+        text = _("Every environment that shares {folder} sees {names} in it.")
+        text = text.format(names=", ".join(sorted(shadows)), folder=site.user_site)
         command = f"PYTHONNOUSERSITE=1 {command_line([site.python])}"
-        yield _finding_with_fix("user-site-shadow", text, _("Remove it there, or start Python without it."), command)
+        yield _finding("user-site-shadow", text, _("Remove it there, or start Python without it."), command)
     if site.pythonpath:
-        text = _(
-            "PYTHONPATH names {path}, whose packages take precedence over the environment's.", path=site.pythonpath
-        )
-        yield _finding_with_fix(
-            "pythonpath-leak", text, _("Unset it before you use the environment."), "unset PYTHONPATH"
-        )
+        text = _("PYTHONPATH names {path}, whose packages take precedence over the environment's.")
+        fix = _("Unset it before you use the environment.")
+        yield _finding("pythonpath-leak", text.format(path=site.pythonpath), fix, "unset PYTHONPATH")
     # A script's interpreter may be a link beside the environment's own: `bin/python3.12` beside `bin/python`.
     program = site.pip or site.pip_script
     if program and Path(program).parent != Path(site.python).parent:
-        text = _("The command `pip` belongs to another Python: {python}.", python=site.pip)
+        severity, text = Severity.WARNING, _("The command `pip` belongs to another Python: {python}.", python=site.pip)
         if not site.pip:
+            severity = Severity.INFO
             text = _("The command `pip` is the script {path}, which chooses a Python by itself.", path=program)
-        severity = Severity.WARNING if site.pip else Severity.INFO
         fix, command = _("Call pip through the environment's own Python."), command_line([site.python, "-m", "pip"])
-        yield _finding_with_fix(FOREIGN_PIP, text, fix, command, severity=severity)
+        yield _finding("foreign-pip", text, fix, command, severity=severity)
 
 
-def _finding_with_fix(
-    key: str, text: Message, fix: Message, *commands: str, severity: Severity = Severity.WARNING
-) -> Finding:
+def _finding(key: str, text: Message, fix: Message, *commands: str, severity: Severity = Severity.WARNING) -> Finding:
     """Return a finding with one remedy: what helps (`fix`), with its commands."""
     return Finding(key=key, severity=severity, text=text, remedies=(Remedy(text=fix, commands=commands),))
-
-
-def _parse_version(text: str | None) -> Version | None:
-    """Return a version; None for "", None and text that is no version (PEP 440)."""
-    try:
-        return Version(text) if text else None
-    except InvalidVersion:
-        return None
-
-
-@lru_cache(maxsize=4096)  # environments share most of their packages, and each of those names the same few
-def _parse_requirement(line: str) -> Requirement | None:
-    """Return a line as a requirement (PEP 508); None for one that is none."""
-    try:
-        return Requirement(line)
-    except InvalidRequirement:
-        return None
 
 
 class Project(Record, frozen=True):
@@ -239,34 +179,29 @@ def project_of(environment: Path) -> Project | None:
     return None
 
 
-def undo_finding(project: Project, plan: Plan, new_versions: Mapping[str, str]) -> Finding:
-    """Return a warning that the tool's next run would undo an installation, with the lines of TOML that prevent it."""
-    command = {"uv": "uv sync", "pixi": "pixi install"}[project.tool]
+def undone_by_project(target: Path, plan: Plan, new_versions: Mapping[str, str]) -> tuple[Finding, ...]:
+    """Return a warning if a project manages `target`, whose tool's next run would undo the installation of a plan.
+
+    It has the lines of TOML that prevent that.
+    """
+    project = project_of(target)
+    if project is None:
+        return ()
+    text = _("Add these lines to {file}; where it already has one of these tables, add them below its heading.")
     lines = project_lines(project, plan, new_versions)
-    remedies = [
-        Remedy(
-            text=_(
-                "Add these lines to {file}; where it already has one of these tables, add them below its heading.",
-                file=project.file,
-            ),
-            commands=(lines,),
-        )
-    ]
+    remedies = [Remedy(text=text.format(file=project.file), commands=(lines,))]
     if project.tool == "uv":
-        package_names = [canonicalize_name(Requirement(line).name) for line in (*plan.requirements, KERNEL)]
-        packages = [
-            f"{name}=={new_versions[name]}" if guarded(name) and name in new_versions else name
-            for name in package_names
-        ]
-        command_to_add = command_line(["uv", "add", "--project", str(Path(project.file).parent), *packages])
-        remedies.append(Remedy(text=_("Then add the packages to the project."), commands=(command_to_add,)))
+        names = [*map(name_of, plan.requirements), KERNEL]
+        pins = {
+            name: f"=={new_versions[name]}" for name in names if is_pinned_in_constraints(name) and name in new_versions
+        }
+        packages = [name + pins.get(name, "") for name in names]
+        command = command_line(["uv", "add", "--project", str(Path(project.file).parent), *packages])
+        remedies.append(Remedy(text=_("Then add the packages to the project."), commands=(command,)))
     text = _("{tool} manages this environment from {file}: the next `{command}` would undo the installation.")
-    return Finding(
-        key="kept-by-project",
-        severity=Severity.WARNING,
-        text=text.format(tool=project.tool, file=project.file, command=command),
-        remedies=tuple(remedies),
-    )
+    command = {"uv": "uv sync", "pixi": "pixi install"}[project.tool]
+    text = text.format(tool=project.tool, file=project.file, command=command)
+    return (Finding(key="kept-by-project", severity=Severity.WARNING, text=text, remedies=tuple(remedies)),)
 
 
 def project_lines(project: Project, plan: Plan, packages: Mapping[str, str]) -> str:
@@ -275,7 +210,7 @@ def project_lines(project: Project, plan: Plan, packages: Mapping[str, str]) -> 
     They are put together by hand, as users put them below headings that their file has already: tomli_w gives each
     package its own heading.
     """
-    pins = {name: version for name, version in packages.items() if guarded(name)}
+    pins = {name: version for name, version in packages.items() if is_pinned_in_constraints(name)}
     from_index = [name for name in pins if plan.index_url and carried_by_torch_index(name, plan.variant)]
     url = json.dumps(plan.index_url)  # a JSON string is a TOML string too
     if project.tool == "pixi":

@@ -26,8 +26,8 @@ _BESIDE = ("onnxruntime", "torch-directml", "triton")  # flavours of one package
 
 
 def constraints_file_text(packages: Mapping[str, str]) -> str:
-    """Return the text of a constraints file that pins the packages in `packages` that `guarded` says need pinning."""
-    pins = (f"{name}=={version}" for name, version in sorted(packages.items()) if guarded(name))
+    """Return the text of a constraints file for those of the packages that are pinned."""
+    pins = (f"{name}=={version}" for name, version in sorted(packages.items()) if is_pinned_in_constraints(name))
     note = _("Versions that the accelerator needs. To remove the limits, delete this file and its line in {file}.")
     return for_pip("\n".join([f"# {note.format(file=PIP_FILE)}", *pins, ""]))
 
@@ -49,7 +49,7 @@ def pip_configuration(already: bytes, file: Path) -> bytes:
     return written.getvalue().encode("ascii", "surrogateescape")
 
 
-def guards(prefix: Path) -> tuple[Path, Path]:
+def guard_files(prefix: Path) -> tuple[Path, Path]:
     """Return the paths of an environment's guard files: the constraints, and the pip configuration that uses them."""
     return prefix / CONSTRAINTS, prefix / PIP_FILE
 
@@ -60,7 +60,7 @@ def write_guards(prefix: Path, packages: Mapping[str, str], folder: Path) -> Non
     pip's configuration is left alone if the one that is there cannot be parsed.
     """
     write_whole(folder / CONSTRAINTS, constraints_file_text(packages))
-    settings = guards(prefix)[1]
+    settings = guard_files(prefix)[1]
     already = settings.read_bytes() if settings.is_file() else b""
     try:
         text = pip_configuration(already, prefix / CONSTRAINTS)
@@ -69,8 +69,8 @@ def write_guards(prefix: Path, packages: Mapping[str, str], folder: Path) -> Non
     write_whole(folder / PIP_FILE, text)
 
 
-def replaced(prefix: Path, pins: str, now: Mapping[str, str]) -> Finding | None:
-    """Return an error if packages that the constraints `pins` pin have other versions in `now`, or none; else None."""
+def replaced_builds_finding(prefix: Path, pins: str, now: Mapping[str, str]) -> tuple[Finding, ...]:
+    """Return an error if packages that the constraints `pins` pin have other versions in `now`, or none; else ()."""
     pinned = dict(line.split("==", 1) for line in pins.splitlines() if re.match(r"[\w.-]+==", line))
     changes = [
         f"{name} {now.get(name, '–')} ({pinned_version})"
@@ -78,22 +78,14 @@ def replaced(prefix: Path, pins: str, now: Mapping[str, str]) -> Finding | None:
         if now.get(name) != pinned_version
     ]
     if not changes:
-        return None
+        return ()
     text = _("Packages in {path} were replaced after the installation (original in brackets): {changes}.")
     commands = (command_line(["assistant", "install", "--target", prefix]),)
-    return Finding(
-        key="build-replaced",
-        severity=Severity.ERROR,
-        text=text.format(path=prefix, changes=", ".join(changes)),
-        remedies=(Remedy(text=_("Install the original packages again."), commands=commands),),
-    )
+    remedy = Remedy(text=_("Install the original packages again."), commands=commands)
+    text = text.format(path=prefix, changes=", ".join(changes))
+    return (Finding(key="build-replaced", severity=Severity.ERROR, text=text, remedies=(remedy,)),)
 
 
-def constraint_variables(prefix: Path) -> dict[str, str]:
-    """Return `UV_CONSTRAINT` with the file URL of the constraints, to which uv then keeps; a space would end a path."""
-    return {"UV_CONSTRAINT": (prefix / CONSTRAINTS).as_uri()}
-
-
-def guarded(name: str) -> bool:
+def is_pinned_in_constraints(name: str) -> bool:
     """Return whether a package is pinned in constraints: torch, its family, ONNX Runtime, DirectML and Triton."""
     return carried_by_torch_index(name) or name.startswith(_BESIDE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,15 +14,14 @@ from assistant.host.files import discard, discard_folder, link_or_copy, write_te
 from assistant.host.process import stream
 from assistant.i18n import _
 from assistant.install.downloads import fetch_wheels, files_on_disk, set_aside_damaged
-from assistant.install.inspect_env import Site, installed_files, package_folders, read_record
 from assistant.install.resolution import Package, resolve, unreachable, write_lock
+from assistant.install.site import Site, package_folders, read_record
 from assistant.install.uv import LOCK, Uv, disk_obstacle
 from assistant.model.errors import WorkFailed
 from assistant.model.plan import Plan
 from assistant.model.record import replace
 
 PIP = "pip"
-CACHE = "__pycache__"
 # Where `ensurepip` finds pip's wheel (Lib/ensurepip/__init__.py); Debian's and Fedora's Python have it elsewhere, in
 # WHEEL_PKG_DIR (https://docs.python.org/3/using/configure.html#cmdoption-with-wheel-pkg-dir).
 _FIND = """
@@ -54,77 +53,65 @@ def find_pip(python: Path, plan: Plan, uv: Uv) -> Package | None:
         return None
 
 
-def incomplete_files(folder: Path, names: Container[str] | None = None) -> list[str]:
-    """Return the paths of files that an environment's distributions list, and that are missing or of another size.
+def find_incomplete(folder: Path, names: Container[str] | None = None) -> dict[Path, list[str]]:
+    """Return the files of an environment's distributions that are missing or of another size, by `*.dist-info`.
 
-    uv links files from its cache without looking at them again, and a power cut leaves some of them empty there. Only
-    the distributions in `names` are looked at, by default all.
+    uv links files from its cache without looking at them again, and a power cut leaves some of them empty there. Where
+    a RECORD does not list itself it has been cut off, and the `*.dist-info` itself is named. Only the distributions in
+    `names` are looked at, by default all.
     """
-    return [wrong for info in _info_folders(folder, names) for wrong in _incomplete_files_of(info)]
+    found = {}
+    for info in (info for place in package_folders(folder) for info in place.glob("*.dist-info")):
+        if names is None or name_of_info(info) in names:
+            rows = list(read_record(info / "RECORD"))
+            # A Path for each of 20,000 files would cost seconds.
+            wrong = [name for name, size in rows if size and _file_size(f"{info.parent}/{name}") != int(size)]
+            is_cut = not any(name.endswith(".dist-info/RECORD") for name, _size in rows)
+            found[info] = [info.name, *wrong] if is_cut else wrong
+    return {info: wrong for info, wrong in found.items() if wrong}
 
 
-def incomplete_distributions(folder: Path, names: Container[str] | None = None) -> dict[Path, str]:
-    """Return the canonical names of the distributions that lack files, by their folders `*.dist-info`."""
-    return {info: name for info, name in _info_folders(folder, names).items() if _incomplete_files_of(info)}
+def name_of_info(info: Path) -> str:
+    """Return the canonical name of the distribution that a folder `*.dist-info` is of."""
+    return canonicalize_name(info.name.partition("-")[0])
 
 
-def is_removable(info: Path) -> bool:
-    """Return whether an installer can still remove a distribution: its METADATA and its RECORD are whole."""
-    name = f"{info.name}/METADATA"
-    return (info / "METADATA").is_file() and not {name, info.name}.intersection(_incomplete_files_of(info))
-
-
-def delete_distribution(info: Path, prefix: Path) -> None:
-    """Delete the files that the RECORD of a distribution still lists, and its `*.dist-info`; none outside `prefix`."""
-    root = os.path.realpath(prefix)
-    for name, _size in read_record(info / "RECORD"):
-        path = Path(os.path.normpath(info.parent / name))
-        if Path(os.path.realpath(path.parent)).is_relative_to(root):
-            with suppress(OSError):  # a folder of that name
-                discard(path)
-    if Path(os.path.realpath(info)).is_relative_to(root):
-        discard_folder(info)
-
-
-def _record_lists_itself(rows: Sequence[tuple[str, str]]) -> bool:
-    """Return whether the rows of a RECORD include the RECORD itself; one that does not has been cut off."""
-    return any(name.endswith(".dist-info/RECORD") for name, _size in rows)
-
-
-def _info_folders(folder: Path, names: Container[str] | None) -> dict[Path, str]:
-    """Return the canonical names of distributions by their folders `*.dist-info`; of those in `names`, or of all."""
-    folders = (info for place in package_folders(folder) for info in place.glob("*.dist-info"))
-    names_by_folder = {info: str(canonicalize_name(info.name.partition("-")[0])) for info in folders}
-    return {info: name for info, name in names_by_folder.items() if names is None or name in names}
+def _file_size(path: str) -> int:
+    """Return the size of a file in bytes; -1 if it cannot be had."""
+    try:
+        return os.stat(path).st_size  # noqa: PTH116 - see `find_incomplete`
+    except OSError:
+        return -1
 
 
 def install_whole(
+    python: Path,
+    prefix: Path,
     packages: Sequence[Package],
-    uv: Uv,
     index_url: str | None,
-    folder: Path,
-    *,
-    install: Callable[[Uv, Path], None],
-    find_incomplete: Callable[[], list[str]],
+    uv: Uv,
     clear: Callable[[], None],
+    again: Iterable[str] | None = None,
 ) -> None:
     """Fetch exact packages and install them from a lock file; do it once more with a new cache if files are damaged.
 
-    The second try follows incomplete files, and each failure but those of the disk and the network. `clear` removes
-    what was installed; `folder` is for the lock file and the new cache. Raises `WorkFailed` where the packages cannot
-    be had, or come damaged again.
+    They become all that is in the environment of `python` at `prefix`. With `again` they are installed beside what else
+    is there, those in `again` even if they are there already. The second try follows incomplete files, and each failure
+    but those of the disk and the network; `clear` removes what was installed. The lock file and the new cache go into
+    the temporary folder of `uv`. Raises `WorkFailed` where the packages cannot be had, or come damaged again.
     """
+    names = None if again is None else [package.name for package in packages]
+    folder = uv.scratch or Path()
 
-    def write_lock_file() -> Path:
-        """Fetch what is not on this disk, write the lock file, and return its path."""
+    def try_once(uv: Uv, again: Iterable[str]) -> Mapping[Path, list[str]]:
+        """Fetch what is not on this disk and install; return what is incomplete then."""
         fetch_wheels(packages, uv, index_url)
         write_temporary(folder / LOCK, write_lock(packages, files_on_disk(packages)))
-        return folder / LOCK
+        uv.install(python, folder / LOCK, len(packages), exactly=names is None, again=again)
+        return find_incomplete(prefix, names)
 
-    lock = write_lock_file()
     try:
-        install(uv, lock)
-        if not find_incomplete():
+        if not try_once(uv, again or ()):
             return
     except WorkFailed as error:
         if uv.offline or disk_obstacle(str(error)) or unreachable(str(error)):
@@ -132,28 +119,32 @@ def install_whole(
     set_aside_damaged(packages, uv)
     uv.log(_("The installer's cache may be damaged, so everything is unpacked again without it."))
     clear()
-    install(uv.with_own_cache(folder), write_lock_file())
-    if wrong := find_incomplete():
+    if wrong := try_once(uv.with_own_cache(folder), names or ()):
+        files = [name for files in wrong.values() for name in files]
         raise WorkFailed(
-            _("The installer left incomplete files: {names}.", names=", ".join(wrong[:3])),
+            _("The installer left incomplete files: {names}.", names=", ".join(files[:3])),
             hint=_("Check the disk, clear the installer's cache and start again."),
         )
 
 
-def _incomplete_files_of(info: Path) -> list[str]:
-    """Return the files of a distribution that are missing or of another size, and its folder if RECORD is cut off."""
-    rows = list(read_record(info / "RECORD"))
-    # A Path for each of 20,000 files would cost seconds.
-    wrong = [name for name, size in rows if size and _file_size(f"{info.parent}/{name}") != int(size)]
-    return wrong if _record_lists_itself(rows) else [info.name, *wrong]
+def clear_half_written(prefix: Path, names: Container[str], spare: Mapping[str, str]) -> None:
+    """Delete the named distributions that lack files and that no installer can remove any more, within `prefix`.
 
-
-def _file_size(path: str) -> int:
-    """Return the size of a file in bytes; -1 if it cannot be had."""
-    try:
-        return os.stat(path).st_size  # noqa: PTH116 - see `_incomplete_files_of`
-    except OSError:
-        return -1
+    Those in `spare`, by name and version, stay: they lacked the files before the change.
+    """
+    root = os.path.realpath(prefix)
+    for info, wrong in find_incomplete(prefix, names).items():
+        is_spared = info.name == f"{info.name.partition('-')[0]}-{spare.get(name_of_info(info))}.dist-info"
+        is_removable = (info / "METADATA").is_file() and not {f"{info.name}/METADATA", info.name}.intersection(wrong)
+        if is_spared or is_removable:
+            continue
+        for name, _size in read_record(info / "RECORD"):
+            path = Path(os.path.normpath(info.parent / name))
+            if Path(os.path.realpath(path.parent)).is_relative_to(root):
+                with suppress(OSError):  # a folder of that name
+                    discard(path)
+        if Path(os.path.realpath(info)).is_relative_to(root):
+            discard_folder(info)
 
 
 def link_own_files(site: Site, folder: Path) -> None:
@@ -163,11 +154,10 @@ def link_own_files(site: Site, folder: Path) -> None:
     and compiled modules, are left out. Where the file system has no hard links, files are copied.
     """
     prefix = Path(site.prefix)
-    names = {canonicalize_name(distribution.name) for distribution in site.own} - {PIP}
-    packages = set(installed_files(site, names))
+    packages = set(site.installed_files(site.versions.keys() - {PIP}))
     for root, folders, files in os.walk(prefix):
         below = os.path.relpath(root, prefix).replace(os.sep, "/")
-        folders[:] = [name for name in folders if name != CACHE]
+        folders[:] = [name for name in folders if name != "__pycache__"]
         links = [name for name in folders if Path(root, name).is_symlink()]
         for name in (*files, *links):
             path = name if below == "." else f"{below}/{name}"

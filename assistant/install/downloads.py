@@ -20,6 +20,7 @@ from assistant.host.files import discard_folder, open_plain, retry_while_in_use,
 from assistant.host.lock import Lock
 from assistant.host.process import CancelToken
 from assistant.i18n import _
+from assistant.install.journal import not_removed_error
 from assistant.install.resolution import Package
 from assistant.install.uv import Uv, not_on_disk_error
 from assistant.model.errors import BadInput, WorkFailed
@@ -61,7 +62,8 @@ def wheel_path(package: Package) -> Path:
 def fetch_wheels(packages: Sequence[Package], uv: Uv, index_url: str | None = None) -> None:
     """Download the large wheels that are not on this disk, and check sizes and hashes; wait for another download.
 
-    `index_url` is torch's own index, whose password its files need too. Raises `WorkFailed` when one cannot be had.
+    `index_url` is torch's own index, whose password its files need too. Raises `WorkFailed` when one cannot be had, as
+    when offline, or in the user's folder of wheels.
     """
     lock = Lock(downloads_folder() / "lock")
     waiting = False
@@ -72,31 +74,22 @@ def fetch_wheels(packages: Sequence[Package], uv: Uv, index_url: str | None = No
         uv.cancel.wait(0.5)
         uv.cancel.check()
     try:
-        _download_wheels(list_missing(packages), uv, (index_url,) if index_url else ())
+        missing = list_missing(packages)
+        absent = [package for package in missing if uv.offline or package.url.startswith("file:")]
+        if absent:
+            raise not_on_disk_error(wheel_path(absent[0]).name)
+        files = [
+            Fetch(url=package.url, path=str(wheel_path(package)), sha256=package.sha256, size=package.size)
+            for package in missing
+        ]
+        for file in files:
+            _set_aside(Path(file.path))
+        if files:
+            index_urls = (*filter(None, [index_url]), *uv.index_urls)
+            report = _Meter(files, uv).update
+            download(files, report, uv.cancel, settings=uv.settings, index_urls=index_urls, patience=uv.patience)
     finally:
         lock.release()
-
-
-def _download_wheels(packages: Sequence[Package], uv: Uv, index_urls: tuple[str, ...]) -> None:
-    """Download packages; raise `WorkFailed` if offline, or if the file of one in a folder of wheels is missing."""
-    absent = [package for package in packages if package.url.startswith("file:")]
-    if absent or (packages and uv.offline):
-        raise not_on_disk_error(wheel_path((absent or packages)[0]).name)
-    files = [
-        Fetch(url=package.url, path=str(wheel_path(package)), sha256=package.sha256, size=package.size)
-        for package in packages
-    ]
-    for file in files:
-        _set_aside(Path(file.path))
-    if files:
-        download(
-            files,
-            _Meter(files, uv).update,
-            uv.cancel,
-            settings=uv.settings,
-            index_urls=(*index_urls, *uv.index_urls),
-            patience=uv.patience,
-        )
 
 
 def _set_aside(path: Path) -> None:
@@ -128,19 +121,14 @@ def _is_sound(package: Package, file: Path, cancel: CancelToken) -> bool:
     try:
         if package.size is not None and file.stat().st_size != package.size:
             return False
-        return not package.sha256 or _sha256(file, cancel) == package.sha256
+        digest = hashlib.sha256()
+        with open_plain(file, follow=True) as content:
+            while package.sha256 and (piece := content.read(1 << 20)):
+                digest.update(piece)
+                cancel.check()
     except OSError:
         return False
-
-
-def _sha256(file: Path, cancel: CancelToken) -> str:
-    """Return the SHA-256 of a file in hexadecimal; raise `Cancelled` on request, `OSError` if it cannot be read."""
-    digest = hashlib.sha256()
-    with open_plain(file, follow=True) as content:
-        while piece := content.read(1 << 20):
-            digest.update(piece)
-            cancel.check()
-    return digest.hexdigest()
+    return not package.sha256 or digest.hexdigest() == package.sha256
 
 
 class _Meter:
@@ -173,7 +161,7 @@ class _Meter:
         )
 
 
-def prune() -> int:
+def delete_downloads() -> int:
     """Delete the downloaded wheels, and return how many bytes they took; raise `WorkFailed` while a download runs."""
     folder, lock = downloads_folder(), Lock(downloads_folder() / "lock")
     if lock.take():
@@ -184,10 +172,7 @@ def prune() -> int:
         for entry in entries:
             discard_folder(entry)
     except OSError as error:
-        raise WorkFailed(
-            _("{path} cannot be removed: {reason}.", path=folder, reason=error.strerror or error),
-            hint=_("Close what uses it, then start again."),
-        ) from error
+        raise not_removed_error(folder, error) from error
     finally:
         lock.release()
     return size

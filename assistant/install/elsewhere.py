@@ -4,75 +4,154 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Callable
+from typing import NamedTuple
 
+from assistant.host.process import stream
 from assistant.i18n import _
-from assistant.install.resolution import Resolution, Unsolved, resolve
+from assistant.install.journal import scratch
+from assistant.install.resolution import (
+    IN_A_HURRY,
+    Resolution,
+    Unsolved,
+    check_plan,
+    only_source,
+    read_lock,
+    resolve,
+    unreachable,
+)
 from assistant.install.sources import Tools
-from assistant.install.uv import KERNEL, Uv
+from assistant.install.uv import KERNEL, LOCK, Uv
 from assistant.model.errors import WorkFailed
 from assistant.model.machine import Machine
 from assistant.model.plan import Plan
+from assistant.privacy import Lines, Policy
 
 _X86 = {"x86_64", "amd64"}
 # The second numbers of the glibc releases that uv names: https://docs.astral.sh/uv/reference/cli/#uv-pip-compile
 _GLIBC = (17, 28, *range(31, 41))
-
 _FOLDER = "torch-env"  # of the environment, in the commands for a machine that is not here
 # As pip does; uv itself would take all that torch's index holds from there, such as an old NumPy.
 _STRATEGY = ("--index-strategy", "unsafe-best-match")
+_NO_SOLUTION = 1  # uv's exit status where no solution exists, and 2 for any other failure (tried with 0.13.9)
 
 
-def commands_for(plan: Plan, machine: Machine) -> tuple[tuple[str, ...], ...]:
-    """Return the commands that install a plan on a machine that is not here, from its requirements, unresolved."""
-    python = f"{_FOLDER}/Scripts/python.exe" if machine.os == "windows" else f"{_FOLDER}/bin/python"
-    index = ("--extra-index-url", plan.index_url, *_STRATEGY) if plan.index_url else ()
-    links = [word for place in plan.links if "://" in place for word in ("--find-links", place)]
-    return (
-        ("uv", "venv", "--seed", "--python", plan.python, _FOLDER),
-        ("uv", "pip", "install", "--python", python, *index, *links, *plan.requirements, KERNEL),
-    )
+class Answer(NamedTuple):
+    """What uv said to the packages of a plan: their versions, by name, or in its own words why there are none.
 
-
-def resolve_for(plan: Plan, machine: Machine, tools: Tools, also: tuple[str, ...] = (KERNEL,)) -> Resolution:
-    """Return a plan's packages, resolved for the machine and the Python that it was made for.
-
-    `also` is resolved with it. Raises `WorkFailed` also if uv has no name for the platform.
+    `steps` are the lines of its resolver's log, if that was asked for.
     """
-    try:
-        return resolve(plan, dataclasses.replace(uv_for(plan, machine, tools), also=also))
-    except Unsolved as error:
-        if not error.unreachable:
-            raise
-        index = plan.index_url or _("pip's index")
-        raise WorkFailed(_("{index} could not be reached.", index=index), hint=error.hint) from error
+
+    status: int
+    versions: dict[str, str]
+    words: str
+    steps: list[str]
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether uv answered that no solution exists."""
+        return self.status == _NO_SOLUTION
+
+    @property
+    def unreachable(self) -> str:
+        """Which address could not be reached and why, in uv's words; "" for other failures."""
+        return unreachable(self.words)
+
+    @property
+    def only_source(self) -> tuple[str, ...]:
+        """The requirements that come as source alone."""
+        return only_source(self.words)
 
 
-def uv_for(plan: Plan, machine: Machine, tools: Tools) -> Uv:
-    """Return uv set up to resolve for another machine and for the Python of a plan.
+class Elsewhere(NamedTuple):
+    """A plan for a machine, which need not be this one, and for a Python, which need not be here."""
 
-    Raises `WorkFailed` if uv has no name for the platform, and for a free-threaded Python.
-    """
-    platform = uv_platform(machine)
-    if not platform or plan.python.endswith("t"):
-        raise WorkFailed(
-            _(
-                "Packages for {system} on {arch} with Python {python} cannot be resolved here.",
-                system=machine.os,
-                arch=machine.arch,
-                python=plan.python,
-            ),
-            hint=_("Install on one such PC with `assistant install`, and export there."),
+    plan: Plan
+    machine: Machine
+
+    @property
+    def commands(self) -> tuple[tuple[str, ...], ...]:
+        """The commands that install the plan there, from its requirements, unresolved."""
+        plan = self.plan
+        python = f"{_FOLDER}/Scripts/python.exe" if self.machine.os == "windows" else f"{_FOLDER}/bin/python"
+        index = ("--extra-index-url", plan.index_url, *_STRATEGY) if plan.index_url else ()
+        links = [word for place in plan.links if "://" in place for word in ("--find-links", place)]
+        return (
+            ("uv", "venv", "--seed", "--python", plan.python, _FOLDER),
+            ("uv", "pip", "install", "--python", python, *index, *links, *plan.requirements, KERNEL),
         )
-    # Any Python will do, as no package is built; uv would fetch one of the wanted version.
-    base = str(tools.host.facts("platform").get("base_executable", "python3"))
-    variables = {"UV_PYTHON_DOWNLOADS": "never", **_deployment_target(machine)}
-    uv = tools.uv(plan, None)
-    return dataclasses.replace(
-        uv,
-        python=base,
-        environment={**uv.environment, **variables},
-        elsewhere=("--python-platform", platform, "--python-version", plan.python),
-    )
+
+    def resolve(self, tools: Tools, also: tuple[str, ...] = (KERNEL,)) -> Resolution:
+        """Return the plan's packages, and `also`, resolved for that machine.
+
+        Raises `WorkFailed` also if uv has no name for the platform.
+        """
+        try:
+            return resolve(self.plan, self.uv(tools, also))
+        except Unsolved as error:
+            if not error.unreachable:
+                raise
+            index = self.plan.index_url or _("pip's index")
+            raise WorkFailed(_("{index} could not be reached.", index=index), hint=error.hint) from error
+
+    def ask(self, tools: Tools, is_step: Callable[[str], bool], **variables: str) -> Answer:
+        """Ask uv, by metadata alone, for the versions of all that the plan names; nothing is built or downloaded.
+
+        `is_step` tells the lines of the resolver's log, for which the `variables` of uv ask. Raises as `resolve` does,
+        and `BadInput` for an index or a requirement that is none.
+        """
+        check_plan(self.plan)
+        with scratch() as (folder, lock):
+            uv = self.uv(tools, ()).in_folder(folder, lock)
+            argv = uv.resolve_command(self.plan, folder)
+
+            def run(uv: Uv) -> Answer:
+                """Run uv and return what it said; that is much, and read when uv has ended, lest it be held up."""
+                cleaned, said = Lines(Policy.USABLE), list[str]()
+                environment = {**uv.variables, **variables, **IN_A_HURRY}
+                status = stream(argv, said.append, cancel=tools.cancel, environment=environment, lock=lock)
+                steps = [line for line in said if is_step(line)]
+                words = [cleaned(line) for line in said if not is_step(line)]
+                found = read_lock((folder / LOCK).read_text(encoding="utf-8")).packages if status == 0 else ()
+                versions = {package.name: package.version for package in found if package.version}
+                return Answer(status, versions, "\n".join(words), steps)
+
+            answer = run(uv)
+            if answer.status not in {0, _NO_SOLUTION} and not answer.unreachable:
+                # A power cut leaves empty files in uv's cache, which it then stumbles over.
+                answer = run(uv.with_own_cache(folder))
+            return answer
+
+    def uv(self, tools: Tools, also: tuple[str, ...]) -> Uv:
+        """Return uv set up to resolve the plan, and `also`, for that machine.
+
+        Raises `WorkFailed` if uv has no name for the platform, and for a free-threaded Python.
+        """
+        plan, machine = self.plan, self.machine
+        platform = uv_platform(machine)
+        if not platform or plan.python.endswith("t"):
+            raise WorkFailed(
+                _(
+                    "Packages for {system} on {arch} with Python {python} cannot be resolved here.",
+                    system=machine.os,
+                    arch=machine.arch,
+                    python=plan.python,
+                ),
+                hint=_("Install on one such PC with `assistant install`, and export there."),
+            )
+        variables = {"UV_PYTHON_DOWNLOADS": "never"}
+        version = re.search(r"\d+(\.\d+)?", machine.os_version or "") if machine.os == "macos" else None  # "macOS 14.6"
+        if version:
+            variables["MACOSX_DEPLOYMENT_TARGET"] = version[0]
+        uv = tools.uv(plan, None)
+        return dataclasses.replace(
+            uv,
+            # Any Python will do, as no package is built; uv would fetch one of the wanted version.
+            python=str(tools.host.facts("platform").get("base_executable", "python3")),
+            environment={**uv.environment, **variables},
+            elsewhere=("--python-platform", platform, "--python-version", plan.python),
+            also=also,
+        )
 
 
 def uv_platform(machine: Machine) -> str:
@@ -90,9 +169,3 @@ def uv_platform(machine: Machine) -> str:
     glibc = re.fullmatch(r"2\.(\d+).*", machine.glibc or "2.28")
     fitting = [number for number in _GLIBC if glibc and number <= int(glibc[1])]
     return f"{name}-manylinux_2_{fitting[-1]}" if fitting else ""
-
-
-def _deployment_target(machine: Machine) -> dict[str, str]:
-    """Return `MACOSX_DEPLOYMENT_TARGET` with the release of a macOS ("macOS 14.6"), for uv; {} if none is known."""
-    version = re.search(r"\d+(\.\d+)?", machine.os_version or "") if machine.os == "macos" else None
-    return {"MACOSX_DEPLOYMENT_TARGET": version[0]} if version else {}

@@ -20,16 +20,17 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 from assistant.host.files import discard, discard_folder, may_write, retry_while_in_use, sync_file_system, sync_to_disk
 from assistant.host.lock import Lock
 from assistant.host.process import Ahead, uninterrupted
 from assistant.i18n import _
-from assistant.install.inspect_env import interpreter
-from assistant.install.journal import Entry, Journal, entry_of, locked, not_started_error
+from assistant.install.journal import Entry, Journal, entry_of, locked, not_removed_error, not_started_error
 from assistant.install.kernel import KernelNote, note_kernel, put_kernel_back, register_kernel, remove_kernel
-from assistant.install.marker import Marker, is_ours, marker_in, read_marker
+from assistant.install.site import Marker, interpreter, is_ours, read_marker
+from assistant.install.uv import Uv
 from assistant.model.errors import AssistantError, BadInput, Cancelled, WorkFailed
 from assistant.model.record import replace
 
@@ -37,133 +38,124 @@ SIGN = "pyvenv.cfg"  # in each environment of ours; it is deleted last
 SCRATCH = ".scratch"  # in the folder that is built: for uv's temporary files; it goes before the environment is placed
 
 
-def new_folder(target: Path) -> Path:
-    """Return the folder in which an environment is built."""
-    return _sibling(_real_path(target), "new")
+class Places:
+    """The real path of a target, whichever links lead there, and the folders `.NAME.new` and `.NAME.old` beside it.
 
+    A journal names a real path; what is a link there by now is not followed (`follow`).
+    """
 
-def old_folder(target: Path) -> Path:
-    """Return the folder to which the environment at a target is moved when another replaces it."""
-    return _sibling(_real_path(target), "old")
+    def __init__(self, target: Path | str, *, follow: bool = True) -> None:
+        self.target = Path(os.path.realpath(target) if follow else target)
+        self.new = self.target.with_name(f".{self.target.name}.new")
+        self.old = self.target.with_name(f".{self.target.name}.old")
 
+    @property
+    def replaced(self) -> int:
+        """The inode of `.NAME.old`, if that is an environment that the assistant made; 0 for any other folder."""
+        return inode_of(self.old) if is_ours(self.old) else 0
 
-def _sibling(path: Path, suffix: str) -> Path:
-    """Return the path `.NAME.{suffix}` beside a folder NAME."""
-    return path.with_name(f".{path.name}.{suffix}")
-
-
-def _real_path(target: Path) -> Path:
-    """Return the path of a target with all links resolved."""
-    return Path(os.path.realpath(target))
+    def refuse_unknown(self) -> None:
+        """Raise `BadInput` if `.NAME.new` exists, and no journal of this user mentions it."""
+        if os.path.lexists(self.new) and entry_of(self.target).read() is None:
+            raise _unknown_folder_error(self.new)
 
 
 def can_be_renamed_to(target: Path) -> bool:
     """Return whether a folder can be renamed to a target: it is no mount point, and its parent can be written."""
-    return not os.path.ismount(_real_path(target)) and may_write(_real_path(target).parent)
+    place = Places(target).target
+    return not os.path.ismount(place) and may_write(place.parent)
 
 
 class Building:
-    """An environment that is being built in a folder beside its target; the programs that run for it hold `lock`."""
+    """An environment that is being built in a folder beside its target; the programs that run for it hold `lock`.
+
+    Making one writes the journal and makes the folder; that raises `BadInput` for folders of somebody else's.
+    """
 
     def __init__(self, target: Path, entry: Entry, lock: Lock) -> None:
         self.target, self.lock = target, lock
-        self.place = _real_path(target)  # a link that is put there meanwhile leads nowhere else
-        self.folder, self._old = _sibling(self.place, "new"), _sibling(self.place, "old")
+        self._places = Places(target)  # a link that is put there meanwhile leads nowhere else
+        place, self.folder = self._places.target, self._places.new
         self.scratch = self.folder / SCRATCH
         self.is_placed = False
         self._entry = entry
         self._syncing: Ahead[None] | None = None
-        self._journal = Journal(
-            kind="install", target=str(self.place), goes=inode_of(self.place) if is_ours(self.place) else 0
-        )
-        self._make_folder()
-
-    def _make_folder(self) -> None:
-        """Write the journal, make the folder, and record its inode; raise `BadInput` for folders of somebody else's."""
-        place = self.place
+        self.journal = Journal(kind="install", target=str(place), goes=inode_of(place) if is_ours(place) else 0)
         if os.path.lexists(self.folder):
             raise _unknown_folder_error(self.folder)
-        if self._journal.goes and os.path.lexists(self._old) and not _is_replaced(self._old):
-            raise _unknown_folder_error(self._old)
+        if self.journal.goes:
+            self._refuse_foreign_old()
         missing = [folder for folder in place.parents if not folder.exists()]
         self._update_journal(parents=tuple(map(str, missing)))
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
             self.folder.mkdir(mode=0o755)
         except OSError as error:
-            settle_journal(self._entry, self._journal)
+            settle_journal(entry, self.journal)
             raise not_started_error(place.parent, error) from error
         self._update_journal(comes=inode_of(self.folder))
         self.scratch.mkdir()
 
     def _update_journal(self, **changes: object) -> None:
         """Change fields of the journal, and write it."""
-        self._journal = replace(self._journal, **changes)
-        self._entry.write(self._journal)
+        self.journal = replace(self.journal, **changes)
+        self._entry.write(self.journal)
 
-    def restart(self) -> None:
-        """Empty the folder, to fill it anew."""
+    def _refuse_foreign_old(self) -> None:
+        """Raise `BadInput` if something that is no environment of ours lies where the replaced one is to go."""
+        if os.path.lexists(self._places.old) and not self._places.replaced:
+            raise _unknown_folder_error(self._places.old)
+
+    def restart(self, uv: Uv) -> None:
+        """Empty the folder, and make an empty environment in it, to fill it anew."""
         _empty_folder(self.folder)
         self.scratch.mkdir()
+        uv.make(self.folder)
 
     def start_syncing(self) -> None:
         """Start to bring what was written so far to the disk itself, on another thread, as it may take seconds."""
-        self._syncing = Ahead(lambda: sync_file_system(self.folder))
+        self._syncing = Ahead(partial(sync_file_system, self.folder))
 
     def put_in_place(self, check: Callable[[], None], kernel: KernelNote | None, register: Callable[[], None]) -> None:
         """Rename the new environment to its target once all is on the disk, and call `register` for its kernel.
 
         `check` is called while that lasts and may raise. The environment that stood there stays beside it, in place of
-        an older one. Raises `WorkFailed` where it cannot be written or moved.
+        an older one. Raises `WorkFailed` where it cannot be written or moved, or something has come to the target.
         """
         if self._syncing:
             with suppress(OSError):  # it is tried again
                 self._syncing.result(check)
         bring_to_disk(self.folder, check)
+        place, old = self._places.target, self._places.old
         with uninterrupted():
-            self._update_journal(kernel=kernel)
-            register()
-            if self._journal.goes:
-                self._move_old_aside()
-            self._move_new_to_target()
+            if kernel:
+                self._update_journal(kernel=kernel)
+                register()
+            if self.journal.goes:
+                self._refuse_foreign_old()
+                self._update_journal(drops=inode_of(old))
+            try:
+                if self.journal.drops:
+                    _remove_folder(old)
+                if self.journal.goes:
+                    retry_while_in_use(partial(place.rename, old))
+                elif place.is_dir():
+                    self.folder.chmod(stat.S_IMODE(place.stat().st_mode))
+                    if os.name == "nt":
+                        retry_while_in_use(place.rmdir)  # a rename replaces no folder there, however empty
+                retry_while_in_use(partial(self.folder.rename, place))
+            except OSError as error:
+                is_old_there = self.journal.goes and inode_of(place) == self.journal.goes
+                if is_old_there or error.errno not in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}:
+                    raise _not_moved_error(self.target, error) from error
+                raise WorkFailed(
+                    _("{path} was created while the installation was running, and is left as it is.", path=place),
+                    hint=_("Choose another folder.", option="--target"),
+                ) from error
+            with suppress(OSError):
+                sync_to_disk(place.parent)
             self.is_placed = True
             self._entry.forget()
-
-    def _move_old_aside(self) -> None:
-        """Rename the environment at the target to `.NAME.old`, and delete the one that lay there before."""
-        place, old = self.place, self._old
-        if os.path.lexists(old) and not _is_replaced(old):
-            raise _unknown_folder_error(old)
-        self._update_journal(drops=inode_of(old))
-        try:
-            if self._journal.drops:
-                _remove_folder(old)
-            retry_while_in_use(lambda: place.rename(old))
-        except OSError as error:
-            raise _not_moved_error(self.target, error) from error
-
-    def _move_new_to_target(self) -> None:
-        """Rename the folder to its target; raise `WorkFailed` if it is in use, or something has come to the target."""
-        place, folder = self.place, self.folder
-        try:
-            if place.is_dir() and not self._journal.goes:
-                folder.chmod(stat.S_IMODE(place.stat().st_mode))
-                if os.name == "nt":
-                    retry_while_in_use(place.rmdir)  # a rename replaces no folder there, however empty
-            retry_while_in_use(lambda: folder.rename(place))
-        except OSError as error:
-            if error.errno not in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}:
-                raise _not_moved_error(self.target, error) from error
-            raise WorkFailed(
-                _("{path} was created while the installation was running, and is left as it is.", path=place),
-                hint=_("Choose another folder.", option="--target"),
-            ) from error
-        with suppress(OSError):
-            sync_to_disk(place.parent)
-
-    def roll_back(self) -> Path | None:
-        """Undo what was begun; return and raise as `settle_journal` does."""
-        return settle_journal(self._entry, self._journal)
 
 
 def bring_to_disk(folder: Path, check: Callable[[], None]) -> None:
@@ -172,7 +164,7 @@ def bring_to_disk(folder: Path, check: Callable[[], None]) -> None:
     Raises `WorkFailed` if it cannot be written.
     """
     try:
-        Ahead(lambda: sync_file_system(folder)).result(check)
+        Ahead(partial(sync_file_system, folder)).result(check)
     except OSError as error:  # the folder has gone, or the disk fails
         raise WorkFailed(
             _("The installation cannot be written to the disk: {reason}.", reason=error.strerror or str(error)),
@@ -200,7 +192,7 @@ def building(target: Path) -> Iterator[Building]:
         finally:
             if work and not work.is_placed:
                 with uninterrupted():
-                    work.roll_back()
+                    settle_journal(entry, work.journal)
 
 
 @contextmanager
@@ -228,15 +220,21 @@ def settle_journal(entry: Entry, journal: Journal) -> Path | None:
     Returns None, or where the earlier environment is now if something of somebody else's has taken its place meanwhile.
     Raises `WorkFailed` or `BadInput` if that cannot be done; the journal stays then.
     """
-    target = Path(journal.target)
+    places = Places(journal.target, follow=False)
+    target, new, old = places.target, places.new, places.old
     if journal.kind == "change":
         raise WorkFailed(
             _("A change of the packages in {path} was interrupted.", path=target),
             hint=_("`assistant recover` puts back what it held before."),
         )
-    new = _sibling(target, "new")
     try:
-        _move_to_places(journal)
+        if _is_journaled(old, journal.drops):
+            _remove_folder(old)
+        is_back = inode_of(old) in {journal.comes, journal.goes} - {0} and journal.kind != "remove"
+        if is_back and not os.path.lexists(target):
+            retry_while_in_use(partial(old.rename, target))
+        if journal.kind == "undo" and inode_of(new) == journal.goes and not os.path.lexists(old):
+            retry_while_in_use(partial(new.rename, old))
         has_arrived = journal.comes != 0 and inode_of(target) == journal.comes
         if journal.kernel and not has_arrived:
             put_kernel_back(journal.kernel)
@@ -250,33 +248,18 @@ def settle_journal(entry: Entry, journal: Journal) -> Path | None:
     entry.forget()
     if journal.kind == "remove" or not journal.goes or inode_of(target) in {journal.comes, journal.goes}:
         return None
-    return next((folder for folder in (new, _sibling(target, "old")) if inode_of(folder) == journal.goes), None)
-
-
-def _move_to_places(journal: Journal) -> None:
-    """Rename the environments of a journal to where they belong, and finish the deletion of an older one."""
-    place = Path(journal.target)
-    new, old = _sibling(place, "new"), _sibling(place, "old")
-    ours = {journal.comes, journal.goes} - {0}
-    if _is_journaled(old, journal.drops):
-        _remove_folder(old)
-    if journal.kind != "remove" and not os.path.lexists(place) and inode_of(old) in ours:
-        retry_while_in_use(lambda: old.rename(place))
-    if journal.kind == "undo" and inode_of(new) == journal.goes and not os.path.lexists(old):
-        retry_while_in_use(lambda: new.rename(old))
+    return next((folder for folder in (new, old) if inode_of(folder) == journal.goes), None)
 
 
 def _delete_journaled(folder: Path, inode: int) -> None:
     """Delete a folder by its inode, or an empty one; raise `BadInput` for any other, and do nothing without one."""
-    if not os.path.lexists(folder):
-        return
     if _is_journaled(folder, inode):
         _remove_folder(folder)
-        return
-    try:
-        folder.rmdir()
-    except OSError:
-        raise _unknown_folder_error(folder) from None
+    elif os.path.lexists(folder):
+        try:
+            folder.rmdir()
+        except OSError:
+            raise _unknown_folder_error(folder) from None
 
 
 def _is_journaled(folder: Path, inode: int) -> bool:
@@ -297,11 +280,6 @@ def _empty_folder(folder: Path) -> None:
     """Remove what a folder holds, `pyvenv.cfg` last: it shows that the folder is ours if this is killed midway."""
     for entry in sorted(folder.iterdir(), key=lambda entry: entry.name == SIGN):
         discard(entry) if entry.is_symlink() or not entry.is_dir() else discard_folder(entry)
-
-
-def _is_replaced(old: Path) -> bool:
-    """Return whether `.NAME.old` is an environment that the assistant made, and no folder of somebody's."""
-    return inode_of(old) != 0 and is_ours(old)
 
 
 def inode_of(folder: Path) -> int:
@@ -330,24 +308,10 @@ def _not_moved_error(path: Path, error: OSError) -> WorkFailed:
     )
 
 
-def not_removed_error(path: Path, error: OSError) -> WorkFailed:
-    """Return the error for a folder that could not be deleted."""
-    return WorkFailed(
-        _("{path} cannot be removed: {reason}.", path=path, reason=error.strerror or error),
-        hint=_("Close what uses it, then start again."),
-    )
-
-
-def refuse_unknown(target: Path) -> None:
-    """Raise `BadInput` if `.NAME.new` exists beside a target, and no journal of this user mentions it."""
-    if os.path.lexists(new_folder(target)) and entry_of(target).read() is None:
-        raise _unknown_folder_error(new_folder(target))
-
-
 def previous_marker(target: Path) -> Marker | None:
     """Return the marker of the environment that the one at a target replaced; None if there is none to bring back."""
-    old = old_folder(target)
-    return marker_in(old, target) if inode_of(old) and read_marker(target) else None
+    old = Places(target).old
+    return read_marker(old, target) if inode_of(old) and read_marker(target) else None
 
 
 def undo_replacement(target: Path) -> None:
@@ -359,18 +323,18 @@ def undo_replacement(target: Path) -> None:
         now, before = read_marker(target), previous_marker(target)
         if now is None or before is None:
             raise nothing_to_undo_error(target)
-        place, new, old = _real_path(target), new_folder(target), old_folder(target)
-        refuse_unknown(target)
-        environment = before.environment
+        places, environment = Places(target), before.environment
+        place, new, old = places.target, places.new, places.old
+        places.refuse_unknown()
         note = note_kernel(environment.kernel, interpreter(target)) if environment.kernel else None
         journal = Journal(kind="undo", target=str(place), comes=inode_of(old), goes=inode_of(place), kernel=note)
         entry.write(journal)
         try:
             if environment.kernel:
                 register_kernel(before.plan, environment)
-            retry_while_in_use(lambda: place.rename(new))
-            retry_while_in_use(lambda: old.rename(place))
-            retry_while_in_use(lambda: new.rename(old))
+            retry_while_in_use(partial(place.rename, new))
+            retry_while_in_use(partial(old.rename, place))
+            retry_while_in_use(partial(new.rename, old))
         except (OSError, WorkFailed) as error:
             settle_journal(entry, journal)
             raise error if isinstance(error, WorkFailed) else _not_moved_error(target, error) from error
@@ -389,39 +353,32 @@ def nothing_to_undo_error(target: Path) -> BadInput:
 
 def forget_previous(target: Path) -> int:
     """Delete the environment that the one at a target replaced; return how many bytes that freed, 0 without one."""
-    old, freed = old_folder(target), 0
+    places, freed = Places(target), 0
     if previous_marker(target):
         with holding(target) as (entry, _lock):
-            freed = _unshared_bytes(old)
-            journal = Journal(kind="remove", target=str(_real_path(target)), drops=inode_of(old))
+            for root, _folders, files in os.walk(places.old):
+                for name in files:
+                    with suppress(OSError):
+                        status = os.lstat(f"{root}/{name}")
+                        freed += status.st_size if status.st_nlink == 1 else 0  # else it stays in uv's cache
+            journal = Journal(kind="remove", target=str(places.target), drops=inode_of(places.old))
             entry.write(journal)
             settle_journal(entry, journal)
     return freed
 
 
-def _unshared_bytes(folder: Path) -> int:
-    """Return the size in bytes of the files that have no other hard link, as those in uv's cache have."""
-    total = 0
-    for root, _folders, files in os.walk(folder):
-        for name in files:
-            with suppress(OSError):
-                status = os.lstat(f"{root}/{name}")
-                total += status.st_size if status.st_nlink == 1 else 0
-    return total
-
-
 def remove_folders(target: Path) -> None:
     """Delete an environment and the one that it replaced; if this is killed, the next start finishes or restores it."""
     with uninterrupted(), holding(target) as (entry, _lock):
-        place, new, old = _real_path(target), new_folder(target), old_folder(target)
-        refuse_unknown(target)
-        drops = inode_of(old) if _is_replaced(old) else 0
+        places = Places(target)
+        place, drops = places.target, places.replaced
+        places.refuse_unknown()
         journal = Journal(kind="remove", target=str(place), goes=inode_of(place), drops=drops)
         entry.write(journal)
         try:
             if drops:
-                _remove_folder(old)
-            retry_while_in_use(lambda: place.rename(new))
+                _remove_folder(places.old)
+            retry_while_in_use(partial(place.rename, places.new))
         except OSError as error:
             with suppress(AssistantError):  # the next start goes on with what could not be deleted
                 settle_journal(entry, journal)

@@ -1,31 +1,47 @@
-"""The install step: `prepare` says what an installation would do, `run` does it or leaves everything as it was.
+"""The install step: `prepare` says what an installation would do, `Prepared.install` does it or leaves all as it was.
 
-A new environment, or one that the assistant made, is built aside, verified there and put in place by a rename. An
-environment of somebody else's is changed where it is: see `in_place`.
+`ChangeRequest.work_out` and `Difference.make` are the same for packages of an existing environment. A new environment,
+or one that the assistant made, is built aside, verified there and put in place by a rename. An environment of somebody
+else's is changed where it is: see `in_place`.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from assistant.catalog import carried_by_torch_index
 from assistant.host.base import Host
 from assistant.host.files import discard_folder, write_temporary
-from assistant.host.lock import Lock
 from assistant.i18n import _, ngettext
-from assistant.install.conflicts import conflicts, undone_by_project
-from assistant.install.constraints import guards, write_guards
-from assistant.install.contents import PIP, find_pip, incomplete_files, install_whole, link_own_files
+from assistant.install.conflicts import broken_requirements, find_conflicts, undone_by_project
+from assistant.install.constraints import guard_files, write_guards
+from assistant.install.contents import PIP, find_incomplete, find_pip, install_whole, link_own_files
 from assistant.install.downloads import files_on_disk, list_missing, wheel_path
-from assistant.install.environments import Building, building, new_folder
-from assistant.install.in_place import in_place_notice, install_in_place, is_replaceable
-from assistant.install.inspect_env import Site, current_site, interpreter
+from assistant.install.environments import Places, building
+from assistant.install.in_place import (
+    Move,
+    Verify,
+    change_in_place,
+    in_place_notice,
+    is_replaceable,
+    moves_between,
+    plan_of_lines,
+    resolve_versions,
+    torch_index_of,
+)
 from assistant.install.kernel import choose_kernel_name, choose_launcher_name, kernel_file, note_kernel, register_kernel
-from assistant.install.marker import read_marker, write_marker
-from assistant.install.resolution import OnlySource, Package, Resolution, Unsolved, resolve, write_lock
-from assistant.install.sources import Tools, index_findings
+from assistant.install.recovery import settle_target
+from assistant.install.resolution import Package, Resolution, Unsolved, resolve, write_lock
+from assistant.install.site import Distribution, Site, interpreter, read_marker, write_marker
+from assistant.install.sources import Tools
 from assistant.install.target import (
     check_disk,
     check_lengths,
@@ -35,15 +51,13 @@ from assistant.install.target import (
     onedrive_findings,
     target_or_default,
 )
-from assistant.install.undo import settle_target
 from assistant.install.uv import LOCK, Uv
+from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import Part
 from assistant.model.finding import Finding, Severity
 from assistant.model.plan import Plan
 from assistant.model.record import Record, replace
 from assistant.model.report import Environment
-
-Verify = Callable[[Environment, Lock], None]  # processes that it starts hold the lock too
 
 
 class Prepared(Record, frozen=True):
@@ -65,6 +79,36 @@ class Prepared(Record, frozen=True):
     site: Site | None = None
     card: str = ""
 
+    def install(self, verify: Verify, tools: Tools) -> Environment:
+        """Install what was prepared, register its kernel, and return it; what is ready already is returned as it is.
+
+        `verify` may refuse the result by raising. Raises `BadInput` or `WorkFailed` before anything is touched when the
+        target cannot be used, and `WorkFailed` or `Cancelled` with everything as it was when the work stops midway.
+        """
+        target, host, plan = Path(self.target), tools.host, self.plan
+        settle_target(target, tools)
+        if self.ready:
+            return self.ready
+        site = self.site.ask_again(host) if self.site else None
+        check_target(target, site)
+        present = site.versions if site else {}
+        changes = self.resolution.changes(present)  # the rest is shared by hard links
+        check_disk(host, target, sum(package.size or 0 for package in changes))
+        python, uv = Path(site.python) if site else interpreter(target), tools.uv(plan, site)
+        environment = Environment(
+            path=str(target),
+            python=str(python),
+            kernel=choose_kernel_name(plan, python),
+            packages=self.resolution.versions,
+            display_name=choose_launcher_name(plan, python, target.name, self.card),
+        )
+        if site and not is_replaceable(site, host):
+            moves = moves_between(present, {**present, **self.resolution.versions})
+            change_in_place(site, moves, changes, plan.index_url, environment, host, uv, verify, plan)
+        else:
+            build_anew(plan, self.resolution.packages, plan.index_url, environment, site, host, uv, verify)
+        return environment
+
 
 def prepare(plan: Plan, where: str, tools: Tools, card: str = "") -> Prepared:
     """Return what installing a plan would do to a target ("" or "new", "kernel", or a path), and change nothing.
@@ -84,21 +128,24 @@ def prepare(plan: Plan, where: str, tools: Tools, card: str = "") -> Prepared:
     if ready := find_reusable(target, site, resolution):
         return Prepared(plan=plan, target=str(target), resolution=resolution, ready=ready)
     findings = (
-        *index_findings(plan, tools.sources),
+        *tools.sources.index_findings(plan),
         *left_out,
-        *((in_place_notice(target), *conflicts(changing, resolution.versions)) if changing else ()),
+        *((in_place_notice(target), *find_conflicts(changing, resolution.versions)) if changing else ()),
         *undone_by_project(target, plan, resolution.versions),
         *onedrive_findings(target),
     )
     for finding in findings:
         uv.report(finding)
     packages = resolution.changes(changing.versions) if changing else list(resolution.packages)
+    python = Path(site.python) if site else interpreter(target)
+    inside = [f"{site.purelib}{os.sep}", *map(str, guard_files(target))] if site else [f"{target}{os.sep}"]
+    downloads = [str(wheel_path(package)) for package in list_missing(packages)]
     return Prepared(
         plan=plan,
         target=str(target),
         resolution=resolution,
         commands=list_commands(uv, target, changing),
-        writes=list_writes(plan, target, site, packages),
+        writes=(*downloads, *inside, str(kernel_file(choose_kernel_name(plan, python)))),
         download=bytes_to_download(packages),
         findings=findings,
         site=site,
@@ -111,32 +158,23 @@ def _resolve_with_added(
 ) -> tuple[Resolution, tuple[Finding, ...]]:
     """Return a plan resolved with what the user added to the replaced environment; a finding tells what is left out."""
     keep = {**(site.versions if site else {}), **tools.sources.keep}
-    added = _user_added(site) if site and replaces else ()
+    added: list[str] = []
+    if site and replaces:
+        marker = read_marker(Path(site.prefix))
+        added = sorted(set(site.versions) - set(marker.environment.packages if marker else ()) - {PIP})
     if added:
-        whole = replace(plan, requirements=(*plan.requirements, *added))
-        with suppress(Unsolved, OnlySource):
+        with suppress(Unsolved):
+            whole = replace(plan, requirements=(*plan.requirements, *added))
             return resolve(whole, uv, keep, tools.sources.locked), ()
     resolution = resolve(plan, uv, keep, tools.sources.locked)
     left_out = [name for name in added if name not in resolution.versions]
-    return resolution, (_left_out_finding(left_out),) if left_out else ()
-
-
-def _user_added(site: Site) -> tuple[str, ...]:
-    """Return the names of the packages that the user added to an environment of ours, sorted."""
-    marker = read_marker(Path(site.prefix))
-    original = marker.environment.packages if marker else {}
-    return tuple(sorted(set(site.versions) - set(original) - {PIP}))
-
-
-def _left_out_finding(names: Sequence[str]) -> Finding:
-    """Return a warning that packages which the user added do not go with a plan."""
     text = ngettext(
         "{names} does not go with this plan and is left out; the environment as it was stays beside the new one.",
         "{names} do not go with this plan and are left out; the environment as it was stays beside the new one.",
-        len(names),
-        names=", ".join(names),
+        len(left_out),
+        names=", ".join(left_out),
     )
-    return Finding(key="added-left-out", severity=Severity.WARNING, text=text)
+    return resolution, (Finding(key="added-left-out", severity=Severity.WARNING, text=text),) if left_out else ()
 
 
 def find_reusable(target: Path, site: Site | None, resolution: Resolution) -> Environment | None:
@@ -147,24 +185,16 @@ def find_reusable(target: Path, site: Site | None, resolution: Resolution) -> En
 
 def list_commands(uv: Uv, target: Path, changing: Site | None) -> tuple[tuple[str, ...], ...]:
     """Return the commands that an installation runs; `changing` is an environment that is changed in place, or None."""
-    folder = new_folder(target)
+    folder, lock = Places(target).new, Path(LOCK)
     if changing:
-        return (tuple(uv.install_command(Path(changing.python), Path(LOCK))),)
+        return (tuple(uv.install_command(Path(changing.python), lock)),)
     rename = "move" if os.name == "nt" else "mv"  # cmd knows `move`, PowerShell both; one rename on any system
-    steps = [
+    steps = (
         uv.venv_command(folder),
-        uv.sync_command(interpreter(folder), Path(LOCK)),
-        [rename, str(folder), str(target)],
-    ]
+        uv.install_command(interpreter(folder), lock, exactly=True),
+        (rename, str(folder), str(target)),
+    )
     return tuple(tuple(step) for step in steps)
-
-
-def list_writes(plan: Plan, target: Path, site: Site | None, packages: list[Package]) -> tuple[str, ...]:
-    """Return the paths of the files, and of the folders ("/" at the end), that an installation writes."""
-    python = Path(site.python) if site else interpreter(target)
-    inside = [f"{site.purelib}{os.sep}", *map(str, guards(target))] if site else [f"{target}{os.sep}"]
-    downloads = [str(wheel_path(package)) for package in list_missing(packages)]
-    return (*downloads, *inside, str(kernel_file(choose_kernel_name(plan, python))))
 
 
 def bytes_to_download(packages: Sequence[Package]) -> int:
@@ -173,105 +203,224 @@ def bytes_to_download(packages: Sequence[Package]) -> int:
     return sum(package.size or 0 for package in packages if package.name not in on_disk)
 
 
-def run(prepared: Prepared, prove: Verify, tools: Tools) -> Environment:
-    """Install what was prepared and return the environment; one that is ready already is returned as it is.
-
-    `prove` may refuse the result by raising. Raises as `install` does, with everything as it was.
-    """
-    settle_target(Path(prepared.target), tools)
-    if prepared.ready:
-        return prepared.ready
-    site = current_site(prepared.site, tools.host) if prepared.site else None
-    plan, uv = prepared.plan, tools.uv(prepared.plan, site)
-    return install(plan, prepared.resolution, Path(prepared.target), site, tools.host, uv, prove, prepared.card)
-
-
-def install(  # noqa: PLR0913, PLR0917 - what, where, with what, and what the launcher shows
+def build_anew(  # noqa: PLR0913, PLR0917 - what, where, with what
     plan: Plan,
-    resolution: Resolution,
-    target: Path,
+    packages: Sequence[Package],
+    index_url: str | None,
+    environment: Environment,
     site: Site | None,
     host: Host,
     uv: Uv,
     verify: Verify,
-    card: str = "",
-) -> Environment:
-    """Install a resolution into a new environment, or into `site` at the target, and register its kernel; return it.
-
-    `verify` may refuse the result by raising. Raises `BadInput` or `WorkFailed` before anything is touched when the
-    target cannot be used, and `WorkFailed` or `Cancelled` with everything as it was when the work stops midway.
-    """
-    check_target(target, site)
-    changes = resolution.changes(site.versions if site else {})  # the rest is shared by hard links
-    check_disk(host, target, sum(package.size or 0 for package in changes))
-    python = Path(site.python) if site else interpreter(target)
-    environment = Environment(
-        path=str(target),
-        python=str(python),
-        kernel=choose_kernel_name(plan, python),
-        packages=resolution.versions,
-        display_name=choose_launcher_name(plan, python, target.name, card),
-    )
-    if site and not is_replaceable(site, host):
-        return install_in_place(plan, environment, site, resolution, host, uv, verify)
-    with building(target) as work:
-        build_environment(plan, resolution.packages, site, host, uv, work)
-        write_guards(target, environment.packages, work.folder)
-        write_marker(work.folder, plan, environment)
-        verify_and_place(plan, environment, uv, verify, work)
-    return environment
-
-
-def build_environment(
-    plan: Plan, packages: Sequence[Package], site: Site | None, host: Host, uv: Uv, work: Building
+    versions: Mapping[str, str] | None = None,
 ) -> None:
-    """Install packages into the folder of a building, and link there what `site`, which it replaces, holds besides."""
-    uv = uv.in_folder(work.scratch, work.lock)
-    uv.make(work.folder)
-    if not site and all(package.name != PIP for package in packages):  # some packages require pip, as fastai does
-        packages = [*packages, *filter(None, [find_pip(interpreter(work.folder), plan, uv)])]
-    fill_environment(work, packages, uv, plan.index_url)
-    if site:
-        link_own_files(site, work.folder)
-    discard_folder(work.scratch)
-    check_lengths(host, work.folder, work.target)
+    """Build an environment aside with exact packages and what `site`, which it replaces, holds besides, and place it.
 
-
-def fill_environment(work: Building, packages: Sequence[Package], uv: Uv, index_url: str | None) -> None:
-    """Install exact packages into an empty environment, from the cache alone if that has all of them whole."""
-    lock, python = work.scratch / LOCK, interpreter(work.folder)
-    write_temporary(lock, write_lock(packages, files_on_disk(packages)))
-    if uv.is_synced_from_cache(python, lock) and not incomplete_files(work.folder):
-        return
-
-    def make_anew() -> None:
-        """Empty the folder, and make an empty environment in it."""
-        work.restart()
-        uv.make(work.folder)
-
-    install_whole(
-        packages,
-        uv,
-        index_url,
-        work.scratch,
-        install=lambda uv, lock: uv.fill(python, lock, len(packages)),
-        find_incomplete=lambda: incomplete_files(work.folder),
-        clear=make_anew,
-    )
-
-
-def verify_and_place(plan: Plan, environment: Environment, uv: Uv, verify: Verify, work: Building) -> None:
-    """Verify an environment in the folder where it was built, rename it to its target, and register its kernel.
-
-    Raises as `verify` and `Building.put_in_place` do.
+    Before that it is verified; then its kernel is registered. `versions` are those for its constraints, by default
+    those of the environment. Raises as `building` and `verify` do.
     """
-    uv.cancel.check()
-    work.start_syncing()
-    folder, python = work.folder, interpreter(work.folder)
-    verify(
-        Environment(path=str(folder), python=str(python), kernel=environment.kernel, packages=environment.packages),
-        work.lock,
+    target = Path(environment.path)
+    with building(target) as work:
+        folder, python = work.folder, interpreter(work.folder)
+        held = uv.in_folder(work.scratch, work.lock)
+        held.make(folder)
+        if not site and all(package.name != PIP for package in packages):  # some packages require pip, as fastai does
+            packages = [*packages, *filter(None, [find_pip(python, plan, held)])]
+        lock = work.scratch / LOCK
+        write_temporary(lock, write_lock(packages, files_on_disk(packages)))
+        if not held.is_synced_from_cache(python, lock) or find_incomplete(folder):
+            install_whole(python, folder, packages, index_url, held, partial(work.restart, held))
+        if site:
+            link_own_files(site, folder)
+        discard_folder(work.scratch)
+        check_lengths(host, folder, target)
+        write_guards(target, environment.packages if versions is None else versions, folder)
+        write_marker(folder, plan, environment)
+        uv.cancel.check()
+        work.start_syncing()
+        verify(replace(environment, path=str(folder), python=str(python)), work.lock)
+        uv.progress(_("Adding the kernel to Jupyter"), part=Part.REGISTER)
+        kernel = note_kernel(environment.kernel, Path(environment.python)) if environment.kernel else None
+        work.put_in_place(uv.cancel.check, kernel, partial(register_kernel, plan, environment))
+
+
+class ChangeRequest(Record, frozen=True):
+    """A requested change of an environment: requirements to meet, packages to remove, packages to install again.
+
+    What comes `again` keeps its version, unless a requirement gives it another. `index_url` is where torch and its
+    family come from, None for the default index.
+    """
+
+    requires: tuple[str, ...] = ()
+    removes: tuple[str, ...] = ()
+    again: tuple[str, ...] = ()
+    index_url: str | None = None
+
+    def work_out(self, site: Site, tools: Tools, *, all_else: bool = True) -> Difference:
+        """Return what the change would do to an environment, with as few moves as uv finds; change nothing.
+
+        With `all_else`, other broken packages are mended as well if that is possible. Raises `BadInput` for an
+        environment, or a package, that is not to be changed this way, and `WorkFailed` if no packages fit.
+        """
+        check_target(Path(site.prefix), site)
+        try:
+            return _work_out(site, self, tools, whole=all_else)
+        except Unsolved as failure:
+            if not all_else or failure.unreachable:
+                raise
+            return _work_out(site, self, tools, whole=False)
+
+
+class Difference(Record, frozen=True):
+    """What a change would do: which packages move, what is downloaded (bytes), what the user should know first.
+
+    `site` is the environment as it was then, `after` the versions that it will hold.
+    """
+
+    site: Site
+    moves: tuple[Move, ...] = ()
+    after: dict[str, str] = {}
+    packages: tuple[Package, ...] = ()
+    download: int = 0
+    findings: tuple[Finding, ...] = ()
+    index_url: str | None = None
+
+    @property
+    def site_after(self) -> Site:
+        """The environment as the change would leave it; of a version that comes nothing is known but its name."""
+        before, moving = self.site, {move.name: move.after for move in self.moves}
+        requires = {(package.canonical_name, package.version): package.requires for package in before.own}
+        stays = [package for package in before.distributions if package.canonical_name not in moving]
+        comes = [
+            Distribution(name, version, requires.get((name, version), ()), place=before.purelib)
+            for name, version in moving.items()
+            if version
+        ]
+        return replace(before, distributions=(*stays, *comes))
+
+    def make(self, verify: Verify, tools: Tools) -> Environment:
+        """Carry the change out and return the environment; `verify` may refuse the result by raising. It can be undone.
+
+        One of ours is built anew beside the old one; any other is changed in place. It ends with all of the change, or
+        with the environment as it was. Raises `BadInput`, `WorkFailed` or `Cancelled`.
+        """
+        target, host = Path(self.site.prefix), tools.host
+        settle_target(target, tools)
+        site = self.site.ask_again(host)
+        if site.versions != self.site.versions:
+            raise WorkFailed(
+                _("{path} has changed since you were shown what would change.", path=target),
+                hint=_("Look again at what would change."),
+            )
+        check_target(target, site)
+        check_disk(host, target, sum(package.size or 0 for package in self.packages))
+        uv = dataclasses.replace(tools.uv_of(site.python), also=())
+        environment = Environment(path=str(target), python=site.python, packages=self.after)
+        marker = read_marker(target)
+        if marker and is_replaceable(site, host):
+            index_url = self.index_url or torch_index_of(site)
+            versions = {name: version for name, version in self.after.items() if name != PIP}
+            packages = resolve_versions(site, versions, index_url, uv)
+            before = marker.environment
+            made = replace(before, packages={name: self.after[name] for name in before.packages if name in self.after})
+            build_anew(marker.plan, packages, index_url, made, site, host, uv, verify, self.after)
+        else:
+            change_in_place(site, self.moves, self.packages, self.index_url, environment, host, uv, verify)
+        return environment
+
+
+def _work_out(site: Site, request: ChangeRequest, tools: Tools, *, whole: bool) -> Difference:
+    """Return what a change would do, resolved with all else that an index can replace (`whole`), or alone.
+
+    Packages from folders, repositories and files, conda's, and torch's family unless the change is about it, keep their
+    versions, and bound the others. Raises as `ChangeRequest.work_out` does.
+    """
+    versions, again = site.versions, set(request.again)
+    removed: set[str] = {canonicalize_name(name) for name in request.removes}
+    requested: set[str] = {canonicalize_name(Requirement(line).name) for line in request.requires}
+    foreign = {package.canonical_name: package for package in site.own if package.is_private or package.is_condas}
+    family = {name for name in versions if carried_by_torch_index(name)}
+    unchangeable = (foreign.keys() - again) | (family - requested - again)
+    lines = [*request.requires, *(f"{name}=={versions[name]}" for name in again - requested)]
+    if whole:
+        lines += [line for name, package in foreign.items() if name not in removed for line in package.requires]
+        lines += sorted(versions.keys() - unchangeable - removed - requested - again - {PIP})
+        lines += [f"{name}=={versions[name]}" for name in sorted(unchangeable & family)]
+    is_torchs = any(carried_by_torch_index(canonicalize_name(Requirement(line).name)) for line in lines)
+    index_url = tools.sources.index_url or request.index_url or torch_index_of(site) if is_torchs else None
+    plan = replace(
+        plan_of_lines(site, tuple(dict.fromkeys(lines)), index_url),
+        constraints=tuple(f"{name}=={versions[name]}" for name in sorted(unchangeable - removed - requested)),
     )
-    uv.progress(_("Adding the kernel to Jupyter"), part=Part.REGISTER)
-    kernel = note_kernel(environment.kernel, Path(environment.python)) if environment.kernel else None
-    work.put_in_place(uv.cancel.check, kernel, (lambda: register_kernel(plan, environment)) if kernel else lambda: None)
+    uv = dataclasses.replace(tools.uv_of(site.python), also=())
+    uv.progress(_("Resolving the packages"))
+    keep = {name: version for name, version in versions.items() if name not in removed}
+    resolution = resolve(plan, uv, keep, tools.sources.locked) if lines else Resolution(lock="", packages=())
+    packages = tuple(resolution.changes({name: versions[name] for name in versions if name not in again}))
+    comes = {package.name: package.version for package in packages}
+    _refuse_unfit(site, resolution, removed, comes, requested | again)
+    after = keep | comes
+    names = sorted({*comes, *(removed & versions.keys())})
+    return Difference(
+        site=site,
+        moves=tuple(Move(name=name, before=versions.get(name, ""), after=after.get(name, "")) for name in names),
+        after=after,
+        packages=packages,
+        download=bytes_to_download(packages),
+        findings=(
+            *(tools.sources.index_findings(plan) if packages else ()),
+            *undone_by_project(Path(site.prefix), plan, after),
+        ),
+        index_url=index_url,
+    )
+
+
+def _refuse_unfit(
+    site: Site, resolution: Resolution, removed: Collection[str], comes: Collection[str], requested: Collection[str]
+) -> None:
+    """Raise if a change breaks a package that stays, or replaces one that is not to be replaced.
+
+    A requirement that is not met now does not count. A package of conda's is conda's to change (`BadInput`): it would
+    not know of the change, and undo it. One from a folder, a repository or a file must not be replaced from an index
+    (`Unsolved`); from a file it is if it was `requested`, as it may well have been downloaded by hand.
+    """
+    before = {(broken.package.name, broken.requirement.name) for broken in broken_requirements(site, {}, removed)}
+    broken = [
+        one
+        for one in broken_requirements(site, resolution.versions, removed)
+        if (one.package.name, one.requirement.name) not in before
+    ]
+    moving = [package for package in site.own if package.canonical_name in {*comes, *removed}]
+    replaced = [
+        package
+        for package in moving
+        if package.canonical_name in comes
+        and not (package.origin == "archive_info" and package.canonical_name in requested)
+    ]
+    stays = [one.package for one in broken]
+    if condas := _names(package for package in (*stays, *moving) if package.is_condas):
+        raise BadInput(
+            _("conda installed {names}, so conda has to change them.", names=condas),
+            hint=_("Use `conda install --prefix {path}`, or set up a new environment.", path=site.prefix),
+        )
+    if private := _names(package for package in (*stays, *replaced) if package.is_private):
+        raise Unsolved(
+            _(
+                "{names}: installed from a folder, a repository or a file, "
+                "which a package of the same name from an index would replace.",
+                names=private,
+            ),
+            hint=_("Update it from there, or set up a new environment."),
+        )
+    if broken:
+        text = _("{package} requires {need}", package=broken[0].package.name, need=broken[0].requirement)
+        raise Unsolved(
+            _("No combination of packages fits: {reason}"),
+            reason=str(text),
+            hint=_("Set up a new environment instead."),
+        )
+
+
+def _names(packages: Iterable[Distribution]) -> str:
+    """Return the names of packages in one text, each once."""
+    return ", ".join(dict.fromkeys(package.name for package in packages))

@@ -29,7 +29,7 @@ from assistant.host.files import (
     user_state,
     write_whole,
 )
-from assistant.host.lock import Holder, Lock
+from assistant.host.lock import Lock
 from assistant.host.process import is_running
 from assistant.i18n import Text, _
 from assistant.install.kernel import KernelNote, is_kernel_name
@@ -76,6 +76,20 @@ class Journal(Record, frozen=True, kw_only=True):
     kernel: KernelNote | None = None
     before: Before | None = None
 
+    @property
+    def fault(self) -> str:
+        """The names of the fields whose values no journal of ours has, in one text; "" if there are none."""
+        target = self.target
+        is_plain = os.path.isabs(target) and os.path.normpath(target) == target and "\0" not in target  # noqa: PTH117 - text, as written
+        parents = [str(folder) for folder in Path(target).parents] if is_plain else []
+        is_valid = {
+            "target": is_plain and Path(target).name != "",
+            "parents": all(folder in parents for folder in self.parents),
+            "kernel": self.kernel is None or is_kernel_name(self.kernel.name),
+            "before": (self.before is not None) == (self.kind == "change"),
+        }
+        return ", ".join(name for name, valid in is_valid.items() if not valid)
+
 
 class Entry(NamedTuple):
     """The files about one target: the journal, the lock, and what it takes to undo a change in place."""
@@ -87,17 +101,28 @@ class Entry(NamedTuple):
         """The lock file: one writer at a time."""
         return self.journal.with_suffix(".lock")
 
+    @property
+    def undo(self) -> Path:
+        """The file that records the last change in place."""
+        return self.journal.with_suffix(".undo")
+
     def read(self) -> Journal | None:
         """Return the journal; None if there is none. Raises `WorkFailed` for one that is damaged or not plausible."""
+        reason: Text = ""
         try:
             journal = from_json(read_plain(self.journal), Journal, str(self.journal))
+            reason = journal.fault
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, BadInput) as error:
-            raise self._damaged_error(getattr(error, "strerror", None) or str(error)) from error
-        if fault := _journal_fault(journal):
-            raise self._damaged_error(fault)
-        return journal
+            reason = getattr(error, "strerror", None) or str(error)
+        if not reason:
+            return journal
+        text = _("The record of an interrupted installation, {file}, is damaged: {reason}.")
+        raise WorkFailed(
+            text.format(file=self.journal, reason=reason),
+            hint=_("Delete that file; folders named .NAME.new and .NAME.old beside an environment may be left over."),
+        )
 
     def write(self, journal: Journal) -> None:
         """Write the journal; raise `WorkFailed` if it cannot be written."""
@@ -112,28 +137,6 @@ class Entry(NamedTuple):
         """Delete the journal; ignore that it cannot be deleted."""
         with suppress(OSError):
             discard(self.journal)
-
-    def _damaged_error(self, reason: Text) -> WorkFailed:
-        """Return the error for a journal that cannot be obeyed, with the reason."""
-        text = _("The record of an interrupted installation, {file}, is damaged: {reason}.")
-        return WorkFailed(
-            text.format(file=self.journal, reason=reason),
-            hint=_("Delete that file; folders named .NAME.new and .NAME.old beside an environment may be left over."),
-        )
-
-
-def _journal_fault(journal: Journal) -> str:
-    """Return the names of the fields whose values no journal of ours has, in one text; "" if there are none."""
-    target = journal.target
-    is_plain = os.path.isabs(target) and os.path.normpath(target) == target and "\0" not in target  # noqa: PTH117 - text, as written
-    parents = [str(folder) for folder in Path(target).parents] if is_plain else []
-    is_valid = {
-        "target": is_plain and Path(target).name != "",
-        "parents": all(folder in parents for folder in journal.parents),
-        "kernel": journal.kernel is None or is_kernel_name(journal.kernel.name),
-        "before": (journal.before is not None) == (journal.kind == "change"),
-    }
-    return ", ".join(name for name, valid in is_valid.items() if not valid)
 
 
 def journals_folder() -> Path:
@@ -169,27 +172,14 @@ def locked(target: Path, entry: Entry | None = None) -> Iterator[tuple[Entry, Lo
         raise not_started_error(user_state(), error) from error
     lock = Lock(entry.lock)
     if holder := lock.take():
-        raise busy_error(target, holder)
+        text = _("Another installation is running in {path}: process {pid} of {user} on {where}, since {since}.")
+        since, where = datetime.fromtimestamp(holder.since, tz=UTC).astimezone(), holder.where.partition(" ")[0]
+        text = text.format(path=target, pid=holder.pid, user=holder.user, where=where, since=since.strftime("%H:%M"))
+        raise WorkFailed(text, hint=_("Wait until it has finished, or end it, and start again."))
     try:
         yield entry, lock
     finally:
         lock.release()
-
-
-def busy_error(target: Path, holder: Holder) -> WorkFailed:
-    """Return the error that another installation runs in a target, with its process, user, machine and start."""
-    since = datetime.fromtimestamp(holder.since, tz=UTC).astimezone().strftime("%H:%M")
-    return WorkFailed(
-        _(
-            "Another installation is running in {path}: process {pid} of {user} on {where}, since {since}.",
-            path=target,
-            pid=holder.pid,
-            user=holder.user,
-            where=holder.where.partition(" ")[0],
-            since=since,
-        ),
-        hint=_("Wait until it has finished, or end it, and start again."),
-    )
 
 
 def not_started_error(path: Path, error: OSError) -> WorkFailed:
@@ -197,6 +187,14 @@ def not_started_error(path: Path, error: OSError) -> WorkFailed:
     return WorkFailed(
         _("{path} cannot be written to, so nothing was started: {reason}.", path=path, reason=error.strerror or error),
         hint=_("Free some space there, or check that you may write to it, and start again."),
+    )
+
+
+def not_removed_error(path: Path, error: OSError) -> WorkFailed:
+    """Return the error for a folder that could not be deleted."""
+    return WorkFailed(
+        _("{path} cannot be removed: {reason}.", path=path, reason=error.strerror or error),
+        hint=_("Close what uses it, then start again."),
     )
 
 
@@ -223,29 +221,22 @@ def sweep_scratch() -> None:
     """Delete the temporary folders of killed processes, after ending the programs that still run for them.
 
     Whether one was killed is shown by its lock; by the number of its process only if it has no lock yet, as numbers are
-    used again.
+    used again. It is tried again while killed programs still write.
     """
     for folder in journals_folder().glob("*.part"):
         writer = folder.suffixes[-2].removeprefix(".") if len(folder.suffixes) > 1 else ""
-        if not writer.isdecimal() or folder.is_symlink() or not folder.is_dir():
+        is_ours = writer.isdecimal() and not folder.is_symlink() and folder.is_dir()
+        if not is_ours or not ((folder / LOCK).exists() or not is_running(int(writer))):
             continue
-        if (folder / LOCK).exists() or not is_running(int(writer)):
-            _remove_scratch(folder)
-
-
-def _remove_scratch(folder: Path) -> None:
-    """Delete a temporary folder, unless a running process holds its lock; retry while killed programs still write."""
-    lock = Lock(folder / LOCK)
-    try:
-        if lock.take():
-            return
-    except WorkFailed:
-        pass  # something else stands where the lock should be
-    for _try in range(TRIES):
-        shutil.rmtree(folder, ignore_errors=True)
-        if not folder.exists() or [path.name for path in folder.iterdir()] == [LOCK]:  # Windows keeps what is open
-            break
-        time.sleep(PAUSE_SECONDS)
-    lock.release()
-    with suppress(OSError):
-        discard_folder(folder)
+        lock = Lock(folder / LOCK)
+        with suppress(WorkFailed):  # something else stands where the lock should be
+            if lock.take():
+                continue
+        for _try in range(TRIES):
+            shutil.rmtree(folder, ignore_errors=True)
+            if not folder.exists() or [path.name for path in folder.iterdir()] == [LOCK]:  # Windows keeps what is open
+                break
+            time.sleep(PAUSE_SECONDS)
+        lock.release()
+        with suppress(OSError):
+            discard_folder(folder)

@@ -6,7 +6,7 @@ import itertools
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -15,10 +15,10 @@ from typing import Any
 from assistant.host.files import delete_stale_drafts, discard, read_plain, write_whole
 from assistant.host.process import quiet
 from assistant.i18n import _
-from assistant.install.constraints import constraint_variables
+from assistant.install.constraints import CONSTRAINTS
 from assistant.model.errors import WorkFailed
 from assistant.model.plan import Plan
-from assistant.model.record import Record, replace
+from assistant.model.record import Record
 from assistant.model.report import Environment
 from assistant.views import kernel_title
 
@@ -29,12 +29,11 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}")
 
 
 class KernelNote(Record, frozen=True):
-    """A kernelspec that is about to be written: its name and interpreter; the text and the logos that stood there."""
+    """A kernelspec that is about to be written: its name and interpreter, and the text that stood there."""
 
     name: str
     python: str
     before: str | None = None
-    logos: tuple[str, ...] = ()
 
 
 def is_kernel_name(name: str) -> bool:
@@ -44,12 +43,10 @@ def is_kernel_name(name: str) -> bool:
 
 def note_kernel(name: str, python: Path) -> KernelNote:
     """Return what a kernelspec holds now, for `put_kernel_back`."""
-    folder = kernel_folder(name)
-    logos = tuple(logo for logo in _read_logos() if (folder / logo).exists())
-    note = KernelNote(name=name, python=str(python), logos=logos)
+    before = None
     with suppress(OSError, UnicodeDecodeError):
-        return replace(note, before=read_plain(folder / FILE).decode())
-    return note
+        before = read_plain(kernel_file(name)).decode()
+    return KernelNote(name=name, python=str(python), before=before)
 
 
 def put_kernel_back(note: KernelNote) -> None:
@@ -61,12 +58,10 @@ def put_kernel_back(note: KernelNote) -> None:
     with suppress(OSError):
         if note.before is None:
             remove_kernel(note.name, python)
+            _remove_logos(folder)
+            folder.rmdir()
         elif _starts_program(folder, python):
             write_whole(folder / FILE, note.before)
-        if note.before is None or _starts_program(folder, python):
-            _remove_logos(folder, spare=note.logos)
-        if note.before is None:
-            folder.rmdir()
 
 
 def choose_kernel_name(plan: Plan, python: Path) -> str:
@@ -77,11 +72,8 @@ def choose_kernel_name(plan: Plan, python: Path) -> str:
     kernelspecs = _find_kernelspecs()
     name = re.sub(r"[^a-z0-9._-]+", "-", f"torch-{plan.variant}-{plan.torch}".lower())
     numbered = (f"{name}-{number}" for number in itertools.count(2))
-    return next(
-        candidate
-        for candidate in itertools.chain([name], numbered)
-        if not _is_taken_by_another(kernelspecs.get(candidate, kernel_folder(candidate)), python)
-    )
+    folders = ((name, kernelspecs.get(name, kernel_folder(name))) for name in itertools.chain([name], numbered))
+    return next(name for name, folder in folders if not os.path.lexists(folder) or _starts_program(folder, python))
 
 
 def kernel_folder(name: str) -> Path:
@@ -104,13 +96,14 @@ def kernel_file(name: str) -> Path:
 def choose_launcher_name(plan: Plan, python: Path, folder: str, card: str = "") -> str:
     """Return a display name made of torch and the GPU; with the folder, and a number, if others have it already."""
     title = kernel_title(plan, card)
-    others = {_launcher_name_of(spec) for spec in _find_kernelspecs().values() if _program_of(spec) != str(python)}
+    specs = map(_read_kernelspec, _find_kernelspecs().values())
+    others = {spec.get("display_name") for spec in specs if _program_of(spec) != str(python)}
     numbered = (f"{title} ({folder} {number})" for number in itertools.count(2))
     return next(name for name in itertools.chain([title, f"{title} ({folder})"], numbered) if name not in others)
 
 
 def register_kernel(plan: Plan, environment: Environment) -> None:
-    """Write the kernelspec of an environment, with logos; raise `WorkFailed` if it cannot be written."""
+    """Write the kernelspec of an environment, a new one with logos; raise `WorkFailed` if it cannot be written."""
     prefix, name = Path(environment.path), environment.kernel or choose_kernel_name(plan, Path(environment.python))
     folder = kernel_folder(name)
     spec = {
@@ -121,13 +114,14 @@ def register_kernel(plan: Plan, environment: Environment) -> None:
         "env": {
             **quiet(),
             **plan.env,
-            **constraint_variables(prefix),
+            "UV_CONSTRAINT": (prefix / CONSTRAINTS).as_uri(),  # to which uv keeps; a space would end a path
             **_program_variables(prefix, Path(environment.python)),
         },
     }
+    is_new = not os.path.lexists(folder / FILE)
     _write_kernelspec(folder, spec)
     with suppress(OSError):  # a kernel without a picture works as well
-        for logo, picture in _read_logos().items():
+        for logo, picture in _read_logos().items() if is_new else ():
             if not os.path.lexists(folder / logo):
                 write_whole(folder / logo, picture)
 
@@ -155,10 +149,10 @@ def _read_logos() -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(LOGOS.glob("logo-*"))}
 
 
-def _remove_logos(folder: Path, spare: Iterable[str] = ()) -> None:
-    """Delete the logos in a folder that are ours, byte for byte, but those in `spare`; raises `OSError`."""
+def _remove_logos(folder: Path) -> None:
+    """Delete the logos in a folder that are ours, byte for byte; raises `OSError`."""
     for logo, picture in _read_logos().items():
-        if logo not in spare and (folder / logo).is_file() and read_plain(folder / logo) == picture:
+        if (folder / logo).is_file() and read_plain(folder / logo) == picture:
             discard(folder / logo)
 
 
@@ -203,14 +197,14 @@ def remove_kernel(name: str, python: Path) -> None:
 
 def _starts_program(folder: Path, python: Path) -> bool:
     """Return whether a folder is no link and holds a kernelspec that starts this interpreter."""
-    return not folder.is_symlink() and _program_of(folder) == str(python)
+    return not folder.is_symlink() and _program_of(_read_kernelspec(folder)) == str(python)
 
 
 def environments_with_kernels() -> dict[Path, list[str]]:
     """Return the names of the registered kernels, by the folder two levels above the interpreter that each starts."""
     names_by_environment: dict[Path, list[str]] = {}
     for name, folder in sorted(_find_kernelspecs().items()):
-        if program := _program_of(folder):
+        if program := _program_of(_read_kernelspec(folder)):
             names_by_environment.setdefault(Path(program).parent.parent, []).append(name)
     return names_by_environment
 
@@ -229,27 +223,16 @@ def _find_kernelspecs() -> dict[str, Path]:
     return kernelspecs
 
 
-def _is_taken_by_another(folder: Path, python: Path) -> bool:
-    """Return whether a folder exists that is a link or does not lead to this interpreter."""
-    return os.path.lexists(folder) and (folder.is_symlink() or _program_of(folder) != str(python))
+def _program_of(spec: Mapping[str, Any]) -> str:
+    """Return the program that a kernelspec starts; "" if it names none."""
+    words = spec.get("argv")
+    return str(words[0]) if isinstance(words, list) and words else ""
 
 
-def _program_of(folder: Path) -> str | None:
-    """Return the program that a kernelspec starts; None if it cannot be read."""
+def _read_kernelspec(folder: Path) -> dict[str, Any]:
+    """Return the content of the kernel.json in a folder, which may be anybody's; {} if it cannot be read."""
     try:
-        return str(_read_kernelspec(folder)["argv"][0])
-    except (OSError, ValueError, LookupError, TypeError):
-        return None
-
-
-def _launcher_name_of(folder: Path) -> str:
-    """Return the name that the launcher shows for a kernelspec; "" if it cannot be read."""
-    try:
-        return str(_read_kernelspec(folder)["display_name"])
-    except (OSError, ValueError, LookupError, TypeError):
-        return ""
-
-
-def _read_kernelspec(folder: Path) -> Any:  # noqa: ANN401 - anybody's JSON
-    """Return the content of the kernel.json in a folder; raise `OSError` or `ValueError` if it cannot be read."""
-    return json.loads(read_plain(folder / FILE, 1 << 20, follow=True))
+        spec = json.loads(read_plain(folder / FILE, 1 << 20, follow=True))
+    except (OSError, ValueError):
+        return {}
+    return spec if isinstance(spec, dict) else {}

@@ -10,19 +10,17 @@ from pathlib import Path
 
 import tomli_w
 from packaging.pylock import Pylock
-from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from assistant.catalog import carried_by_torch_index
 from assistant.host.download import local_path, sizes
-from assistant.host.files import write_whole
 from assistant.i18n import Message, Text, _
 from assistant.install.journal import scratch
 from assistant.install.uv import LOCK, Uv
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.plan import Plan
 from assistant.model.record import Record, replace
-from assistant.model.requirement import SCHEMES, index_fault, plain_requirement
+from assistant.model.requirement import check_requirement, index_fault, name_of, plain_requirement
 from assistant.privacy import Policy, redact, without_credentials
 
 IN_A_HURRY = {"UV_HTTP_RETRIES": "1"}  # uv tries three times more, with pauses: 12 s for an index that is down
@@ -34,7 +32,14 @@ class Unsolved(WorkFailed):
 
     `reason` holds the resolver's own words; `unreachable` says that an index could not be reached, `address` at which
     address, as far as the resolver says so; `family` names the packages of torch's family that stand in the reason.
+    `only_source` names the packages that come as source alone, whose build would run their authors' code.
     """
+
+    ONLY_SOURCE_HINT = _(
+        "Ask for a version that has a wheel, leave it out, or build its wheel by hand and name the folder that holds "
+        "it.",
+        option="--pin, --find-links",
+    )
 
     def __init__(
         self,
@@ -45,35 +50,20 @@ class Unsolved(WorkFailed):
         unreachable: bool = False,
         address: str = "",
         family: frozenset[str] = frozenset(),
+        only_source: tuple[str, ...] = (),
     ) -> None:
         super().__init__(message.format(reason=reason), hint=hint)
-        self.reason, self.family = str(reason), family
+        self.reason, self.family, self.only_source = str(reason), family, only_source
         self.unreachable, self.address = unreachable, address
 
 
-def without_wheel() -> Message:
-    """Return advice for a package that comes only as source, as nothing is built here."""
-    return _(
-        "Ask for a version that has a wheel, leave it out, or build its wheel by hand and name the folder that holds "
-        "it.",
-        option="--pin, --find-links",
+def _only_source_error(packages: tuple[str, ...]) -> Unsolved:
+    """Return the error for packages of which there is no wheel."""
+    text = _(
+        "There is no wheel of {packages} for this Python and system, only source, which would have to be built by hand."
     )
-
-
-class OnlySource(WorkFailed):
-    """Nothing fits but packages that come as source, whose build would run their authors' code; `needs` names them."""
-
-    def __init__(self, needs: tuple[str, ...]) -> None:
-        self.needs = needs
-        names = ", ".join(needs)
-        super().__init__(
-            _(
-                "There is no wheel of {packages} for this Python and system, only source, which would have to be built "
-                "by hand.",
-                packages=names,
-            ),
-            hint=without_wheel(),
-        )
+    text = text.format(packages=", ".join(packages))
+    return Unsolved(text, hint=Unsolved.ONLY_SOURCE_HINT, only_source=packages)
 
 
 def resolve(
@@ -88,105 +78,97 @@ def resolve(
 
     The versions in `keep`, those that an environment holds already, are kept where they fit; those in `locked` must be.
     Without `dependencies` what the packages require is left alone.
-    Raises `OnlySource` where a package has no wheel, `WorkFailed` with the resolver's own last lines when the sources
-    cannot be reached or nothing fits, and `BadInput` before for an index or a requirement that is none.
+    Raises `Unsolved` where a package has no wheel, the sources cannot be reached or nothing fits; `BadInput` before for
+    an index or a requirement that is none.
     """
     check_plan(plan)
-    uv = dataclasses.replace(uv, environment={**IN_A_HURRY, **uv.environment})
     with scratch() as (folder, lock):
+        hurried = dataclasses.replace(uv.in_folder(folder, lock), environment={**IN_A_HURRY, **uv.environment})
         try:
-            resolution = _resolve_with_family(
-                plan, uv.in_folder(folder, lock), folder, keep or {}, locked or {}, dependencies=dependencies
-            )
+            resolution = _resolve(plan, hurried, folder, keep, locked, dependencies=dependencies)
         except Unsolved as refusal:
-            if not locked:
+            if not locked or refusal.only_source:
                 raise
             raise WorkFailed(
                 _("The locked packages are not available as they were: {differences}.", differences=refusal.message),
                 hint=_("Restore the source that they came from, or make a new plan.", option="--anew"),
             ) from refusal
+    packages = resolution.packages
     if source_only := [
         f"{package.name}=={package.version}"
-        for package in resolution.packages
+        for package in packages
         if not package.url.partition("?")[0].endswith(".whl")
     ]:
-        raise OnlySource(tuple(source_only))
-    unsized = [package.url for package in resolution.packages if package.size is None]
+        raise _only_source_error(tuple(source_only))
+    unsized = [package.url for package in packages if package.size is None]
     indexes = (*uv.index_urls, *filter(None, [plan.index_url]))
     fetched_sizes = sizes(unsized, SIZE_SECONDS, settings=uv.settings, index_urls=indexes) if unsized else {}
-    sized = (replace(package, size=package.size or fetched_sizes.get(package.url)) for package in resolution.packages)
+    sized = (replace(package, size=package.size or fetched_sizes.get(package.url)) for package in packages)
     return replace(resolution, packages=tuple(sized))
 
 
-def find_one(plan: Plan, uv: Uv) -> Package | None:
+def _resolve(
+    plan: Plan,
+    uv: Uv,
+    folder: Path,
+    keep: Mapping[str, str] | None,
+    locked: Mapping[str, str] | None,
+    *,
+    dependencies: bool,
+) -> Resolution:
+    """Return a plan's packages; raise `Unsolved` where there are none.
+
+    If torch requires more of its family than the plan names, those are tied to torch's index as well: uv asks an index
+    of a project's own (`explicit`) only for what the project itself requires, and torch for ROCm and for XPU needs a
+    Triton that no other index has: https://docs.astral.sh/uv/guides/integration/pytorch/
+    """
+    is_usual_cache = True
+    while failure := _ask_resolver(uv, uv.resolve_command(plan, folder, keep, locked, dependencies=dependencies)):
+        missing = sorted(failure.family.difference(map(name_of, plan.requirements)))
+        if failure.unreachable or failure.only_source:
+            raise failure
+        if plan.index_url and missing:
+            plan = replace(plan, requirements=(*plan.requirements, *missing))
+        elif is_usual_cache and not uv.offline:
+            # A power cut leaves empty files in uv's cache, and uv then calls a good wheel invalid ever after.
+            uv, is_usual_cache = uv.with_own_cache(folder), False
+        else:
+            raise failure
+    return read_lock((folder / LOCK).read_text(encoding="utf-8"))
+
+
+def find_single_package(plan: Plan, uv: Uv) -> Package | None:
     """Return the one package that a plan requires, without what it depends on; None if uv does not find it."""
     with scratch() as (folder, lock):
         variables = {**IN_A_HURRY, **uv.environment}
         quiet = dataclasses.replace(
             uv.in_folder(folder, lock), also=(), sink=lambda _event: None, environment=variables
         )
-        if quiet.call(quiet.resolve_command(plan, folder, {}, None, dependencies=False), []):
+        if quiet.call(quiet.resolve_command(plan, folder, dependencies=False), []):
             return None
         return next(iter(read_lock((folder / LOCK).read_text(encoding="utf-8")).packages), None)
 
 
-def _resolve_with_family(
-    plan: Plan, uv: Uv, folder: Path, keep: Mapping[str, str], locked: Mapping[str, str], *, dependencies: bool
-) -> Resolution:
-    """Return a plan's packages; if torch requires more of its family, those are tied to torch's index as well.
-
-    uv asks an index of a project's own (`explicit`) only for what the project itself requires, and torch for ROCm and
-    for XPU needs a Triton that no other index has: https://docs.astral.sh/uv/guides/integration/pytorch/
-    """
-    constraints = folder / "locked.txt" if locked else None
-    if constraints:
-        write_whole(constraints, "".join(f"{name}=={version}\n" for name, version in locked.items()))
-    while True:
-        try:
-            return _resolve_once(
-                uv, uv.resolve_command(plan, folder, keep, constraints, dependencies=dependencies), folder
-            )
-        except Unsolved as error:
-            required = {canonicalize_name(Requirement(line).name) for line in plan.requirements}
-            missing = sorted(error.family - required)
-            if not (plan.index_url and missing) or error.unreachable:
-                raise
-            plan = replace(plan, requirements=(*plan.requirements, *missing))
-
-
-def _resolve_once(uv: Uv, argv: list[str], folder: Path) -> Resolution:
-    """Return what the resolver finds; if it finds nothing ask again with a new cache, as the usual one may be damaged.
-
-    It is not asked again when offline, or if an index cannot be reached. Raises as `_run_resolver` does.
-    """
-    try:
-        _run_resolver(uv, argv)
-    except Unsolved as error:
-        if uv.offline or error.unreachable:
-            raise
-        # A power cut leaves empty files in uv's cache, and uv then calls a good wheel invalid, today and ever after.
-        _run_resolver(uv.with_own_cache(folder), argv)
-    return read_lock((folder / LOCK).read_text(encoding="utf-8"))
-
-
-def _run_resolver(uv: Uv, argv: list[str]) -> None:
-    """Run the command that resolves; raise `OnlySource` or `Unsolved` if it fails."""
+def _ask_resolver(uv: Uv, argv: list[str]) -> Unsolved | None:
+    """Run the command that resolves; return why it failed, or None."""
     output: list[str] = []
-    if uv.call(argv, output):
-        if sources := only_source("\n".join(output)):
-            raise OnlySource(sources)
-        hint = _("Check the network and the index, or choose another plan.")
-        words = " ".join(line.strip() for line in output if line.strip())
-        unreached = unreachable(words)
-        text = (
-            _("The package index cannot be reached: {reason}")
-            if unreached
-            else _("No set of packages fits this plan: {reason}")
-        )
-        reason = unreached or words.rpartition("dependencies cause: ")[2][:600]  # without uv's own heading
-        family = frozenset(filter(carried_by_torch_index, _NAME.findall(words)))
-        address = _unreachable_address(words) if unreached else ""
-        raise Unsolved(text, hint=hint, reason=reason, unreachable=bool(unreached), address=address, family=family)
+    if not uv.call(argv, output):
+        return None
+    if packages := only_source("\n".join(output)):
+        return _only_source_error(packages)
+    words = " ".join(line.strip() for line in output if line.strip())
+    unreached, address = unreachable(words), _FETCHED.search(words)
+    text = _("No set of packages fits this plan: {reason}")
+    if unreached:
+        text = _("The package index cannot be reached: {reason}")
+    return Unsolved(
+        text,
+        hint=_("Check the network and the index, or choose another plan."),
+        reason=unreached or words.rpartition("dependencies cause: ")[2][:600],  # without uv's own heading
+        unreachable=bool(unreached),
+        address=address[1] if unreached and address else "",
+        family=frozenset(filter(carried_by_torch_index, _NAME.findall(words))),
+    )
 
 
 # As in uv's "Because triton-rocm was not found in the package registry and all versions of torch depend on …".
@@ -222,33 +204,15 @@ def unreachable(words: str) -> str:
     if _NOT_CACHED not in text and (has_answer or not any(sign in text.lower() for sign in _UNREACHABLE)):
         return ""
     _start, chained, cause = text.rpartition(" cause: ")
-    place = _unreachable_address(text) if chained else ""
-    return ": ".join(filter(None, (place, _FOR_URL.sub("", cause.partition(" hint: ")[0]))))[:400]
-
-
-def _unreachable_address(words: str) -> str:
-    """Return the address in "Failed to fetch: …" of an installer's words; "" if there is none."""
-    match = _FETCHED.search(words)
-    return match[1] if match else ""
+    place = _FETCHED.search(text) if chained else None
+    return ": ".join(filter(None, (place and place[1], _FOR_URL.sub("", cause.partition(" hint: ")[0]))))[:400]
 
 
 def only_source(output: str) -> tuple[str, ...]:
     """Return the requirements that an installer says it would have to build; () for other failures."""
-    requirements = [_parse_requirement(text) for form in _NO_WHEEL for text in form.findall(output)]
-    by_name: dict[str, Requirement] = {}
-    for requirement in filter(None, requirements):
-        by_name.setdefault(
-            canonicalize_name(requirement.name), requirement
-        )  # the form that has the version comes first
-    return tuple(str(requirement) for requirement in by_name.values())
-
-
-def _parse_requirement(text: str) -> Requirement | None:
-    """Return a requirement (PEP 508); None for text that is none."""
-    try:
-        return Requirement(text)
-    except InvalidRequirement:
-        return None
+    needs = [need for form in _NO_WHEEL for text in form.findall(output) if (need := plain_requirement(text))]
+    by_name = {canonicalize_name(need.name): str(need) for need in reversed(needs)}  # the first form has the version
+    return tuple(reversed(by_name.values()))
 
 
 class Package(Record, frozen=True):
@@ -293,7 +257,7 @@ def read_lock(text: str) -> Resolution:
             url = file.url or Path(file.path or "").absolute().as_uri()
             sha256 = file.hashes.get("sha256", "")
             packages.append(
-                Package(name=package.name, version=str(package.version), url=url, size=file.size, sha256=sha256)
+                Package(name=package.name, version=str(package.version or ""), url=url, size=file.size, sha256=sha256)
             )
     return Resolution(lock=text, packages=tuple(packages))
 
@@ -319,7 +283,9 @@ def check_plan(plan: Plan) -> None:
 
 def check_index_url(text: str) -> str:
     """Return the address of a package index as it is; raise `BadInput` for anything else, such as a file."""
-    reason = index_fault(text) or _folder_fault(text)
+    reason = index_fault(text)
+    if not reason and (folder := local_path(text)) and not folder.is_dir():
+        reason = _("it is not a folder")
     if reason:
         raise BadInput(
             _(
@@ -328,22 +294,5 @@ def check_index_url(text: str) -> str:
                 reason=reason,
             ),
             hint=_("Example: {value}", value="https://download.pytorch.org/whl/cpu", option="--index-url"),
-        )
-    return text
-
-
-def _folder_fault(address: str) -> Text:
-    """Return why a path or `file:` URL cannot be an index; "" for a folder and for an address on a server."""
-    path = local_path(address)  # None for an address on a server
-    return _("it is not a folder") if path and not path.is_dir() else ""
-
-
-def check_requirement(text: str) -> str:
-    """Return a requirement (PEP 508) as it is; raise `BadInput` for options, hidden characters and anything else."""
-    requirement = plain_requirement(text)
-    if requirement is None or (requirement.url and not requirement.url.startswith(SCHEMES)):
-        raise BadInput(
-            _("'{text}' is not a requirement.", text=redact(ascii(text)[1:-1], Policy.USABLE)[:80]),
-            hint=_("Write a name, and a version if you need one, such as torch==2.9.1."),
         )
     return text

@@ -9,7 +9,7 @@ import dataclasses
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 from assistant.catalog import load_catalog
 from assistant.catalog.catalog import known_index
@@ -24,12 +24,14 @@ from assistant.host.pip_settings import (
 )
 from assistant.host.process import Ahead, CancelToken
 from assistant.i18n import Message, _
-from assistant.install.inspect_env import Site
+from assistant.install.downloads import delete_downloads
+from assistant.install.resolution import Package, check_index_url, find_single_package
+from assistant.install.site import Site
 from assistant.install.uv import Uv
 from assistant.model.event import Sink
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.plan import Plan
-from assistant.model.record import Record
+from assistant.model.record import replace
 from assistant.privacy import Policy, redact, without_credentials
 
 DEFAULT_INDEX = ""  # PyPI, which every installer asks when nothing is configured
@@ -51,21 +53,16 @@ UV_NAMES = (
 ONLY_WHEELS = {"UV_NO_BUILD": "1", "PIP_ONLY_BINARY": ":all:"}
 
 
-class Consent(Record, frozen=True):
-    """What the user agreed to beforehand.
-
-    `indexes` are trusted although only a project or a configuration names them.
-    """
-
-    indexes: tuple[str, ...] = ()
-
-
 class Sources:
     """The package sources of this user; pip is asked for its settings only once.
 
     `index_url` replaces the index of every plan, `find_links` adds folders of wheels, `offline` stays off the network.
-    `keep` and `locked` are the versions to be kept where they fit, and those that must hold.
+    `trust` are indexes that the user agreed to although only a project or a configuration names them. `keep` and
+    `locked` are the versions to be kept where they fit, and those that must hold.
     """
+
+    check_index_url = staticmethod(check_index_url)
+    delete_downloads = staticmethod(delete_downloads)
 
     def __init__(
         self,
@@ -74,16 +71,17 @@ class Sources:
         index_url: str = "",
         find_links: Iterable[str] = (),
         offline: bool = False,
-        consent: Consent | None = None,
+        trust: Iterable[str] = (),
     ) -> None:
         self._host = host
         self.index_url = index_url
         self.offline = offline
-        self.consent = consent or Consent()
+        self.trust = tuple(trust)
         self.keep: dict[str, str] = {}
         self.locked: dict[str, str] = {}
         self._find_links = tuple(find_links)
         self._asking_lock = threading.Lock()
+        self._settings: PipSettings | None = None
 
     def warm_up(self) -> None:
         """Start to ask pip for its settings, on another thread: it takes a third of a second."""
@@ -91,26 +89,22 @@ class Sources:
 
     @property
     def settings(self) -> PipSettings:
-        """The settings of the user's pip, which is asked once; empty ones if no pip answers."""
+        """The settings of the user's pip, which is asked once, with the folders of wheels of the options.
+
+        It is the pip of the base Python, or that on PATH. They are empty if no pip answers.
+        """
         with self._asking_lock:
+            if self._settings is None:
+                base = str(self._host.facts("platform").get("base_executable", "python3"))
+                pips = (partial(self._run, base, "-m", "pip"), partial(self._run, "pip"))
+                settings = next(filter(None, map(ask_pip, pips)), PipSettings())
+                self._settings = dataclasses.replace(settings, find_links=(*settings.find_links, *self._find_links))
             return self._settings
 
-    @cached_property
-    def _settings(self) -> PipSettings:
-        """The settings of the pip of the base Python, or of that on PATH, with the folders of wheels of the options."""
-        base = str(self._host.facts("platform").get("base_executable", "python3"))
-        settings = self._ask_pip(base, "-m", "pip") or self._ask_pip("pip") or PipSettings()
-        return dataclasses.replace(settings, find_links=(*settings.find_links, *self._find_links))
-
-    def _ask_pip(self, *pip: str) -> PipSettings | None:
-        """Return the settings of a pip that some words start; None if it tells none. Raises as `ask_pip` does."""
-
-        def run_pip(*words: str) -> tuple[bool, str]:
-            """Run this pip with some words; return whether it succeeded, and its output."""
-            answer = self._host.run(*pip, *words)
-            return bool(answer), answer.text
-
-        return ask_pip(run_pip)
+    def _run(self, *words: str) -> tuple[bool, str]:
+        """Run a command; return whether it succeeded, and its output."""
+        answer = self._host.run(*words)
+        return bool(answer), answer.text
 
     @cached_property
     def environment(self) -> dict[str, str]:
@@ -128,13 +122,13 @@ class Sources:
         variables, indexes = self.environment, self._project_indexes(plan)
         if not (indexes or plan.links):
             return variables
-        more = variables.get("UV_INDEX") or self.variable("UV_INDEX") or self.variable("UV_EXTRA_INDEX_URL")
-        before = variables.get("UV_FIND_LINKS") or self.variable("UV_FIND_LINKS")
-        more_variables = {
+        more = variables.get("UV_INDEX") or self._variable("UV_INDEX") or self._variable("UV_EXTRA_INDEX_URL")
+        links = variables.get("UV_FIND_LINKS") or self._variable("UV_FIND_LINKS")
+        added = {
             "UV_INDEX": " ".join(dict.fromkeys([*more.split(), *indexes])),
-            "UV_FIND_LINKS": ",".join(filter(None, [before, *plan.links])),
+            "UV_FIND_LINKS": ",".join(filter(None, [links, *plan.links])),
         }
-        return {**variables, **{name: value for name, value in more_variables.items() if value}}
+        return variables | {name: value for name, value in added.items() if value}
 
     @cached_property
     def _uv_configuration(self) -> dict[str, str]:
@@ -142,17 +136,21 @@ class Sources:
 
         A configuration in the current folder may be a stranger's.
         """
-        if self._host.variable("UV_CONFIG_FILE").text or self._host.variable("UV_NO_CONFIG").text:
+        if self._variable("UV_CONFIG_FILE") or self._variable("UV_NO_CONFIG"):
             return {}
         # Where uv looks: the user's file, then the system's (docs.astral.sh/uv/concepts/configuration-files).
-        user = self._host.variable("APPDATA").text or self._host.variable("XDG_CONFIG_HOME").text
-        user = user or f"{self._host.variable('HOME').text}/.config"
-        system = self._host.variable("PROGRAMDATA").text or "/etc"
-        files = (f"{folder}/uv/uv.toml" for folder in (user, system))
+        user = self._variable("APPDATA") or self._variable("XDG_CONFIG_HOME") or f"{self._variable('HOME')}/.config"
+        files = (f"{folder}/uv/uv.toml" for folder in (user, self._variable("PROGRAMDATA") or "/etc"))
         file = next((path for path in files if self._host.read(path)), None)
         return {"UV_CONFIG_FILE": file} if file else {"UV_NO_CONFIG": "1"}
 
     @cached_property
+    def _uv_toml(self) -> str:
+        """The text of uv's own configuration; "" if there is none."""
+        file = self._variable("UV_CONFIG_FILE") or self._uv_configuration.get("UV_CONFIG_FILE")
+        return self._host.read(file).text if file else ""
+
+    @property
     def uv_indexes(self) -> tuple[str, ...]:
         """The indexes of uv's own configuration, with the passwords that their files need."""
         return self._uv_settings.indexes
@@ -162,23 +160,6 @@ class Sources:
         """The settings of uv's own configuration."""
         file = self._host.variable("UV_CONFIG_FILE").text or self._uv_configuration.get("UV_CONFIG_FILE")
         return read_uv_settings(self._host.read(file).text if file else "")
-
-    def consulted(self, plan: Plan) -> tuple[str, ...]:
-        """Return the indexes, by priority, that uv asks for all packages of a plan; "" is PyPI, () if there are none.
-
-        The index that the plan has for torch is not among them: uv asks it for torch's family alone.
-        """
-        if self.settings.no_index:
-            return ()
-        *extra, default = self._configured_indexes
-        urls = dict.fromkeys((*extra, *self._project_indexes(plan), default))
-        return tuple(filter(self.may_ask, urls))
-
-    @property
-    def takes_first_index(self) -> bool:
-        """Whether uv takes a package from the first index that has its name, as it does by default."""
-        strategy = self.variable("UV_INDEX_STRATEGY") or self._uv_settings.strategy
-        return strategy in {"", "first-index"}
 
     @property
     def _extra_indexes(self) -> tuple[str, ...]:
@@ -200,20 +181,17 @@ class Sources:
     @property
     def _configured_indexes(self) -> tuple[str, ...]:
         """The indexes that uv asks for all packages whatever the plan, by priority; the default one is the last."""
-        variables = {name: self._host.variable(name).text for name in UV_NAMES}
         own = self._uv_settings
-        others = [url for url in own.indexes if url not in own.explicit]
-        configured = self.settings.index_url or own.default or DEFAULT_INDEX
-        first = variables["UV_DEFAULT_INDEX"] or variables["UV_INDEX_URL"] or configured
-        extra = variables["UV_INDEX"] or variables["UV_EXTRA_INDEX_URL"]
-        more = extra.split() if extra else self._extra_indexes
-        indexes = (*more, *(url for url in others if url != own.default), first)
+        others = (url for url in own.indexes if url not in own.explicit and url != own.default)
+        first = self._variable("UV_DEFAULT_INDEX") or self._variable("UV_INDEX_URL") or self.settings.index_url
+        extra = self._variable("UV_INDEX") or self._variable("UV_EXTRA_INDEX_URL")
+        indexes = (*(extra.split() if extra else self._extra_indexes), *others, first or own.default or DEFAULT_INDEX)
         # uv allows names before addresses: UV_INDEX="torch=https://download.pytorch.org/whl/cpu"
         return tuple(
             dict.fromkeys(url.rpartition("=")[2] if "=" in url.partition("://")[0] else url for url in indexes)
         )
 
-    def variable(self, name: str) -> str:
+    def _variable(self, name: str) -> str:
         """Return the value of an environment variable, "" if it is not set."""
         return self._host.variable(name).text
 
@@ -223,13 +201,11 @@ class Sources:
 
         Those of others that the user agreed to are among them. A project or a plan gives them without passwords.
         """
-        indexes = (self.index_url, *self.consent.indexes, *self.settings.index_urls, *self._configured_indexes)
+        indexes = (self.index_url, *self.trust, *self.settings.index_urls, *self._configured_indexes)
         return tuple(without_credentials(address) for address in (*indexes, *self.settings.find_links) if address)
 
-    def indexes(self, index: str | None = None) -> tuple[str, ...]:
-        """Return `index` alone, or without it the indexes that pip asks, by priority; "" is PyPI."""
-        if index is not None:
-            return (index,)
+    def indexes(self) -> tuple[str, ...]:
+        """Return the indexes that pip asks, by priority; "" is PyPI."""
         configured = self.settings.index_urls
         default = not (self.settings.index_url or self.settings.no_index)
         return (DEFAULT_INDEX, *configured) if default else configured
@@ -238,6 +214,32 @@ class Sources:
         """Return whether a source may be asked: each when online, only folders and files when offline."""
         on_disk = source.startswith("file:") or ("://" not in source and source != DEFAULT_INDEX)
         return on_disk or not self.offline
+
+    def index_findings(self, plan: Plan) -> tuple[Finding, ...]:
+        """Return a finding about which index a package of a plan is taken from if several are asked; () otherwise.
+
+        The index that the plan has for torch does not count: uv asks it for torch's family alone.
+        """
+        *extra, default = self._configured_indexes
+        urls = filter(self.may_ask, dict.fromkeys((*extra, *self._project_indexes(plan), default)))
+        listed = [redact(url, Policy.USABLE) or "PyPI" for url in urls]
+        if len(listed) < 2 or self.settings.no_index:  # noqa: PLR2004 - of one index nothing need be said
+            return ()
+        if (self._variable("UV_INDEX_STRATEGY") or self._uv_settings.strategy) in {"", "first-index"}:
+            severity = Severity.INFO
+            text = _(
+                "Several indexes are asked: {indexes}. uv takes each package from the first of them that has its name, "
+                "so that no later one can offer another file under that name."
+            )
+        else:
+            severity = Severity.WARNING
+            text = _(
+                "Several indexes are asked: {indexes}. The best version of all of them is taken, so that whoever may "
+                "publish in one can offer another file under any name."
+            )
+        finding = Finding(key="several-indexes", severity=severity, text=text.format(indexes=", ".join(listed)))
+        fix = Remedy(text=_("Remove the index that you do not trust from pip's and uv's settings."))
+        return (replace(finding, remedies=(fix,)) if finding.wrong else finding,)
 
 
 @dataclass(frozen=True)
@@ -264,6 +266,10 @@ class Tools:
         new = base if version == plan.python else plan.python
         return self.uv_of(site.python if site else new, self.sources.environment_for(plan))
 
+    def find_single_package(self, plan: Plan) -> Package | None:
+        """Return the one package that a plan requires, without what it depends on; None if uv does not find it."""
+        return find_single_package(plan, self.uv(plan, None))
+
     def uv_of(self, python: str, environment: Mapping[str, str] | None = None) -> Uv:
         """Return uv set up for an interpreter, with the user's settings; `environment` are its variables."""
         sources = self.sources
@@ -275,25 +281,3 @@ class Tools:
             sink=self.sink,
             cancel=self.cancel,
         )
-
-
-def index_findings(plan: Plan, sources: Sources) -> tuple[Finding, ...]:
-    """Return a finding about which index a package is taken from if several are asked; () if one or none is."""
-    indexes = sources.consulted(plan)
-    if len(indexes) < 2:  # noqa: PLR2004 - of one index nothing need be said
-        return ()
-    listed = ", ".join(redact(url, Policy.USABLE) or "PyPI" for url in indexes)
-    if sources.takes_first_index:
-        text = _(
-            "Several indexes are asked: {indexes}. uv takes each package from the first of them that has its name, so "
-            "that no later one can offer another file under that name.",
-            indexes=listed,
-        )
-        return (Finding(key="several-indexes", severity=Severity.INFO, text=text),)
-    text = _(
-        "Several indexes are asked: {indexes}. The best version of all of them is taken, so that whoever may publish "
-        "in one can offer another file under any name.",
-        indexes=listed,
-    )
-    fix = Remedy(text=_("Remove the index that you do not trust from pip's and uv's settings."))
-    return (Finding(key="several-indexes", severity=Severity.WARNING, text=text, remedies=(fix,)),)

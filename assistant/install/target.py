@@ -6,16 +6,15 @@ import os
 from pathlib import Path
 
 from assistant.host.base import Host
-from assistant.host.files import is_in_onedrive, is_redirected, may_write, shared_environments_folder
-from assistant.i18n import Message, Text, _
+from assistant.host.files import full_path, is_in_onedrive, is_redirected, may_write, shared_environments_folder
+from assistant.i18n import Text, _
 from assistant.install.conflicts import environment_of
-from assistant.install.environments import can_be_renamed_to, refuse_unknown, settle_folders
-from assistant.install.inspect_env import Site, is_environment, look_at
+from assistant.install.environments import Places, can_be_renamed_to
+from assistant.install.site import Site, is_environment
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.finding import Finding, Remedy, Severity
-from assistant.model.plan import DISK_FACTOR, Plan
+from assistant.model.plan import DISK_FACTOR, KERNEL_TARGET, Plan
 
-KERNEL = "kernel"  # in place of a folder: the environment of this Python; a folder is named by its whole path
 LONGEST_PATH = 240  # chosen: scripts name their Python in their first line, of 256 bytes at most (Linux, binfmts.h)
 # MAX_PATH without its end; the path of a folder has to leave room for a name of 8.3 characters:
 # https://learn.microsoft.com/windows/win32/fileio/maximum-file-path-limitation
@@ -24,75 +23,22 @@ _SHORT_NAME = 12
 LONG_PATHS = r"HKLM\SYSTEM\CurrentControlSet\Control\FileSystem"
 
 
-def default_target(plan: Plan) -> Path:
-    """Return the folder for a plan's environment if the user gives none, such as envs/cuda-torch2.9.1-py3.12."""
-    return environments_folder() / f"{plan.backend.value}-torch{plan.torch}-py{plan.python}".replace("/", "-")
-
-
-def find_target(text: str, host: Host) -> tuple[Path, Site | None]:
-    """Return the path that a target stands for, and what is installed there if it is an environment, else None.
+def named_target(text: str, host: Host) -> Path:
+    """Return the path that a target stands for; nothing is started.
 
     A target is "kernel" (this Python's environment), or the path of an environment, of its Python, or of the project of
-    uv or pixi that keeps it. What an installation that was killed between two renames left there is settled first.
+    uv or pixi that keeps it.
     """
-    target = named_target(text, host)
-    settle_folders(target)
-    return target, look_at(target, host) if is_environment(target) else None
-
-
-def named_target(text: str, host: Host) -> Path:
-    """Return the path that a target stands for, as `find_target` does, without starting anything."""
     own_python = Path(str(host.facts("platform").get("executable", "")))
-    target = own_python if text == KERNEL else full_path(text)
+    target = own_python if text == KERNEL_TARGET else full_path(text)
     check_path(target)
     return environment_of(target)
 
 
-def check_folder(text: str) -> str:
-    """Return a typed folder as an absolute path, with the home folder for "~"; "" for "".
-
-    Raises `BadInput` for a relative path, and so for one of another system: in the wizard nobody sees what it would be
-    relative to.
-    """
-    if text and not text.startswith("~") and not Path(text).is_absolute():
-        raise _not_full_path_error(text)
-    return str(full_path(text)) if text else ""
-
-
-def full_path(text: str) -> Path:
-    """Return an absolute path, with the home folder for "~" and without ".."; only to go up are links followed.
-
-    Raises `BadInput` for the home folder of a user who is not known.
-    """
-    try:
-        path = Path(text).expanduser().absolute()
-    except RuntimeError as error:
-        raise _not_full_path_error(text) from error
-    if ".." not in path.parts:
-        return path
-    is_whole = path.is_dir() or path.name == ".."
-    return path.resolve() if is_whole else path.parent.resolve() / path.name  # a Python may be a link itself
-
-
-def _not_full_path_error(text: str) -> BadInput:
-    """Return the error for a typed path that is not absolute, or whose home folder is unknown."""
-    return BadInput(
-        _("“{path}” is not the full path of a folder on this system.", path=text[:80]),
-        hint=_("Write the full path, such as {example}.", example=Path.home() / "pytorch"),
-    )
-
-
-def not_an_environment(path: str | Path) -> BadInput:
-    """Return the error for a path that should be an environment and is none."""
-    return BadInput(
-        _("{path} is not an environment.", path=path),
-        hint=_("Give the folder of a virtual environment, or its Python."),
-    )
-
-
 def target_or_default(plan: Plan, text: str) -> str:
-    """Return a target as it is, or the path of the plan's own folder for "" and "new"."""
-    return str(default_target(plan)) if text in {"", "new"} else text
+    """Return a target as it is; for "" and "new" the plan's own folder, such as envs/cuda-torch2.9.1-py3.12."""
+    name = f"{plan.backend.value}-torch{plan.torch}-py{plan.python}".replace("/", "-")
+    return str(shared_environments_folder() / name) if text in {"", "new"} else text
 
 
 def find_plan_target(plan: Plan, text: str, host: Host) -> tuple[Path, Site | None]:
@@ -100,7 +46,8 @@ def find_plan_target(plan: Plan, text: str, host: Host) -> tuple[Path, Site | No
 
     Raises `BadInput` for an environment of another Python than the plan's.
     """
-    target, site = find_target(target_or_default(plan, text), host)
+    target = named_target(target_or_default(plan, text), host)
+    site = Site.ask(target, host) if is_environment(target) else None
     if site and site.minor != plan.python:
         raise BadInput(
             _(
@@ -119,32 +66,53 @@ def check_target(target: Path, site: Site | None = None) -> None:
 
     Raises `BadInput` if it is in use, or no place for an environment, and `WorkFailed` if it cannot be written.
     """
-    if site:
-        _check_changeable(site)
-        return
+    target = Path(site.prefix) if site else target
     check_path(target)
-    check_visible(target)
+    if not site and is_redirected(target):
+        raise BadInput(
+            _(
+                "This Python comes from the Microsoft Store: what it writes to {path} goes into a private folder that"
+                " JupyterLab, VS Code and other programs do not find.",
+                path=target,
+            ),
+            hint=_(
+                "Choose a folder such as {example}.",
+                example=shared_environments_folder() / target.name,
+                option="--target",
+            ),
+        )
     if Path(os.path.realpath(target)).name:  # the root of a disk has none, and nothing beside it
-        refuse_unknown(target)
+        Places(target).refuse_unknown()
+    if not site:
+        _check_free(target)
+    elif site.managed:
+        raise BadInput(
+            _("{python} belongs to the system, which forbids installing into it.", python=site.python),
+            hint=_("Choose a new environment.", option="--target new"),
+        )
+    for folder in (target, Path(site.purelib)) if site else (_nearest_parent(target),):
+        if not may_write(folder):
+            raise _no_permission_error(folder, is_new=site is None)
+
+
+def _check_free(target: Path) -> None:
+    """Raise `BadInput` for a target at which something stands, or at which nothing can be put."""
     try:
-        free = target.is_dir() and not any(target.iterdir())
+        is_free = not os.path.lexists(target) or (target.is_dir() and not any(target.iterdir()))
     except PermissionError:
-        raise _no_permission_error(target, _("Choose a folder of your own.", option="--target")) from None
-    if os.path.lexists(target) and not free:
-        if (target / "pyvenv.cfg").is_file():
-            refusal = _("{path} already holds an environment, and it is left as it is.", path=target)
-        else:
-            refusal = _("{path} exists and is not an environment.", path=target)
-        raise BadInput(refusal, hint=_("Choose another folder, or one that does not exist yet.", option="--target"))
+        raise _no_permission_error(target, is_new=True) from None
     parent = _nearest_parent(target)
+    hint = _("Choose another folder, or one that does not exist yet.", option="--target")
+    if not is_free and (target / "pyvenv.cfg").is_file():
+        raise BadInput(_("{path} already holds an environment, and it is left as it is.", path=target), hint=hint)
+    if not is_free:
+        raise BadInput(_("{path} exists and is not an environment.", path=target), hint=hint)
     if not parent.is_dir():
         raise BadInput(
             _("{path} is a file, so nothing can be created inside it.", path=parent),
             hint=_("Choose another folder.", option="--target"),
         )
-    if not may_write(parent):
-        raise _no_permission_error(parent, _("Choose a folder of your own.", option="--target"))
-    if os.path.lexists(target) and not can_be_renamed_to(target):
+    if os.path.lexists(target) and may_write(target) and not can_be_renamed_to(target):
         raise BadInput(
             _(
                 "{path} is a disk of its own, or its parent cannot be written, so nothing can be put there at once.",
@@ -154,41 +122,28 @@ def check_target(target: Path, site: Site | None = None) -> None:
         )
 
 
-def _no_permission_error(folder: Path, hint: Message) -> WorkFailed:
+def _no_permission_error(folder: Path, *, is_new: bool) -> WorkFailed:
     """Return the error for a folder that this user cannot write to."""
+    hint = _("Choose a new environment.", option="--target new")
+    if is_new:
+        hint = _("Choose a folder of your own.", option="--target")
     return WorkFailed(_("You don't have permission to write to {path}.", path=folder), hint=hint)
-
-
-def _check_changeable(site: Site) -> None:
-    """Raise `BadInput` for an environment that must not be changed, and `WorkFailed` for one that cannot be written."""
-    prefix = Path(site.prefix)
-    check_path(prefix)
-    refuse_unknown(prefix)
-    if site.managed:
-        raise BadInput(
-            _("{python} belongs to the system, which forbids installing into it.", python=site.python),
-            hint=_("Choose a new environment.", option="--target new"),
-        )
-    for folder in (prefix, Path(site.purelib)):
-        if not may_write(folder):
-            raise _no_permission_error(folder, _("Choose a new environment.", option="--target new"))
 
 
 def check_path(path: Path) -> None:
     """Raise `BadInput` for a path that no environment can have: too long, a loop of links, invisible characters."""
     text = str(path)
     reason: Text = ""
+    try:
+        path.stat()  # neither `exists` nor, from Python 3.13 on, `resolve` says that links form a loop
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        pass
+    except (OSError, ValueError):
+        reason = _("its symbolic links form a loop, or a part of it is too long")
     if len(text) > LONGEST_PATH:
         reason = _("it has {count} characters; the limit is {limit}", count=len(text), limit=LONGEST_PATH)
     elif not text.isprintable():
         reason = _("it contains invisible characters")
-    else:
-        try:
-            path.stat()  # neither `exists` nor, from Python 3.13 on, `resolve` says that links form a loop
-        except (FileNotFoundError, NotADirectoryError, PermissionError):
-            pass
-        except OSError:
-            reason = _("its symbolic links form a loop, or a part of it is too long")
     if reason:
         raise BadInput(
             _("{path} cannot hold an environment: {reason}.", path=ascii(text)[1:-1][:80], reason=reason),
@@ -221,12 +176,21 @@ def _nearest_parent(target: Path) -> Path:
 
 
 def check_lengths(host: Host, folder: Path, target: Path) -> None:
-    """Raise `BadInput` if Windows limits paths, and one in `folder` is too long there or after a rename to `target`."""
-    if not _has_path_limit(host):
+    """Raise `BadInput` if Windows limits paths, and one in `folder` is too long there or after a rename to `target`.
+
+    Windows limits them unless long paths are allowed. A folder's path also needs room for a name of 8.3 in it.
+    """
+    values = host.facts("registry", LONG_PATHS).get("values")
+    if not isinstance(values, dict) or values.get("LongPathsEnabled") == 1:
         return
-    names = [f"{os.path.relpath(root, folder)}\\{name}" for root, _folders, files in os.walk(folder) for name in files]
-    longest, root = max(names, key=_path_length_needed, default=""), max(str(folder), str(target), key=len)
-    if longest and len(root) + 1 + _path_length_needed(longest) > _LONGEST_ON_WINDOWS:
+    needed: dict[str, int] = {}
+    for root, _folders, files in os.walk(folder):
+        below = os.path.relpath(root, folder)
+        for name in files:
+            needed[f"{below}\\{name}"] = len(below) + max(1 + len(name), _SHORT_NAME)
+    longest = max(needed, key=lambda name: needed[name], default="")
+    root = max(str(folder), str(target), key=len)
+    if longest and len(root) + 1 + needed[longest] > _LONGEST_ON_WINDOWS:
         raise BadInput(
             _(
                 "{folder} is too deep: {file} would have a path of {count} characters there, and this Windows allows"
@@ -241,39 +205,6 @@ def check_lengths(host: Host, folder: Path, target: Path) -> None:
                 " LongPathsEnabled to 1 in {key}.",
                 example=Path(Path(root).anchor) / "torch",
                 key=LONG_PATHS,
-                option="--target",
-            ),
-        )
-
-
-def _has_path_limit(host: Host) -> bool:
-    """Return whether this is a Windows that limits the length of paths, as it does unless long paths are allowed."""
-    values = host.facts("registry", LONG_PATHS).get("values")
-    return isinstance(values, dict) and values.get("LongPathsEnabled") != 1
-
-
-def _path_length_needed(name: str) -> int:
-    """Return how many characters a path below a root takes, with room for a name of 8.3 in its folder."""
-    return max(len(name), len(name.rpartition("\\")[0]) + _SHORT_NAME)
-
-
-def environments_folder() -> Path:
-    """Return the folder in which the assistant makes environments."""
-    return shared_environments_folder()
-
-
-def check_visible(target: Path) -> None:
-    """Raise `BadInput` for a target that Windows redirects for this Python, so that no other program would find it."""
-    if is_redirected(target):
-        raise BadInput(
-            _(
-                "This Python comes from the Microsoft Store: what it writes to {path} goes into a private folder that"
-                " JupyterLab, VS Code and other programs do not find.",
-                path=target,
-            ),
-            hint=_(
-                "Choose a folder such as {example}.",
-                example=shared_environments_folder() / target.name,
                 option="--target",
             ),
         )

@@ -21,7 +21,7 @@ from assistant.host.files import write_temporary
 from assistant.host.lock import Lock
 from assistant.host.pip_settings import PipSettings, uv_arguments
 from assistant.host.process import CancelToken, stream
-from assistant.i18n import Message, _
+from assistant.i18n import Message, Text, _
 from assistant.model.errors import WorkFailed
 from assistant.model.event import FindingRaised, LogLine, Part, Progress, Sink, Step
 from assistant.model.finding import Finding
@@ -39,7 +39,6 @@ _NOT_FETCHED = re.compile(
 )
 KERNEL = "ipykernel"  # without it an environment cannot be a kernel, and JupyterLab could not offer it
 LOCK = "pylock.toml"  # uv accepts only `pylock.toml` and `pylock.NAME.toml`, as PEP 751 says
-VERSIONS = "versions.txt"  # uv tells by the ending that these are requirements
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +74,7 @@ class Uv:
 
     def with_own_cache(self, folder: Path) -> Uv:
         """Return this uv with a new cache in a folder, as its own may be damaged."""
-        return replace(self, environment={**self.environment, **own_cache(folder)})
+        return replace(self, environment={**self.environment, "UV_CACHE_DIR": str(folder / "cache")})
 
     @property
     def index_urls(self) -> tuple[str, ...]:
@@ -107,24 +106,16 @@ class Uv:
         Nothing is logged: that something has to be fetched is no failure.
         """
         quiet = replace(self, sink=lambda _event: None)
-        return quiet.call([*self.sync_command(python, lock), "--offline"], []) == 0
+        return quiet.call([*self.install_command(python, lock, exactly=True), "--offline"], []) == 0
 
-    def fill(self, python: Path, lock: Path, total: int) -> None:
-        """Install what a lock holds, hashes checked, and remove all else; raise `WorkFailed` if that fails."""
-        self._install_with_progress(self.sync_command(python, lock), total)
+    def install(
+        self, python: Path, lock: Path, total: int, *, exactly: bool = False, again: Iterable[str] = ()
+    ) -> None:
+        """Install what a lock holds, hashes checked, packages in `again` even if they are there already.
 
-    def add(self, python: Path, lock: Path, total: int, again: Iterable[str] = ()) -> None:
-        """Install what a lock holds, beside what else is there; packages in `again` even if they are there already."""
-        options = [word for name in again for word in ("--reinstall-package", name)]
-        self._install_with_progress([*self.install_command(python, lock), *options], total)
-
-    def remove(self, python: Path, names: Iterable[str]) -> None:
-        """Remove packages from an environment; raise `WorkFailed` if that fails, and do nothing for no names."""
-        if words := list(names):
-            self._run_or_raise([find_uv(), "pip", "uninstall", "--no-progress", "--python", str(python), *words])
-
-    def _install_with_progress(self, argv: Sequence[str], total: int) -> None:
-        """Run a command that installs, and send progress for each package that it reports; raise as `_run_or_raise`."""
+        With `exactly` all else is removed. Sends progress for each of the `total` packages; raises `WorkFailed` if it
+        fails.
+        """
         self.progress(_("Unpacking"), total=total, unit="packages", part=Part.UNPACK)
         done = itertools.count(1)
 
@@ -134,36 +125,37 @@ class Uv:
                 text = _("Installed {package}", package=match["name"])
                 self.progress(text, done=next(done), total=total, unit="packages", part=Part.UNPACK)
 
-        self._run_or_raise(argv, report_installed)
+        options = [word for name in again for word in ("--reinstall-package", name)]
+        self._run_or_raise([*self.install_command(python, lock, exactly=exactly), *options], report_installed)
+
+    def remove(self, python: Path, names: Iterable[str]) -> None:
+        """Remove packages from an environment; raise `WorkFailed` if that fails, and do nothing for no names."""
+        if words := list(names):
+            self._run_or_raise([find_uv(), "pip", "uninstall", "--no-progress", "--python", str(python), *words])
 
     def _run_or_raise(self, argv: Sequence[str], on_line: Callable[[str], None] | None = None) -> None:
         """Run a command; raise `WorkFailed` with the cause, by its output, if it fails."""
         output: list[str] = []
-        if self.call(argv, output, on_line):
-            if obstacle := disk_obstacle("\n".join(output)):
-                raise WorkFailed(
-                    _("The installation stopped: {reason}", reason=f"{obstacle}."),
-                    hint=_(
-                        "All changes were rolled back. Free some space there, or choose another disk.",
-                        option="--target",
-                    ),
-                )
-            not_fetched = _NOT_FETCHED.search("\n".join(output))
-            if not_fetched and self.offline:
-                raise not_on_disk_error(not_fetched["package"])
-            if not_fetched:
-                other = _("the file that arrived is not the one that the index describes (its hash differs)")
-                reason = (
-                    other if not_fetched["reason"].startswith("Hash mismatch") else not_fetched["reason"].strip(". ")
-                )
-                raise WorkFailed(
-                    _("{file} cannot be fetched: {reason}.", file=not_fetched["package"], reason=reason),
-                    hint=_("All changes were rolled back. Check the network or the index, and start again."),
-                )
-            raise WorkFailed(
-                _("The installation stopped: {reason}", reason=last_words(output)),
-                hint=_("All changes were rolled back. Fix the cause and start again; nothing is downloaded twice."),
-            )
+        if not self.call(argv, output, on_line):
+            return
+        text = "\n".join(output)
+        not_fetched = _NOT_FETCHED.search(text)
+        if obstacle := disk_obstacle(text):
+            message = _("The installation stopped: {reason}", reason=f"{obstacle}.")
+            hint = _("All changes were rolled back. Free some space there, or choose another disk.", option="--target")
+        elif not_fetched and self.offline:
+            raise not_on_disk_error(not_fetched["package"])
+        elif not_fetched:
+            reason: Text = not_fetched["reason"].strip(". ")
+            if not_fetched["reason"].startswith("Hash mismatch"):
+                reason = _("the file that arrived is not the one that the index describes (its hash differs)")
+            message = _("{file} cannot be fetched: {reason}.", file=not_fetched["package"], reason=reason)
+            hint = _("All changes were rolled back. Check the network or the index, and start again.")
+        else:
+            last = " ".join(line.strip() for line in output[-6:] if line.strip())[:600]
+            message = _("The installation stopped: {reason}", reason=last)
+            hint = _("All changes were rolled back. Fix the cause and start again; nothing is downloaded twice.")
+        raise WorkFailed(message, hint=hint)
 
     def call(self, argv: Sequence[str], output: list[str], on_line: Callable[[str], None] | None = None) -> int:
         """Run a command and return its exit status; its lines are logged and added to `output`, without secrets."""
@@ -177,69 +169,69 @@ class Uv:
             if on_line:
                 on_line(line)
 
-        variables = dict(self.environment)
-        if self.scratch:  # so that nothing of a killed one stays anywhere else
-            variables |= dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(self.scratch))
-        variables["PYTHONDONTWRITEBYTECODE"] = "1"  # uv asks the Python, and a failure must leave no trace
-        variables["UV_PREVIEW_FEATURES"] = "pylock"  # else it warns that lock files of PEP 751 are new to it
-        return stream(argv, log_line, cancel=self.cancel, environment=variables, lock=self.lock)
+        return stream(argv, log_line, cancel=self.cancel, environment=self.variables, lock=self.lock)
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The variables of its programs: those of the user's settings, and our own."""
+        # All temporary files go there, so that nothing of a killed program stays anywhere else.
+        temporary = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(self.scratch)) if self.scratch else {}
+        return {
+            **self.environment,
+            **temporary,
+            "PYTHONDONTWRITEBYTECODE": "1",  # uv asks the Python, and a failure must leave no trace
+            "UV_PREVIEW_FEATURES": "pylock",  # else it warns that lock files of PEP 751 are new to it
+        }
 
     def venv_command(self, folder: Path) -> list[str]:
         """Return the command that makes an empty environment that can be moved."""
         words = ["--no-project", "--relocatable", "--allow-existing", "--python", self.python, str(folder)]
         return [find_uv(), "venv", "--no-progress", *words]
 
-    def sync_command(self, python: Path, lock: Path) -> list[str]:
-        """Return the command that installs what a lock holds into an environment, and removes all else."""
-        return [*_pip_words("sync"), "--python", str(python), str(lock), *uv_arguments(self.settings)]
-
-    def install_command(self, python: Path, lock: Path) -> list[str]:
-        """Return the command that installs what a lock holds beside what else is in an environment."""
-        return [
-            *_pip_words("install"),
-            "--python",
-            str(python),
-            "--requirements",
-            str(lock),
-            *uv_arguments(self.settings),
-        ]
+    def install_command(self, python: Path, lock: Path, *, exactly: bool = False) -> list[str]:
+        """Return the command that installs what a lock holds into an environment; `exactly` removes all else."""
+        verb, option = ("sync", ()) if exactly else ("install", ("--requirements",))
+        return [*self._pip(verb), "--python", str(python), *option, str(lock), *uv_arguments(self.settings)]
 
     def resolve_command(
-        self, plan: Plan, folder: Path, keep: Mapping[str, str], constraints: Path | None, *, dependencies: bool = True
+        self,
+        plan: Plan,
+        folder: Path,
+        keep: Mapping[str, str] | None = None,
+        locked: Mapping[str, str] | None = None,
+        *,
+        dependencies: bool = True,
     ) -> list[str]:
-        """Write the project of a plan into a folder; return the command that resolves it into a `pylock.toml`.
+        """Write the project of a plan into a folder; return the command that resolves it into a `pylock.toml` there.
 
-        The versions in `keep` are kept where they fit; those in the file `constraints` must hold. Without
-        `dependencies`, what the packages require is left alone.
+        The versions in `keep` are kept where they fit; those in `locked` must hold. Without `dependencies`, what the
+        packages require is left alone.
         """
-        lock = folder / LOCK
+        lock, project = folder / LOCK, folder / "pyproject.toml"
         if keep:
             # uv keeps the versions of a lock file that is there already, where they fit.
             rows = [{"name": name, "version": version} for name, version in keep.items()]
             write_temporary(lock, tomli_w.dumps({"lock-version": "1.0", "created-by": "assistant", "packages": rows}))
-        words = ["--format", "pylock.toml", "-o", str(lock)]
-        words += ["--constraints", str(constraints)] if constraints else []
-        words += [] if dependencies else ["--no-deps"]
-        return self._compile_command(plan, folder, words)
-
-    def try_out(self, plan: Plan, folder: Path) -> list[str]:
-        """Write the project of a plan into a folder; return the command that resolves it into the file `VERSIONS`.
-
-        The file has a line "numpy==2.4.6" for each package that comes from an index.
-        """
-        return self._compile_command(plan, folder, ["--no-annotate", "-o", str(folder / VERSIONS)])
-
-    def _compile_command(self, plan: Plan, folder: Path, words: list[str]) -> list[str]:
-        """Write the project of a plan into a folder; return the command that resolves it, with `words` as options."""
-        project = folder / "pyproject.toml"
         write_temporary(project, project_file(plan, self.also))
-        words = ["--no-header", "--quiet", *words, *_write_bounds(plan, folder), *self.elsewhere]
-        return [*_pip_words("compile"), str(project), "--python", self.python, *words, *uv_arguments(self.settings)]
+        words = ["--no-header", "--quiet", "--format", "pylock.toml", "-o", str(lock), *self.elsewhere]
+        # What stands in for torch's own needs could not be tied to torch's index, and the plan names torch's version.
+        overrides = [
+            line for line in plan.overrides if (name := name_of(line)) not in CORE and not required_by_torch(name)
+        ]
+        pins = [f"{name}=={version}" for name, version in (locked or {}).items()]
+        files = {"locked": pins, "constraints": plan.constraints, "overrides": overrides}
+        for kind, lines in files.items():
+            if lines:
+                file = folder / f"{kind}.txt"
+                write_temporary(file, "".join(f"{line}\n" for line in lines))
+                words += ["--overrides" if kind == "overrides" else "--constraints", str(file)]
+        words += [] if dependencies else ["--no-deps"]
+        return [*self._pip("compile"), str(project), "--python", self.python, *words, *uv_arguments(self.settings)]
 
-
-def _pip_words(verb: str) -> list[str]:
-    """Return the first words of a command `uv pip` that builds nothing, so that no code of a package runs."""
-    return [find_uv(), "pip", verb, "--no-progress", "--no-build"]  # no code of a package runs
+    @staticmethod
+    def _pip(verb: str) -> list[str]:
+        """Return the first words of a command `uv pip` that builds nothing, so that no code of a package runs."""
+        return [find_uv(), "pip", verb, "--no-progress", "--no-build"]
 
 
 def not_on_disk_error(package: str) -> WorkFailed:
@@ -250,20 +242,10 @@ def not_on_disk_error(package: str) -> WorkFailed:
     )
 
 
-def last_words(output: Sequence[str]) -> str:
-    """Return the last six lines of an output in one, cut to 600 characters."""
-    return " ".join(line.strip() for line in output[-6:] if line.strip())[:600]
-
-
 def disk_obstacle(text: str) -> str:
     """Return the system's words for a disk that is full or takes no writes if a text holds them; else ""."""
     sentences = (os.strerror(number) for number in (errno.ENOSPC, errno.EDQUOT, errno.EROFS))
     return next((words for words in sentences if words.lower() in text.lower()), "")
-
-
-def own_cache(folder: Path) -> dict[str, str]:
-    """Return the variable, by name, that gives uv a cache of its own in a folder, as the usual one may be damaged."""
-    return {"UV_CACHE_DIR": str(folder / "cache")}
 
 
 def project_file(plan: Plan, also: tuple[str, ...] = (KERNEL,)) -> str:
@@ -279,30 +261,8 @@ def project_file(plan: Plan, also: tuple[str, ...] = (KERNEL,)) -> str:
     tables: dict[str, object] = {"workspace": {}}
     if plan.index_url:
         tables["index"] = [{"name": "torch", "url": plan.index_url, "explicit": True}]
-        tables["sources"] = {name: {"index": "torch"} for name in packages_of_torch_index(plan)}
+        # A file that is named by its address comes from there, and the plan's own index must be torch's.
+        names = dict.fromkeys(name_of(line) for line in plan.requirements if not requirement(line).url)
+        tied = (name for name in names if carried_by_torch_index(name, plan.variant) and name not in plan.apart)
+        tables["sources"] = {name: {"index": "torch"} for name in tied}
     return tomli_w.dumps({"project": project, "tool": {"uv": tables}})
-
-
-def packages_of_torch_index(plan: Plan) -> list[str]:
-    """Return the canonical names of the requirements that a plan takes from torch's own index; [] without one.
-
-    A file that is named by its address comes from there, and the plan's own index must be torch's.
-    """
-    names = dict.fromkeys(name_of(line) for line in plan.requirements if not requirement(line).url)
-    carried = (name for name in names if carried_by_torch_index(name, plan.variant))
-    return [name for name in carried if name not in plan.apart and plan.index_url]
-
-
-def _write_bounds(plan: Plan, folder: Path) -> list[str]:
-    """Write the constraints and overrides of a plan into files, and return the options of uv that read them.
-
-    What stands in for torch's own needs could not be tied to torch's index, and the plan names torch's version itself.
-    """
-    options = []
-    overrides = [line for line in plan.overrides if (name := name_of(line)) not in CORE and not required_by_torch(name)]
-    for option, lines in (("--constraints", plan.constraints), ("--overrides", overrides)):
-        if lines:
-            file = folder / f"{option.strip('-')}.txt"
-            write_temporary(file, "".join(f"{line}\n" for line in lines))
-            options += [option, str(file)]
-    return options

@@ -8,6 +8,7 @@ from typing import ClassVar
 from assistant.i18n import Text
 from assistant.model.record import Record
 
+KERNEL_TARGET = "kernel"  # in place of a folder's whole path: the environment of the Python that runs this
 DISK_FACTOR = 4  # times the download: a wheel unpacks to about three times its size, and the cache keeps it too
 
 

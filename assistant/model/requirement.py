@@ -11,7 +11,11 @@ from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from assistant.i18n import Text, _
+from assistant.model.errors import BadInput
 from assistant.model.plan import Plan
+from assistant.privacy import Policy, redact
+
+SCHEMES = ("https://", "http://", "file://")
 
 
 @lru_cache(maxsize=4096)
@@ -43,13 +47,23 @@ def plain_requirement(text: str) -> Requirement | None:
     return need if f"{text}{need}".isprintable() else None
 
 
+def check_requirement(text: str) -> str:
+    """Return a requirement (PEP 508) as it is; raise `BadInput` for options, hidden characters and anything else."""
+    need = plain_requirement(text)
+    if need is None or (need.url and not need.url.startswith(SCHEMES)):
+        raise BadInput(
+            _("'{text}' is not a requirement.", text=redact(ascii(text)[1:-1], Policy.USABLE)[:80]),
+            hint=_("Write a name, and a version if you need one, such as torch==2.9.1."),
+        )
+    return text
+
+
 def to_import(plan: Plan, packages: Container[str]) -> tuple[str, ...]:
     """Return what a plan was asked for, without what a marker kept from the packages of an environment."""
     bound = {name_of(line) for line in plan.requirements if requirement(line).marker}
     return tuple(name for name in plan.asked if name in packages or name not in bound)
 
 
-SCHEMES = ("https://", "http://", "file://")
 _FOREIGN = re.compile(
     r"(https?://[\w.-]{1,200}(:\d{1,5})?|file:///)(/?[\w./+~:%-]{0,400})?(\?[\w=&.%-]{0,200})?", re.ASCII
 )

@@ -21,7 +21,7 @@ from assistant.export import (
 )
 from assistant.host.base import Host
 from assistant.i18n import _
-from assistant.install import Resolution, is_environment, look_at, marked_environments, not_an_environment
+from assistant.install import EnvironmentFolder, Resolution, Site
 from assistant.model.errors import AssistantError, BadInput, WorkFailed
 from assistant.model.machine import Machine
 from assistant.model.plan import Plan, Request
@@ -110,15 +110,15 @@ def environment_of(config: Config, target: str, last: str) -> Path | None:
     """
     if target:
         folder = Path(target).expanduser().absolute()
-        if folder.exists() and not is_environment(folder):
-            raise not_an_environment(folder)
+        if folder.exists() and not EnvironmentFolder(folder).exists:
+            raise EnvironmentFolder(folder).not_an_environment()
         return folder if folder.exists() else None
     plan = config.plan
     asked = (plan.backend, plan.torch, plan.python)
     fitting = [
-        folder
-        for folder, marker in marked_environments()
-        if (marker.plan.backend, marker.plan.torch, marker.plan.python) == asked
+        made.path
+        for made in EnvironmentFolder.all_made()
+        if (marker := made.marker) and (marker.plan.backend, marker.plan.torch, marker.plan.python) == asked
     ]
     named = [folder for folder in fitting if folder.name == config.environment.path]
     for group in ([folder for folder in fitting if str(folder) == last], named, fitting):
@@ -142,7 +142,7 @@ def drifts(config: Config, here: Machine, target: Path | None, report: Report | 
         return found  # the environments here are not that machine's
     if target is None:
         return (*found, Drift(kind="environment", name="", was=config.environment.path))
-    found += package_drift(config.environment.packages, look_at(target, host).versions)
+    found += package_drift(config.environment.packages, Site.ask(target, host).versions)
     return found + (report_drift(config.verification, report) if report else ())
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from assistant.catalog import load_catalog
 from assistant.detect import broken_kernels, detect
 from assistant.diagnose import check_packages, check_up, variables
 from assistant.host.base import Host
-from assistant.install import Site, conflicts, replaced_builds
+from assistant.install import EnvironmentFolder, Site
 from assistant.model.errors import BadInput
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.machine import Detection, Machine
@@ -45,7 +46,8 @@ def examine(host: Host, site: Site | None = None) -> tuple[Finding, ...]:
         found = replace(found, machine=replace(found.machine, packages=site.versions, python=site.version))
     settings = {name: answer.text for name in variables() if (answer := host.variable(name))}
     found = replace(found, machine=replace(found.machine, env={**settings, **found.machine.env}))
-    return (*judged(found, live=True), *(conflicts(site, {}) if site else ()), *replaced_builds(host))
+    conflicts = EnvironmentFolder(Path(site.prefix)).conflicts(site) if site else ()
+    return (*judged(found, live=True), *conflicts, *EnvironmentFolder.all_replaced_builds(host))
 
 
 def mixed_packages(
@@ -58,7 +60,10 @@ def mixed_packages(
 
 def findings_of(site: Site, machine: Machine, *, gpu_plan: bool = True) -> tuple[Finding, ...]:
     """Judge an environment as it stands."""
-    return (*mixed_packages(site.versions, site.version, machine, gpu_plan=gpu_plan), *conflicts(site, {}))
+    return (
+        *mixed_packages(site.versions, site.version, machine, gpu_plan=gpu_plan),
+        *EnvironmentFolder(Path(site.prefix)).conflicts(site),
+    )
 
 
 def still_true(found: Detection, host: Host, *, passed: bool = False) -> tuple[Finding, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,41 +17,16 @@ from assistant.catalog.companions import sharing
 from assistant.catalog.rows import FAMILY
 from assistant.detect import detect
 from assistant.host.base import Host
-from assistant.host.files import current_folder, is_own_environment, may_write
+from assistant.host.files import current_folder, full_path, is_own_environment, may_write
 from assistant.host.lock import Lock
 from assistant.i18n import Text, _, first_line
 from assistant.install import (
-    FOREIGN_PIP,
     ChangeRequest,
     Difference,
-    Distribution,
-    FoundEnvironment,
+    EnvironmentFolder,
     Site,
     Tools,
-    check_folder,
-    environment_at,
-    environments_with_kernels,
     find_environments,
-    forget,
-    full_path,
-    guards,
-    interpreter,
-    is_closed,
-    look_at,
-    make_change,
-    marked_environments,
-    missing_python_finding,
-    plan_change,
-    read_marker,
-    read_site,
-    remove_environment,
-    replaced,
-    size_of,
-    stamp_of,
-    torch_build,
-    undo,
-    undoable,
-    version_in_place,
 )
 from assistant.model.errors import AssistantError, BadInput, WorkFailed
 from assistant.model.event import Event, FindingRaised, Progress, Step
@@ -66,28 +41,33 @@ from assistant.session.doctor import findings_of
 from assistant.session.state import State, Surveyed, identity, required
 from assistant.session.survey import EnvironmentSummary, Repair, Survey
 
-_OF_THE_SHELL = {FOREIGN_PIP, "pythonpath-leak"}  # these are about the shell that asks, not about the environment
+_OF_THE_SHELL = {"foreign-pip", "pythonpath-leak"}  # these are about the shell that asks, not about the environment
 
 
 def survey(host: Host, machine: Machine, folders: Iterable[str] = ()) -> Survey:
     """Find the environments on this machine and judge each by its files; nothing in them is started."""
     named = tuple(str(full_path(folder)) for folder in folders)
-    found = find_environments(host, current_folder(), dict(marked_environments()), map(Path, named))
-    kernels, rows = environments_with_kernels(), []
+    found = find_environments(host, current_folder(), map(Path, named))
+    rows = []
     for environment in found.environments:
-        row = _row_of(environment, kernels)
+        row = _row_of(environment)
         with suppress(OSError, ValueError):  # a stranger's files may hold anything
-            if not is_closed(environment.path, host):
-                row = _judged(row, read_site(environment.path, host), host, machine)
+            if not environment.is_unreadable(host):
+                row = _judged(row, Site.read(environment.path, host), host, machine)
         rows.append(row)
     return Survey(environments=tuple(rows), folders=named, cut_short=found.cut_short)
 
 
-def _row_of(environment: FoundEnvironment, kernels: Mapping[Path, list[str]]) -> EnvironmentSummary:
-    """Return what is known of an environment before anything in it is read; `kernels` are those of all."""
-    path, name, kind, of = environment
-    own = tuple(kernels.get(path, ()))
-    return EnvironmentSummary(path=str(path), name=name, kind=kind, of=of, kernels=own, unread=True)
+def _row_of(environment: EnvironmentFolder) -> EnvironmentSummary:
+    """Return what is known of an environment before anything in it is read."""
+    return EnvironmentSummary(
+        path=str(environment.path),
+        name=environment.name,
+        kind=environment.kind,
+        of=environment.of,
+        kernels=environment.kernels,
+        unread=True,
+    )
 
 
 def _judged(row: EnvironmentSummary, site: Site, host: Host, machine: Machine) -> EnvironmentSummary:
@@ -101,10 +81,10 @@ def _judged(row: EnvironmentSummary, site: Site, host: Host, machine: Machine) -
         torch=site.versions.get("torch", ""),
         backend=_backend(site, host, machine),
         findings=() if own else judged_site(site, host, machine),
-        made=read_marker(path) is not None,
+        made=EnvironmentFolder(path).marker is not None,
         own=own,
         others=path.is_dir() and not may_write(path),
-        undo=undoable(path),
+        undo=EnvironmentFolder(path).last_change,
     )
 
 
@@ -117,7 +97,7 @@ def _backend(site: Site, host: Host, machine: Machine) -> Backend | None:
     """Return what torch was built for; None without torch, or where that cannot be told."""
     if "torch-directml" in site.versions:
         return Backend.DIRECTML
-    built = torch_build(site, host).partition(" ")[0]
+    built = site.torch_build(host).partition(" ")[0]
     if built == "cpu" and machine.os == "macos" and machine.arch == "arm64":
         return Backend.MPS
     return {"cuda": Backend.CUDA, "hip": Backend.ROCM, "xpu": Backend.XPU, "cpu": Backend.CPU}.get(built)
@@ -128,14 +108,14 @@ def judged_site(site: Site, host: Host, machine: Machine, *, guarded: bool = Tru
 
     Without `guarded` its constraints are not asked: a change writes them anew.
     """
-    marker = read_marker(Path(site.prefix))
-    if gone := missing_python_finding(site, host):
+    environment = EnvironmentFolder(Path(site.prefix))
+    marker = environment.marker
+    if gone := site.missing_python(host):
         return (gone,)
     chosen = marker is not None and marker.plan.backend is Backend.CPU
     gpu = not chosen and any(plan.backend is not Backend.CPU for plan in make_plans(machine, load_catalog()).plans)
-    pins = host.read(str(guards(Path(site.prefix))[0]))
-    changed = replaced(Path(site.prefix), pins.text, site.versions) if pins and guarded else None
-    found = (*filter(None, (changed,)), *findings_of(site, machine, gpu_plan=gpu))
+    changed = environment.replaced_builds(site, host) if guarded else ()
+    found = (*changed, *findings_of(site, machine, gpu_plan=gpu))
     return tuple(finding for finding in found if finding.wrong and finding.key not in _OF_THE_SHELL)
 
 
@@ -144,17 +124,17 @@ def looked_into(path: str, state: State, tools: Tools) -> tuple[EnvironmentSumma
 
     Raises `BadInput` for a folder that is no environment.
     """
-    environment, host, machine = environment_at(path), tools.host, machine_here(state, tools.host)
-    row, before, site = _row_of(environment, environments_with_kernels()), state.survey.of(path), None
+    environment, host, machine = EnvironmentFolder.at(path), tools.host, machine_here(state, tools.host)
+    row, before, site = _row_of(environment), state.survey.of(path), None
     row = replace(row, name=before.name, kind=before.kind, of=before.of) if before else row
     try:
-        site = look_at(environment.path, host)
+        site = Site.ask(environment.path, host)
         row = _judged(row, site, host, machine)
     except BadInput as error:
-        row = _judged(row, read_site(environment.path, host), host, machine)
+        row = _judged(row, Site.read(environment.path, host), host, machine)
         if not row.findings or row.findings[0].key != "environment-without-python":
             row = replace(row, findings=(unanswered(error), *row.findings))
-    stamp = site.stamp if site else stamp_of(interpreter(environment.path))
+    stamp = site.stamp if site else environment.stamp
     return replace(row, checked=datetime.now(UTC).isoformat(timespec="seconds"), stamp=stamp), site
 
 
@@ -171,7 +151,7 @@ def machine_here(state: State, host: Host) -> Machine:
 
 def kernel_of(summary: EnvironmentSummary) -> tuple[Environment, Plan]:
     """Return an environment with its kernel, and what it was planned for, or is as good as."""
-    kernel, marker = summary.kernels[0], read_marker(Path(summary.path))
+    kernel, marker = summary.kernels[0], EnvironmentFolder(Path(summary.path)).marker
     if marker:
         return replace(marker.environment, kernel=kernel), marker.plan
     made = Environment(path=summary.path, python="", kernel=kernel)
@@ -190,7 +170,7 @@ def surveyed(state: State, tools: Tools) -> Surveyed:
     rows = []
     for row in found.environments:
         before = state.survey.of(row.path)
-        same = before and before.checked and before.stamp and before.stamp == stamp_of(interpreter(Path(row.path)))
+        same = before and before.checked and before.stamp and before.stamp == EnvironmentFolder(Path(row.path)).stamp
         rows.append(replace(before, kernels=row.kernels, undo=row.undo) if before and same else row)
     return Surveyed(survey=replace(found, environments=tuple(rows), notes=tuple(faults.values())))
 
@@ -200,7 +180,7 @@ def _fault(folder: str) -> Finding | None:
     text: Text = _("{folder} is not a folder.", folder=folder)
     hint: Text = ""
     try:
-        if Path(check_folder(folder)).is_dir():
+        if full_path(folder, relative=False).is_dir():
             return None
     except BadInput as error:
         text, hint = error.message, error.hint
@@ -214,26 +194,26 @@ def looked(state: State, tools: Tools) -> Surveyed:
     tools.sink(Progress(step=Step.VERIFY, text=_("Reading what {path} holds", path=picked)))
     entry, site = looked_into(picked, state, tools)
     if site and entry.torch and not entry.own:
-        marker = read_marker(Path(picked))
+        marker = EnvironmentFolder(Path(picked)).marker
         made = replace(marker.environment if marker else Environment(path=picked, python=""), python=site.python)
         device = (entry.backend or Backend.CPU).value
         plan = marker.plan if marker else None
         report = verify.run(made, plan, device=device, sink=tools.sink, cancel=tools.cancel, traceless=True)
         wrong = tuple(finding for finding in verify.raised(report) if finding.wrong)
         entry = replace(entry, findings=(*entry.findings, *wrong), device=report.device if report.usable else "")
-    return Surveyed(survey=state.survey.with_summary(replace(entry, size=size_of(Path(entry.path)))))
+    return Surveyed(survey=state.survey.with_summary(replace(entry, size=EnvironmentFolder(Path(entry.path)).size)))
 
 
 def undone(state: State, tools: Tools) -> Surveyed:
     """Put back what the environment held before its last change."""
     tools.sink(Progress(step=Step.INSTALL, text=_("Putting the packages back as they were")))
-    undo(Path(state.environments.picked), tools)
+    EnvironmentFolder(Path(state.environments.picked)).undo_last_change(tools)
     return Surveyed(survey=state.survey.with_summary(looked_into(state.environments.picked, state, tools)[0]))
 
 
 def forgotten(state: State, _tools: Tools) -> Surveyed:
     """Delete what is kept for undoing the last change of an environment: the change is for good."""
-    forget(Path(state.environments.picked))
+    EnvironmentFolder(Path(state.environments.picked)).forget_last_change()
     row = state.survey.of(state.environments.picked)
     return Surveyed(survey=state.survey.with_summary(replace(row, undo=None)) if row else state.survey)
 
@@ -242,7 +222,7 @@ def removed(state: State, tools: Tools) -> Surveyed:
     """Remove an environment that the assistant made."""
     picked = state.environments.picked
     tools.sink(Progress(step=Step.INSTALL, text=_("Removing {path}", path=picked)))
-    remove_environment(picked)
+    EnvironmentFolder.named(picked).remove()
     rows = tuple(row for row in state.survey.environments if row.path != picked)
     return Surveyed(survey=replace(state.survey, environments=rows))
 
@@ -261,32 +241,17 @@ def compared(state: State, tools: Tools) -> Surveyed:
             _("Nothing that is wrong with {path} can be mended by changing its packages.", path=environment.path),
             hint=_("Check it to see what is wrong, or set up a new environment."),
         )
-    difference = plan_change(site, change_mending(site, environment.findings, machine), tools)
+    difference = change_mending(site, environment.findings, machine).work_out(site, tools)
     if not difference.moves:
         raise BadInput(
             _("No change of packages that would mend {path} was found.", path=environment.path),
             hint=_("Set up a new environment instead."),
         )
-    remains = judged_site(site_after(difference), tools.host, machine, guarded=False)
+    remains = judged_site(difference.site_after, tools.host, machine, guarded=False)
     left = set(map(identity, remains))
     mends = tuple(finding for finding in environment.findings if identity(finding) not in left)
     repair = Repair(path=environment.path, difference=difference, mends=mends, remains=remains)
     return Surveyed(survey=state.survey.with_summary(environment), repair=repair)
-
-
-def site_after(difference: Difference) -> Site:
-    """Return an environment as a change would leave it; of a version that comes nothing is known but its name."""
-    before, moving = difference.site, {move.name: move for move in difference.moves}
-    requires: dict[tuple[str, str], tuple[str, ...]] = {
-        (canonicalize_name(package.name), package.version): package.requires for package in before.own
-    }
-    stays = [package for package in before.distributions if canonicalize_name(package.name) not in moving]
-    comes = [
-        Distribution(name=name, version=move.after, place=before.purelib, requires=requires.get((name, move.after), ()))
-        for name, move in moving.items()
-        if move.after
-    ]
-    return replace(before, distributions=(*stays, *comes))
 
 
 def repaired(state: State, tools: Tools) -> Surveyed:
@@ -294,7 +259,7 @@ def repaired(state: State, tools: Tools) -> Surveyed:
     repair, machine = required(state.environments.repair), machine_here(state, tools.host)
 
     def prove(made: Environment, lock: Lock) -> None:
-        site = look_at(Path(made.python), tools.host)
+        site = Site.ask(Path(made.python), tools.host)
         names = {*site.versions, *made.packages}
         if differs := [name for name in names if site.versions.get(name) != made.packages.get(name)]:
             raise _refused(_("{names} would not have the versions that were shown", names=", ".join(sorted(differs))))
@@ -304,7 +269,7 @@ def repaired(state: State, tools: Tools) -> Surveyed:
         for check in _imported(repair.difference, site, lock, tools).wrong:
             raise _refused(first_line(check.detail))
 
-    make_change(repair.difference, prove, tools)
+    repair.difference.make(prove, tools)
     return Surveyed(survey=state.survey.with_summary(looked_into(state.environments.picked, state, tools)[0]))
 
 
@@ -382,7 +347,7 @@ def _one_runtime(site: Site, finding: Finding, machine: Machine) -> ChangeReques
 def _one_version(site: Site, finding: Finding, _machine: Machine) -> ChangeRequest:
     """Install again the version that has most of its files in place; that removes the files of the others."""
     name = str(finding.evidence[0]).partition("==")[0]
-    return ChangeRequest(requires=(f"{name}=={version_in_place(site, name)}",), again=(name,))
+    return ChangeRequest(requires=(f"{name}=={site.version_in_place(name)}",), again=(name,))
 
 
 def _one_index(site: Site, _finding: Finding, _machine: Machine) -> ChangeRequest:
@@ -412,11 +377,11 @@ def _no_directml(site: Site, finding: Finding, _machine: Machine) -> ChangeReque
 
 def _original(site: Site, _finding: Finding, _machine: Machine) -> ChangeRequest:
     """Bring back the versions that the environment's constraints name."""
-    prefix, versions = Path(site.prefix), site.versions
-    lines = guards(prefix)[0].read_text(encoding="utf-8", errors="replace").splitlines()  # its comments may be edited
-    pins = (line.strip() for line in lines if "==" in line and not line.startswith("#"))
-    others = tuple(pin for pin in pins if versions.get(pin.partition("==")[0]) != pin.partition("==")[2])
-    marker = read_marker(prefix)
+    environment, versions = EnvironmentFolder(Path(site.prefix)), site.versions
+    others = tuple(
+        pin for pin in environment.constraints if versions.get(pin.partition("==")[0]) != pin.partition("==")[2]
+    )
+    marker = environment.marker
     return ChangeRequest(requires=others, index_url=marker.plan.index_url if marker else None)
 
 
@@ -430,7 +395,7 @@ _WAYS: dict[str, Way] = {  # in order: where two name the same package, the firs
     "onnxruntime-packages-conflict": _one_runtime,
     "torch-torchvision-mismatch": _one_index,
     "numpy2-abi": lambda _site, _finding, _machine: ChangeRequest(requires=("numpy<2",)),
-    # What is required and does not fit is mended by every change (see `plan_change`).
+    # What is required and does not fit is mended by every change (see `ChangeRequest.work_out`).
     "requirement-broken": lambda _site, _finding, _machine: ChangeRequest(),
     "torch-pinned": lambda _site, _finding, _machine: ChangeRequest(),
 }

@@ -29,7 +29,7 @@ from assistant.catalog.bundles import is_recipe, recipe_reader
 from assistant.catalog.rows import CORE, FAMILY
 from assistant.host.download import file_name
 from assistant.i18n import Message, Text, _
-from assistant.install import OnlySource, Package, Prepared, Tools, Unsolved, find_one, prepare
+from assistant.install import Package, Prepared, Tools, Unsolved, prepare
 from assistant.model.errors import WorkFailed
 from assistant.model.event import FindingRaised, Step
 from assistant.model.finding import Finding, Severity
@@ -169,7 +169,7 @@ def prepare_any(
     """
     try:
         return _exact(prepare(plan, where, tools, card), case)
-    except (Unsolved, OnlySource) as error:
+    except Unsolved as error:
         if not _is_about_torch(error, plan, tools):
             raise
         failure = error
@@ -177,7 +177,7 @@ def prepare_any(
     key = "index-silent" if silent else "build-not-found"
     reason = Message("{reason}", key=key).format(reason=failure.message)
     for other in _stand_ins(plan, case, reason, tools, silent=silent):
-        with suppress(Unsolved, OnlySource):
+        with suppress(Unsolved):
             return _reported(prepare(other, where, tools, card), plan, reason, tools)
     for other in () if silent or case.request.backend else following:
         instead = replace(other, warnings=(*other.warnings, reason))
@@ -224,10 +224,10 @@ def _exact(prepared: Prepared, case: PlanInputs) -> Prepared:
     return prepared
 
 
-def _is_about_torch(error: Unsolved | OnlySource, plan: Plan, tools: Tools) -> bool:
+def _is_about_torch(error: Unsolved, plan: Plan, tools: Tools) -> bool:
     """Return whether torch's own index could not be reached, or does not have the torch of a plan."""
-    if isinstance(error, OnlySource):
-        return any(need.startswith("torch==") for need in error.needs)
+    if error.only_source:
+        return any(need.startswith("torch==") for need in error.only_source)
     if error.unreachable:
         own = without_credentials(plan.index_url or "")  # as uv names it
         return bool(own and error.address.startswith(own)) or tools.sources.offline
@@ -244,7 +244,7 @@ def _stand_ins(plan: Plan, case: PlanInputs, reason: Message, tools: Tools, *, s
 
     def find(place: _Place) -> Package | None:
         bare = replace(plan, index_url=place.address, requirements=(place.line,), constraints=(), overrides=())
-        return find_one(bare, tools.uv(plan, None))
+        return tools.find_single_package(bare)
 
     with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
         found = list(pool.map(find, places))

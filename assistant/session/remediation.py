@@ -19,14 +19,10 @@ from assistant.host.process import stream
 from assistant.i18n import Message, _, render, sentences
 from assistant.install import (
     ChangeRequest,
+    EnvironmentFolder,
     Site,
     Tools,
     Unsolved,
-    is_environment,
-    look_at,
-    make_change,
-    plan_change,
-    set_variables,
 )
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import LogLine, Progress, Step
@@ -50,7 +46,6 @@ from assistant.session.doctor import still_true
 from assistant.session.environments import judged_site, looked_into, may_change
 from assistant.session.state import Diagnosed, Mended, Outcome, Pasted, Source, State, Unexplained, each_once, required
 from assistant.session.store import whole_log
-from assistant.session.survey import move_words
 
 Words = tuple[str, ...]
 LIMIT = 3600.0  # seconds for one command: 2 GB of PyTorch over a line of 5 Mbit/s
@@ -131,7 +126,11 @@ def _environment_of_log(state: State) -> Environment | None:
     if state.failed_cell or not source.interpreter.path or (own and python == Path(own.python)):
         return own
     folder = python.parent.parent
-    return Environment(path=str(folder), python=str(python)) if python.is_file() and is_environment(folder) else None
+    return (
+        Environment(path=str(folder), python=str(python))
+        if python.is_file() and EnvironmentFolder(folder).exists
+        else None
+    )
 
 
 def commands_for(remedy: Remedy, environment: Environment) -> tuple[Words, ...] | None:
@@ -161,7 +160,7 @@ def mended(state: State, tools: Tools) -> Mended:
     raised = None
     if environment == state.environment:
         with suppress(BadInput):  # its Python does not answer
-            raised = judged_site(look_at(Path(environment.python), tools.host), tools.host, machine, guarded=False)
+            raised = judged_site(Site.ask(Path(environment.python), tools.host), tools.host, machine, guarded=False)
     listed = looked_into(environment.path, state, tools)[0] if state.survey.of(environment.path) else None
     return Mended(way=state.way, outcome=outcome, text=fix.remedy.text, raised=raised, summary=listed)
 
@@ -187,7 +186,7 @@ def _apply(fix: Fix, environment: Environment, tools: Tools) -> Outcome:
             message = _("{command} ended with exit code {code}.", command=command_line(words), code=code)
             raise WorkFailed(message, hint=_("See the log for the reason, or try another fix."))
     if remedy.env and environment.kernel:
-        set_variables(environment.kernel, remedy.env)
+        EnvironmentFolder(Path(environment.path)).set_kernel_variables(environment.kernel, remedy.env)
     checks = [_words(check, environment.python) for check in remedy.check]
     if not checks or None in checks:
         return Outcome.DONE
@@ -198,16 +197,16 @@ def _apply(fix: Fix, environment: Environment, tools: Tools) -> Outcome:
 def _changed(commands: tuple[Words, ...], environment: Environment, tools: Tools) -> bool:
     """Change packages as commands ask for, all or none, so that it can be undone; False where that cannot be done."""
     try:
-        site = look_at(Path(environment.python), tools.host)
+        site = Site.ask(Path(environment.python), tools.host)
         change = change_of(commands, site)
         if change is None:
             return False
-        difference = plan_change(site, change, tools, all_else=False)
+        difference = change.work_out(site, tools, all_else=False)
         if difference.moves:
-            make_change(difference, lambda _made, _lock: None, tools)
-        lines = list(map(move_words, difference.moves))
+            difference.make(lambda _made, _lock: None, tools)
+        lines = [move.words for move in difference.moves]
     except (BadInput, Unsolved) as error:
-        if isinstance(error, Unsolved) and len(commands) > 1:
+        if isinstance(error, Unsolved) and (error.only_source or len(commands) > 1):
             raise  # of several commands the first would have changed something before the one that fails
         change, lines = None, [_("What follows cannot be undone later: {reason}", reason=error.message)]
     for line in lines:

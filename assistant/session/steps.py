@@ -19,17 +19,13 @@ from assistant.host.lock import Lock
 from assistant.host.recording import private_names_here
 from assistant.i18n import Message, _, first_line, map_texts, sentences
 from assistant.install import (
+    EnvironmentFolder,
     Prepared,
     Resolution,
     Site,
     Tools,
     Unsolved,
-    check_requirement,
-    guarded,
-    look_at,
     prepare,
-    run,
-    undone_by_project,
 )
 from assistant.machines import load
 from assistant.model.errors import BadInput, WorkFailed
@@ -39,7 +35,7 @@ from assistant.model.machine import Detection
 from assistant.model.plan import Backend, Plan
 from assistant.model.record import replace
 from assistant.model.report import Environment, Report, check_title
-from assistant.model.requirement import name_of
+from assistant.model.requirement import check_requirement, name_of
 from assistant.plan import PlanInputs
 from assistant.session.doctor import findings_of, judged, mixed_packages
 from assistant.session.environments import judged_site, unanswered
@@ -77,7 +73,7 @@ def detected(state: State, tools: Tools) -> Detected:
 def as_kernel_has_it(found: Detection, kernel: Environment, tools: Tools) -> Detection:
     """Return what was detected with the packages that another kernel has, and tell what is wrong with those."""
     try:
-        site = look_at(Path(kernel.python), tools.host)
+        site = Site.ask(Path(kernel.python), tools.host)
     except BadInput as error:
         tools.sink(FindingRaised(step=Step.DETECT, finding=unanswered(error)))
         return found
@@ -129,7 +125,7 @@ def installed(state: State, tools: Tools) -> Installed:
 def _install(prepared: Prepared, state: State, tools: Tools, *, keep: bool) -> Installed:
     """Install what was prepared, verified before it counts; judge an environment that was there before anew."""
     proofs: list[Report] = []
-    made = run(prepared, lambda made, lock: proofs.append(_prove(prepared, made, lock, tools, keep=keep)), tools)
+    made = prepared.install(lambda made, lock: proofs.append(_prove(prepared, made, lock, tools, keep=keep)), tools)
     _judge(made, replace(state, preview=prepared), tools)
     return Installed(environment=made, proof=(*proofs, None)[0])
 
@@ -211,10 +207,10 @@ def _worked_out(requirements: tuple[str, ...], state: State, tools: Tools) -> Pr
     """Resolve the packages together with the plan's own, the builds that use the accelerator held as they are."""
     asked = {name_of(check_requirement(line)) for line in requirements}
     made, plan = required(state.environment), required(state.plan)
-    site = look_at(Path(made.python), tools.host)
+    site = Site.ask(Path(made.python), tools.host)
     _refuse_replacing(requirements, site, plan)
     own = {line: name_of(line) for line in plan.requirements}
-    held = {name: version for name, version in site.versions.items() if guarded(name)}
+    held = site.pinned
     others = tuple(line for line, name in own.items() if name not in {*asked, *held})
     whole = replace(
         plan, requirements=(*(f"{name}=={version}" for name, version in held.items()), *others, *requirements)
@@ -222,7 +218,7 @@ def _worked_out(requirements: tuple[str, ...], state: State, tools: Tools) -> Pr
     try:
         prepared = prepare(whole, made.path, tools, card_of(state))
     except Unsolved as error:
-        if error.unreachable:
+        if error.unreachable or error.only_source:
             raise
         raise WorkFailed(
             _("{packages} cannot be added: {reason}", packages=", ".join(requirements), reason=error.reason),
@@ -241,8 +237,8 @@ def _refuse_replacing(requirements: tuple[str, ...], site: Site, plan: Plan) -> 
     """Raise `WorkFailed` for a requirement that what is held does not meet."""
     for need in map(Requirement, requirements):
         name = canonicalize_name(need.name)
-        version = site.versions.get(name)
-        if version and guarded(name) and not need.specifier.contains(version, prereleases=True):
+        version = site.pinned.get(name)
+        if version and not need.specifier.contains(version, prereleases=True):
             raise WorkFailed(
                 _(
                     "{need} cannot be added: this environment keeps {name} {version}, which was chosen for {backend}.",
@@ -269,9 +265,9 @@ def _judge(made: Environment, state: State, tools: Tools) -> None:
     found: list[Finding] = []
     if state.detection and not (preview and preview.site is None):
         gpu = plan is None or plan.backend is not Backend.CPU
-        found += findings_of(look_at(Path(made.python), tools.host), state.detection.machine, gpu_plan=gpu)
+        found += findings_of(Site.ask(Path(made.python), tools.host), state.detection.machine, gpu_plan=gpu)
     if plan:
-        found += undone_by_project(Path(made.path), plan, made.packages)
+        found += EnvironmentFolder(Path(made.path)).undone_by_project(plan, made.packages)
     for finding in found:
         tools.sink(FindingRaised(step=Step.VERIFY, finding=finding))
 
@@ -283,7 +279,7 @@ def write_files(state: State, tools: Tools) -> Exported:
     folder = Path(chosen).expanduser().absolute() if chosen else Path(made.path) / "assistant-export"
     tools.sink(Progress(step=Step.EXPORT, text=_("Writing the files")))
     try:
-        there = look_at(Path(made.python), tools.host).versions
+        there = Site.ask(Path(made.python), tools.host).versions
     except BadInput:
         there = made.packages
     # Pip is a tool of the environment, and no part of what is rebuilt elsewhere.

@@ -24,7 +24,7 @@ from assistant.host.files import (
 from assistant.host.process import is_running
 from assistant.host.recording import private_names_here
 from assistant.i18n import Message, Text, _, render
-from assistant.install import is_environment, not_an_environment, python_of, read_marker
+from assistant.install import EnvironmentFolder
 from assistant.model.errors import AssistantError, BadInput, WorkFailed
 from assistant.model.event import Event, LogLine, Step
 from assistant.model.finding import Finding, Severity
@@ -300,19 +300,20 @@ def beginning_at(printed: str, python: str) -> State:
     if not (path.is_absolute() and path.is_file()):
         return begins
     above = (path.parent, path.parent.parent)  # conda on Windows keeps python.exe in the environment's own folder
-    if folder := next(filter(is_environment, above), None):
+    if folder := next((folder for folder in above if EnvironmentFolder(folder).exists), None):
         return _with_environment(begins, folder)
     return replace(begins, installed=Installed(environment=Environment(path=str(path.parent.parent), python=python)))
 
 
 def _with_environment(state: State, folder: Path) -> State:
     """Return a state whose environment lies in a folder, with its plan where we made it; raise `BadInput` for none."""
-    if marker := read_marker(folder):
+    environment = EnvironmentFolder(folder)
+    if marker := environment.marker:
         planned = Planned(planning=Planning(choice=marker.plan, plans=(marker.plan,)))
         return replace(state, installed=Installed(environment=marker.environment), planned=planned)
-    python = python_of(folder)
+    python = environment.python
     if not python.exists():
-        raise not_an_environment(folder)
+        raise environment.not_an_environment()
     path = folder if folder.is_dir() else python.parent.parent
     return replace(state, installed=Installed(environment=Environment(path=str(path), python=str(python))))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from assistant.i18n import Message, Text, _, ngettext, sentences
-from assistant.install import Difference, Kind, Move, Undoable
+from assistant.install import Difference, LastChange
 from assistant.model.finding import Finding, Severity
 from assistant.model.plan import Backend
 from assistant.model.record import Record, replace
@@ -45,7 +45,7 @@ class EnvironmentSummary(Record, frozen=True):
 
     path: str
     name: str
-    kind: Kind = "venv"
+    kind: str = "venv"
     of: str = ""
     python: str = ""
     torch: str = ""
@@ -60,7 +60,7 @@ class EnvironmentSummary(Record, frozen=True):
     stamp: tuple[int, ...] = ()
     size: int | None = None
     device: str = ""
-    undo: Undoable | None = None
+    undo: LastChange | None = None
 
     @property
     def light(self) -> Light:
@@ -144,24 +144,12 @@ class Repair(Record, frozen=True):
     remains: tuple[Finding, ...] = ()
 
 
-def move_words(move: Move) -> Text:
-    """Say what happens to one package."""
-    words = {"name": move.name, "before": move.before, "after": move.after}
-    if not move.after:
-        return _("{name} {before} is removed", **words)
-    if not move.before:
-        return _("{name} {after} is added", **words)
-    if move.before == move.after:
-        return _("{name} {after} is installed again", **words)
-    return _("{name} {before} → {after}", **words)
-
-
 def megabytes(size: int) -> float:
     """Return bytes in MB for people; any amount above nothing is at least 0.1."""
     return max(size / 1e6, 0.1) if size else 0.0
 
 
-def kept_for_undo(change: Undoable) -> Message:
+def kept_for_undo(change: LastChange) -> Message:
     """Say what is kept for undoing a change, and for how long."""
     if change.is_replacement:
         return _("The environment as it was is kept beside it until the next change, or until you delete it.")

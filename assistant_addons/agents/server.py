@@ -15,7 +15,7 @@ from mcp.types import CallToolResult, ToolAnnotations
 from pydantic import BaseModel, Field, StrictBool
 
 from assistant.api import BadInput, Text, _, sentences
-from assistant.api.steps import LiveHost, environment_at, foreign_target
+from assistant.api.steps import EnvironmentFolder, LiveHost
 from assistant.api.system import CancelToken, __version__
 from assistant.api.texts import as_typed, command_line, in_language
 from assistant_addons.agents.tools import Line, Tool, parameters_of, tools, words_of
@@ -110,8 +110,9 @@ def strangers(target: str) -> set[Path]:
     """Return the environments, by each way in which commands read a target, whose Python is somebody else's."""
     ways = [target] if target else []
     with suppress(BadInput):  # what is no environment is for the command to refuse
-        ways += [str(environment_at(target).path)] if target else []
-    return {found for way in ways if (found := foreign_target(way, LiveHost()))}
+        ways += [str(EnvironmentFolder.at(target).path)] if target else []
+    host = LiveHost()
+    return {found.path for found in (EnvironmentFolder.of_target(way, host) for way in ways) if found.is_foreign(host)}
 
 
 def _summary(answer: dict[str, Any]) -> Iterator[Text]:

@@ -17,6 +17,7 @@ from assistant.api.records import Backend, Machine, Plan, Planning, Request
 from assistant.api.steps import (
     USUAL_PYTHON,
     Catalog,
+    Elsewhere,
     PlanInputs,
     Resolution,
     Tools,
@@ -27,7 +28,6 @@ from assistant.api.steps import (
     nothing_fits,
     plan_title,
     rejection_reason,
-    resolve_for,
 )
 from assistant.api.system import NAME, stream
 from assistant_addons.classroom.folder import PYTHONS, Bundle, Kind, Without
@@ -160,7 +160,7 @@ def own_packages(kinds: Iterable[Resolved], tools: Tools) -> tuple[Own, ...]:
         for python in own_pythons(kind.plan.python for kind in group)
     ]
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        found = pool.map(lambda job: resolve_for(own_plan(job[1]), job[2], tools, also=()), jobs)
+        found = pool.map(lambda job: Elsewhere(own_plan(job[1]), job[2]).resolve(tools, also=()), jobs)
         return tuple(Own(job[0], job[1], one) for job, one in zip(jobs, found, strict=True))
 
 
@@ -199,7 +199,7 @@ def _resolved(case: PlanInputs, tools: Tools) -> tuple[Machine, Plan, Resolution
         if planning.choice is None:
             return NothingFits(_why_none(planning))
         plan = replace(planning.choice, index_url=tools.sources.index_url or planning.choice.index_url)
-        return machine, plan, resolve_for(plan, case.machine, tools)
+        return machine, plan, Elsewhere(plan, case.machine).resolve(tools)
     except (WorkFailed, NothingFits) as error:
         return error
 

@@ -16,12 +16,12 @@ from packaging.specifiers import SpecifierSet
 from assistant.api import BadInput, _, ngettext, render, replace, say
 from assistant.api.records import Diagnosis, Machine, to_plain
 from assistant.api.steps import (
+    EnvironmentFolder,
     LiveHost,
     ReplayHost,
+    Site,
     detect,
     diagnosed,
-    is_environment,
-    look_at,
     read_log,
     recorded_machine,
 )
@@ -308,10 +308,10 @@ class Lab:
             return detect(ReplayHost(recorded_machine(machine))).machine
         system = SYSTEMS.get(sys.platform)
         here = Machine(os=system) if system else Machine(os="linux", wsl=False)
-        environment = self.scene.folder / "env"
-        if not is_environment(environment):
+        environment = EnvironmentFolder(self.scene.folder / "env")
+        if not environment.exists:
             return here
-        site = look_at(environment, LiveHost())
+        site = Site.ask(environment.path, LiveHost())
         return replace(here, python=site.version, packages={one.name: one.version for one in site.distributions})
 
     def _state(self) -> str:

@@ -19,7 +19,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from assistant.api import BadInput, WorkFailed, _, say
-from assistant.api.steps import LiveHost, Sources, Store, interpreter
+from assistant.api.steps import EnvironmentFolder, LiveHost, Sources, Store
 from assistant.api.system import (
     RUNTIME,
     Isolation,
@@ -144,7 +144,7 @@ def environment_with_torch() -> str:
         return last.python
     own = user_cache()
     target = own / "torch-cpu"
-    python = interpreter(target)
+    python = EnvironmentFolder(target).python
     lock = Lock(own / "torch-cpu.lock")
     while not python.exists() and lock.take():
         time.sleep(WAIT_SECONDS)
@@ -246,7 +246,7 @@ class Scene:
 
     def python(self, name: str = "env") -> Path:
         """Return the interpreter of one of the scene's environments."""
-        return interpreter(self.folder / name)
+        return EnvironmentFolder(self.folder / name).python
 
     def venv(self, name: str = "env", *, beside_torch: bool = False, seed: bool = False) -> None:
         """Make an environment, with a pip of its own by `seed`; `beside_torch` lets it see the packages of torch's."""

@@ -15,6 +15,7 @@ from assistant.api.planning import (
     Catalog,
     PlanInputs,
     Target,
+    Unsolved,
     card_name,
     carried_by_torch_index,
     clashes,
@@ -27,7 +28,6 @@ from assistant.api.planning import (
     unpaired,
     wheel_sources,
     with_python_reason,
-    without_wheel,
 )
 from assistant.api.records import Backend, Machine, Plan, Planning, Rejection, Request
 from assistant_addons.projects.builds import Band, question
@@ -195,7 +195,7 @@ def _only_source(search: Search, trial: Trial) -> Planning:
     for name in names:
         pages = (wheel_pages(name, plan, search.case.machine, search.case.catalog) for plan in search.builds)
         why += next(filter(None, pages), [])
-    return _planning(search, "needs-build", sentences(why), without_wheel())
+    return _planning(search, "needs-build", sentences(why), Unsolved.ONLY_SOURCE_HINT)
 
 
 def _without_wheels(search: Search, trial: Trial) -> list[str]:

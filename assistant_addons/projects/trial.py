@@ -2,39 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import lru_cache
-from pathlib import Path
 
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from assistant.api import Record, Text, _
-from assistant.api.planning import (
-    VERSIONS,
-    Lines,
-    Tools,
-    check_plan,
-    only_source,
-    own_cache,
-    scratch,
-    unreachable,
-    uv_for,
-)
+from assistant.api.planning import Elsewhere, Tools
 from assistant.api.records import Machine, Plan
-from assistant.api.system import Lock, stream
-from assistant.api.texts import Policy
 
-# numpy==2.4.6, and "evil @ https://…" for a file, whose version is not known
-_VERSION = re.compile(r"(?m)^([\w.-]+)==(\S+)")
-
-# uv tries three times more, with pauses: 12 s for an index that is down.
-_IN_A_HURRY = {"UV_HTTP_RETRIES": "1"}
-
-_NOTHING_FITS = 1  # uv's exit status where no solution exists, and 2 for any other failure (tried with 0.13.9)
 # The variable by which uv tells its resolver's steps, and nothing else, on its standard error output.
 TRACE = {"RUST_LOG": "uv_resolver::resolver=debug"}
 
@@ -213,49 +192,23 @@ def try_plan(plan: Plan, machine: Machine, tools: Tools) -> Trial:
     Raises `Cancelled` on request, `BadInput` for an index or a requirement that is none, and `WorkFailed` where uv
     knows no such platform.
     """
-    check_plan(plan)
-    uv = dataclasses.replace(uv_for(plan, machine, tools), also=())
-    with scratch() as (folder, lock):
-        argv = uv.try_out(plan, folder)
-        failed, steps, words = _run(argv, uv.environment, folder, lock, tools)
-        if failed not in (0, _NOTHING_FITS) and not unreachable(words):
-            # A power cut leaves empty files in uv's cache, which it then stumbles over.
-            uncached = {**uv.environment, **own_cache(folder)}
-            failed, steps, words = _run(argv, uncached, folder, lock, tools)
-        if not failed:
-            found = _VERSION.findall((folder / VERSIONS).read_text(encoding="utf-8"))
-            versions: dict[str, str] = {canonicalize_name(name): version for name, version in found}
-            return Trial(versions=versions, trace=read_trace(steps, on="torch"))
-    return _refused(words, read_trace(steps)) if failed == _NOTHING_FITS else _unchecked(words)
-
-
-def _run(
-    argv: list[str], environment: Mapping[str, str], folder: Path, lock: Lock, tools: Tools
-) -> tuple[int, list[str], str]:
-    """Run uv with its temporary files in a folder; return its exit status, the resolver's steps, and its words."""
-    cleaned = Lines(Policy.USABLE)
-    variables = {**environment, **TRACE, **_IN_A_HURRY, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(folder))}
-    lines: list[str] = []  # read when uv has ended: it says much, and would be held up
-    failed = stream(argv, lines.append, cancel=tools.cancel, environment=variables, lock=lock)
-    steps = [line for line in lines if is_trace(line)]
-    return failed, steps, "\n".join(cleaned(line) for line in lines if not is_trace(line))
-
-
-def _unchecked(words: str) -> Trial:
-    reason = unreachable(words)
-    if reason:
-        return Trial(unchecked=_("the package index cannot be reached: {reason}", reason=reason))
-    return Trial(unchecked=_("uv could not resolve it: {reason}", reason=" ".join(words.split())[:400]))
+    answer = Elsewhere(plan, machine).ask(tools, is_trace, **TRACE)
+    if not answer.status:
+        return Trial(versions=answer.versions, trace=read_trace(answer.steps, on="torch"))
+    # What comes as source alone is refused; offline, or without any package index, nothing is known.
+    builds = tuple(canonicalize_name(Requirement(need).name) for need in answer.only_source)
+    if answer.is_refusal and not answer.unreachable and (builds or "No solution found" in answer.words):
+        return _refused(answer.words, read_trace(answer.steps), builds)
+    if answer.unreachable:
+        return Trial(unchecked=_("the package index cannot be reached: {reason}", reason=answer.unreachable))
+    return Trial(unchecked=_("uv could not resolve it: {reason}", reason=" ".join(answer.words.split())[:400]))
 
 
 # environment depends on one of: torch>=2.7,<2.7.0+cpu torch>2.7.0+cpu,<2.7.0+cu126 torch>2.7.0+cu126,<=2.8.0 …
 _ONE_OF = re.compile(r"one of:(?: (torch\w*)[<>=]\S*\+\S*)+")
 
 
-def _refused(words: str, trace: Trace) -> Trial:
-    builds = tuple(canonicalize_name(Requirement(need).name) for need in only_source(words))
-    if unreachable(words) or not (builds or "No solution found" in words):  # offline, or no package index
-        return _unchecked(words)
+def _refused(words: str, trace: Trace, builds: tuple[str, ...]) -> Trial:
     proof_and_hints = words.rpartition("cause: ")[2]
     proof = _ONE_OF.sub(r"\1", " ".join(proof_and_hints.partition("hint:")[0].split()))
     refusal = read_derivation(proof_and_hints, {*trace.names, *trace.chose})

@@ -21,7 +21,7 @@ from functools import cache
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
-from install.workbench import imports_torch
+from install.workbench import imports_torch, install
 from loopback import LoopbackIndex
 
 from assistant.host.download import Patience
@@ -29,10 +29,9 @@ from assistant.host.live import LiveHost
 from assistant.host.lock import Lock
 from assistant.host.process import CancelToken
 from assistant.install import downloads
-from assistant.install.inspect_env import look_at
-from assistant.install.installation import Verify, install
-from assistant.install.marker import write_marker
+from assistant.install.in_place import Verify
 from assistant.install.resolution import Resolution, resolve
+from assistant.install.site import Site, write_marker
 from assistant.install.sources import Sources, Tools
 from assistant.install.uv import Uv
 from assistant.model.errors import Cancelled
@@ -235,12 +234,12 @@ class Ground:
     def change(self, resolution: Resolution, verify: Verify = imports_torch, target: Path | None = None) -> Environment:
         """Bring the resolution into the environment that stands."""
         target = target or self.standing
-        site = look_at(target, LiveHost())
-        return install(self.plan, resolution, target, site, LiveHost(), self.uv(), verify)
+        site = Site.ask(target, LiveHost())
+        return install(self.plan, resolution, target, site, self.uv(), verify)
 
     def make(self, resolution: Resolution, verify: Verify = imports_torch) -> Environment:
         """Make a new environment of it."""
-        return install(self.plan, resolution, self.new, None, LiveHost(), self.uv(), verify)
+        return install(self.plan, resolution, self.new, None, self.uv(), verify)
 
     def debris(self) -> list[str]:
         """List what an installation must not leave: work folders and pointers; half downloads wait to be resumed."""

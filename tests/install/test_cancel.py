@@ -14,8 +14,8 @@ from install.test_damage import again, copied
 from install.test_hostile_state import versions
 
 from assistant.host.process import CancelToken, is_running, stream, uninterrupted
-from assistant.install.contents import incomplete_distributions
-from assistant.install.undo import recover
+from assistant.install.contents import find_incomplete
+from assistant.install.recovery import recover
 from assistant.model.errors import Cancelled
 
 pytestmark = [
@@ -55,7 +55,7 @@ def test_a_cancelled_run_killed_on_its_way_back_is_recovered(ground: Ground, kin
             recover(ground.tools)
             assert picture(ground.standing) == before, operation
             assert versions(ground.foreign) == {"torch": "8.0"}, operation
-            assert incomplete_distributions(ground.foreign) == {}, operation
+            assert find_incomplete(ground.foreign) == {}, operation
             assert not ground.new.parent.exists(), operation
             assert ground.debris() == [], operation
     finally:

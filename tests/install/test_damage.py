@@ -18,12 +18,12 @@ from tables import sampled
 
 from assistant.host.live import LiveHost
 from assistant.install import in_place
-from assistant.install.contents import incomplete_distributions, incomplete_files
+from assistant.install.contents import find_incomplete
 from assistant.install.downloads import wheel_path
-from assistant.install.environments import old_folder
-from assistant.install.inspect_env import look_at
-from assistant.install.installation import prepare, run
-from assistant.install.undo import Outcome, recover
+from assistant.install.environments import Places
+from assistant.install.installation import prepare
+from assistant.install.recovery import Outcome, recover
+from assistant.install.site import Site
 from assistant.model.errors import WorkFailed
 from assistant.model.event import LogLine
 from assistant.model.record import replace
@@ -79,7 +79,7 @@ def is_whole(ground: Ground, made: Environment) -> bool:
     """Check that all of the plan is there, file for file, and nothing else is left."""
     target = Path(made.path)
     assert versions(target) == ground.resolution().versions
-    assert incomplete_files(target) == []
+    assert find_incomplete(target) == {}
     assert (site_of(target) / "torch" / "lib" / "library.so").stat().st_size > 100_000
     assert ground.debris() == []
     return True
@@ -165,7 +165,7 @@ def test_the_users_files_come_along(ground: Ground, path: str, form: str) -> Non
     before = picture(ground.standing)
     ground.change(ground.resolution())
     assert picture(ground.standing)[inside] == before[inside]
-    assert picture(old_folder(ground.standing)) == before
+    assert picture(Places(ground.standing).old) == before
     assert (goal / "x").read_text() == "weights"
     assert versions(ground.standing) == ground.resolution().versions
 
@@ -176,7 +176,7 @@ def test_edited_files_of_packages_stay_with_the_old_environment(ground: Ground) 
     write({edited: "__version__ = 'patched'"})
     ground.change(ground.resolution())
     assert "patched" not in edited.read_text()
-    assert "patched" in (site_of(old_folder(ground.standing)) / "torch" / "__init__.py").read_text()
+    assert "patched" in (site_of(Places(ground.standing).old) / "torch" / "__init__.py").read_text()
 
 
 def add(ground: Ground, target: Path, name: str, version: str) -> None:
@@ -192,10 +192,10 @@ def test_packages_and_the_pip_that_the_user_added_come_along(ground: Ground) -> 
     add(ground, ground.standing, "mine", "1.0")
     add(ground, ground.standing, "pip", "99.0")
     rich_wheel(ground.index.folder / "mine", "mine", "2.0")
-    run(prepare(ground.plan, str(ground.standing), ground.tools), imports_torch, ground.tools)
-    held = look_at(ground.standing, LiveHost()).versions
+    prepare(ground.plan, str(ground.standing), ground.tools).install(imports_torch, ground.tools)
+    held = Site.ask(ground.standing, LiveHost()).versions
     assert (held["torch"], held["mine"], held["pip"]) == ("9.0", "1.0", "99.0")
-    assert old_folder(ground.standing).exists()
+    assert Places(ground.standing).old.exists()
 
 
 def test_a_package_from_a_folder_makes_the_environment_one_that_is_changed_in_place(ground: Ground) -> None:
@@ -205,9 +205,9 @@ def test_a_package_from_a_folder_makes_the_environment_one_that_is_changed_in_pl
     subprocess.run([*words, "--python", ground.standing / "bin" / "python", "--editable", folder], check=True)
     prepared = prepare(ground.plan, str(ground.standing), ground.tools)
     assert [finding.key for finding in prepared.findings if finding.key == "changed-in-place"]
-    run(prepared, imports_torch, ground.tools)
+    prepared.install(imports_torch, ground.tools)
     assert versions(ground.standing) == {**ground.resolution().versions, "mine": "0.1"}
-    assert not old_folder(ground.standing).exists()
+    assert not Places(ground.standing).old.exists()
 
 
 def copied(ground: Ground) -> Path:
@@ -235,7 +235,7 @@ def test_a_killed_change_in_place_is_put_back(ground: Ground, by: str) -> None:
             nursery.attempt("foreign", **moment)
             recover(ground.tools)
             assert versions(ground.foreign) in ({"torch": "8.0"}, ground.resolution().versions), moment
-            assert incomplete_distributions(ground.foreign) == {}, moment
+            assert find_incomplete(ground.foreign) == {}, moment
             assert picture(ground.foreign / "notebooks") == mine
             assert ground.debris() == [], moment
     finally:
@@ -304,7 +304,7 @@ def test_an_environment_of_somebody_else_after_a_kill(
     assert not [one for one in recover(ground.tools) if one.outcome is Outcome.FAILED]
     assert ground.debris() == []
     assert (versions(ground.foreign) if ground.foreign.exists() else None) == expected
-    assert incomplete_distributions(ground.foreign) == {}
+    assert find_incomplete(ground.foreign) == {}
     if "METADATA" in getattr(deed, "__name__", ""):  # its RECORD says which files it brought
         assert not (site_of(ground.foreign) / "numpy" / "m1.py").exists()
 

@@ -19,11 +19,11 @@ from tables import sampled
 
 from assistant.host.live import LiveHost
 from assistant.host.lock import Lock
-from assistant.install import Resolution
-from assistant.install.environments import old_folder
-from assistant.install.inspect_env import look_at
+from assistant.install import EnvironmentFolder, Resolution
+from assistant.install.environments import Places
 from assistant.install.journal import entry_of
-from assistant.install.undo import recover, undo
+from assistant.install.recovery import recover
+from assistant.install.site import Site
 from assistant.model.errors import WorkFailed
 from assistant.model.report import Environment
 
@@ -37,7 +37,7 @@ SEED = 20261
 
 def versions(target: Path) -> dict[str, str]:
     """Ask an environment's own Python what is installed, beside pip, which is in no resolution."""
-    return {name: version for name, version in look_at(target, LiveHost()).versions.items() if name != "pip"}
+    return {name: version for name, version in Site.ask(target, LiveHost()).versions.items() if name != "pip"}
 
 
 def holds(ground: Ground, before: dict[str, tuple[object, ...]], resolution: Resolution) -> None:
@@ -62,10 +62,10 @@ def test_an_environment_of_ours_gets_the_plan(ground: Ground) -> None:
     assert said.stdout == "9.0\n"
     assert made.kernel == "torch-cpu-9.0"
     assert ground.debris() == []
-    assert picture(old_folder(ground.standing)) == before
-    undo(ground.standing, ground.tools)
+    assert picture(Places(ground.standing).old) == before
+    EnvironmentFolder(ground.standing).undo_last_change(ground.tools)
     assert picture(ground.standing) == before
-    undo(ground.standing, ground.tools)
+    EnvironmentFolder(ground.standing).undo_last_change(ground.tools)
     assert versions(ground.standing) == resolution.versions
     assert ground.debris() == []
 
@@ -78,8 +78,8 @@ def test_an_environment_of_somebody_else_gets_the_plan(ground: Ground) -> None:
     assert versions(target) == resolution.versions
     assert (site / "torch" / "mine too.txt").exists()
     assert made.kernel == "torch-cpu-9.0"
-    assert not old_folder(target).exists()
-    undo(target, ground.tools)
+    assert not Places(target).old.exists()
+    EnvironmentFolder(target).undo_last_change(ground.tools)
     assert versions(target) == {"torch": "8.0"}
     assert (site / "mine.py").exists()
     assert ground.debris() == []

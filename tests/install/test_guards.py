@@ -16,25 +16,26 @@ import pytest
 from install.faults import pristine
 from install.workbench import PYTHON, Bench
 
+from assistant.host.files import full_path
 from assistant.host.live import LiveHost
 from assistant.host.lock import Lock
 from assistant.host.pip_settings import read_uv_settings
-from assistant.install import downloads
-from assistant.install.conflicts import conflicts
+from assistant.install import EnvironmentFolder, downloads
+from assistant.install.conflicts import find_conflicts
 from assistant.install.constraints import pip_configuration
-from assistant.install.difference import version_in_place
-from assistant.install.downloads import list_missing, prune
-from assistant.install.inspect_env import Distribution, Site, installed_files, interpreter, is_environment, look_at
+from assistant.install.downloads import delete_downloads, list_missing
+from assistant.install.environment_folder import MadeEnvironment
 from assistant.install.installation import prepare
 from assistant.install.kernel import remove_kernel
-from assistant.install.resolution import check_index_url, check_requirement, resolve
-from assistant.install.search import made_environments, remove_environment, replaced_builds
-from assistant.install.target import check_folder, check_path, find_plan_target, find_target, full_path
+from assistant.install.resolution import check_index_url, resolve
+from assistant.install.site import Distribution, Site, interpreter
+from assistant.install.target import check_path, find_plan_target
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import Progress
 from assistant.model.finding import Severity
 from assistant.model.plan import Backend, Plan
 from assistant.model.record import replace
+from assistant.model.requirement import check_requirement
 from assistant.model.shell import command_line
 
 
@@ -63,7 +64,7 @@ def site(*packages: str, requires: dict[str, tuple[str, ...]] | None = None, **f
 )
 def test_a_conflict_is_found_with_its_fix(here: Site, coming: dict[str, str], key: str) -> None:
     """Each kind of conflict has its own key, one sentence, and a remedy."""
-    found = conflicts(here, coming)
+    found = find_conflicts(here, coming)
     assert [finding.key for finding in found] == [key]
     assert str(found[0].text).endswith(".")
     assert str(found[0].remedies[0].text).endswith(".")
@@ -75,7 +76,7 @@ def test_a_command_that_helps_survives_a_gap_in_a_path() -> None:
         Distribution(name="numpy", version=version, place="/my env/lib/site-packages") for version in ("1", "2")
     )
     here = site(prefix="/my env", python="/my env/bin/python", pip="/usr/bin/python3", distributions=twice)
-    found = {finding.key: finding.remedies[0].commands for finding in conflicts(here, {})}
+    found = {finding.key: finding.remedies[0].commands for finding in find_conflicts(here, {})}
     assert found == {
         "package-installed-twice": (command_line(["/my env/bin/python", "-m", "pip", "uninstall", "-y", "numpy"]),),
         "foreign-pip": (command_line(["/my env/bin/python", "-m", "pip"]),),
@@ -88,9 +89,9 @@ def test_a_record_that_no_text_is_lists_no_files(tmp_path: Path) -> None:
     record.write_bytes(b"numpy/__init__.py,sha256=\xff\xfe,3\n")
     numpy = Distribution(name="numpy", version="1.0", record=str(record), place=str(tmp_path))
     here = site(prefix=str(tmp_path), distributions=(numpy,))
-    assert version_in_place(here, "numpy") == "1.0"
+    assert here.version_in_place("numpy") == "1.0"
     with pytest.raises(BadInput, match="does not list its files"):
-        installed_files(here, ["numpy"])
+        here.installed_files(["numpy"])
 
 
 def test_what_torch_needs_is_installed_and_torch_left_as_it_is() -> None:
@@ -98,7 +99,7 @@ def test_what_torch_needs_is_installed_and_torch_left_as_it_is() -> None:
     sympy = {"torch": ("sympy>=1.13",), "einops": ("sympy>=1.13",)}
     told = {}
     for package in ("torch==2.9.0", "einops==0.8"):
-        (found,) = conflicts(site(package, "sympy==1.12", requires=sympy), {})
+        (found,) = find_conflicts(site(package, "sympy==1.12", requires=sympy), {})
         (command,) = found.remedies[0].commands
         told[package] = (found.key, found.severity, command.partition(" --upgrade ")[2].strip("'"))
     assert told == {
@@ -121,7 +122,7 @@ def test_torch_in_the_user_site_shadows(tmp_path: Path) -> None:
     """A torch that every environment sees is named with its folder."""
     torch = Distribution(name="torch", version="2.0", place=str(tmp_path))
     here = site(user_site=str(tmp_path))
-    found = conflicts(replace(here, distributions=(torch,)), {})
+    found = find_conflicts(replace(here, distributions=(torch,)), {})
     assert [finding.key for finding in found] == ["user-site-shadow"]
     assert str(tmp_path) in str(found[0].text)
 
@@ -138,7 +139,7 @@ def test_torch_in_the_user_site_shadows(tmp_path: Path) -> None:
 )
 def test_what_goes_together_raises_nothing(here: Site) -> None:
     """No finding without a reason."""
-    assert conflicts(here, {"torch": "2.9.0+cu126"}) == ()
+    assert find_conflicts(here, {"torch": "2.9.0+cu126"}) == ()
 
 
 @pytest.mark.process
@@ -167,7 +168,7 @@ def test_a_pip_is_that_of_another_python_only_where_that_is_known(
     pip.write_text(script.format(**names))
     pip.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    found = [one for one in conflicts(look_at(pristine(), LiveHost()), {}) if one.key == "foreign-pip"]
+    found = [one for one in find_conflicts(Site.ask(pristine(), LiveHost()), {}) if one.key == "foreign-pip"]
     assert [one.severity for one in found] == ([severity] if severity else [])
     assert not found or f"{named.format(**names)}" in str(found[0].text)
     assert not found or ("another Python" in str(found[0].text)) is (severity is Severity.WARNING)
@@ -258,7 +259,7 @@ def test_odd_names_of_folders_work(bench: Bench, tmp_path: Path) -> None:
     """No shell ever sees a path: the environment is made in it and its Python runs."""
     bench.target = tmp_path / "it's 'quoted'" / 'say "hi" $(touch x) `id` a;b&c|d'
     made = bench.make(bench.resolution())
-    assert look_at(Path(made.path), LiveHost()).versions["torch"] == "9.0"
+    assert Site.ask(Path(made.path), LiveHost()).versions["torch"] == "9.0"
 
 
 def pip_in(bench: Bench, *words: str) -> subprocess.CompletedProcess[str]:
@@ -277,16 +278,24 @@ def test_a_later_pip_install_cannot_replace_torch(bench: Bench) -> None:
     bench.index.add("wants-ten", "1.0", requires=("torch>=10",))
     upgraded = pip_in(bench, "install", "--upgrade", "torch")
     assert upgraded.returncode == 0, upgraded.stderr
-    assert look_at(bench.target, LiveHost()).versions["torch"] == "9.0"
+    assert Site.ask(bench.target, LiveHost()).versions["torch"] == "9.0"
     refused = pip_in(bench, "install", "wants-ten")
     assert refused.returncode != 0
     assert "(constraint) torch==9.0" in refused.stdout
-    assert look_at(bench.target, LiveHost()).versions["torch"] == "9.0"
+    assert Site.ask(bench.target, LiveHost()).versions["torch"] == "9.0"
     (bench.target / "pip.conf").unlink()
-    assert not [finding for finding in replaced_builds(LiveHost()) if str(bench.target) in str(finding.text)]
+    assert not [
+        finding
+        for finding in EnvironmentFolder.all_replaced_builds(LiveHost())
+        if str(bench.target) in str(finding.text)
+    ]
     pip_in(bench, "install", "--upgrade", "torch")
-    assert look_at(bench.target, LiveHost()).versions["torch"] == "10.0"  # it was the file that held it
-    found = [finding for finding in replaced_builds(LiveHost()) if str(bench.target) in str(finding.text)]
+    assert Site.ask(bench.target, LiveHost()).versions["torch"] == "10.0"  # it was the file that held it
+    found = [
+        finding
+        for finding in EnvironmentFolder.all_replaced_builds(LiveHost())
+        if str(bench.target) in str(finding.text)
+    ]
     assert [finding.key for finding in found] == ["build-replaced"]
     assert "torch 10.0 (9.0)" in str(found[0].text)
     assert found[0].remedies[0].commands == (f"assistant install --target '{bench.target}'",)
@@ -302,7 +311,7 @@ def test_uv_keeps_to_the_constraints_in_a_notebook(bench: Bench) -> None:
     told = {**os.environ, **json.loads(spec.read_text())["env"], "UV_DEFAULT_INDEX": bench.index.url}
     command = [Path(sys.executable).with_name("uv"), "pip", "install", "-U", "torch", "--no-cache", "--python"]
     subprocess.run([*command, interpreter(bench.target)], env=told, capture_output=True, check=True)
-    assert look_at(bench.target, LiveHost()).versions["torch"] == "9.0"
+    assert Site.ask(bench.target, LiveHost()).versions["torch"] == "9.0"
 
 
 def test_the_users_own_pip_settings_stay(tmp_path: Path) -> None:
@@ -343,7 +352,7 @@ def test_a_password_of_uvs_own_configuration_is_used(bench: Bench, tmp_path: Pat
     bench.make(resolution)
     assert "s3cret" not in repr((resolution, bench.events, uv.settings, uv))
     bench.index.login = "joe:another"
-    prune()
+    delete_downloads()
     bench.target = tmp_path / "second"
     with pytest.raises(WorkFailed, match="HTTP 401"):
         bench.make(resolution)
@@ -378,11 +387,10 @@ def test_a_folder_that_is_typed_into_a_form_is_a_whole_path(text: str, tmp_path:
     if os.name == "nt" and text[1:3] == ":\\":
         return
     with pytest.raises(BadInput, match="is not the full path of a folder on this system") as refused:
-        check_folder(text)
+        full_path(text, relative=False)
     assert str(Path.home() / "pytorch") in str(refused.value.hint)
-    assert check_folder("") == ""
-    assert check_folder("~/torch") == str(Path.home() / "torch")
-    assert check_folder(str(tmp_path / "kernel")) == str(tmp_path / "kernel")
+    assert full_path("~/torch", relative=False) == Path.home() / "torch"
+    assert full_path(str(tmp_path / "kernel"), relative=False) == tmp_path / "kernel"
 
 
 @pytest.mark.process
@@ -394,12 +402,17 @@ def test_a_target_is_read_as_it_is_meant(bench: Bench) -> None:
     assert stands is not None
     assert str(here) == sys.prefix
     made = bench.make(bench.resolution())
-    assert is_environment(Path(made.path))
+    assert EnvironmentFolder(Path(made.path)).exists
     assert find_plan_target(bench.plan, made.path, host)[1].versions["torch"] == "9.0"
-    assert find_target(made.path, host)[1].minor == PYTHON
+    assert Site.ask(EnvironmentFolder.of_target(made.path, host).path, host).minor == PYTHON
     assert site(version="3.13.2t").minor == "3.13t"
     with pytest.raises(BadInput, match=r"The plan is for Python 2\.7"):
         find_plan_target(replace(bench.plan, python="2.7"), made.path, host)
+
+
+def describe_made() -> list[MadeEnvironment | None]:
+    """Describe the environments that the assistant made, as `envs` lists them."""
+    return [made.describe(LiveHost()) for made in EnvironmentFolder.all_made()]
 
 
 @pytest.mark.process
@@ -407,22 +420,22 @@ def test_made_environments_are_listed_and_removed(bench: Bench) -> None:
     """It is listed with size and state, a change of torch shows; its kernel's name removes it, or its folder does."""
     resolution = bench.resolution()
     made = bench.make(resolution)
-    found = made_environments(LiveHost())
+    found = describe_made()
     assert [(one.path, one.health, one.kernels) for one in found] == [(made.path, "good", ("torch-cpu-9.0",))]
     assert found[0].size > 1000
     info = next(bench.target.glob("lib/*/site-packages/torch-9.0.dist-info"))
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 9.1\n")
-    assert made_environments(LiveHost())[0].differs == ("torch 9.1",)
-    remove_environment("torch-cpu-9.0")
+    assert describe_made()[0].differs == ("torch 9.1",)
+    EnvironmentFolder.named("torch-cpu-9.0").remove()
     assert not bench.target.exists()
     assert not list(bench.index.folder.parent.glob("JUPYTER_DATA_DIR/kernels/*"))
     made = bench.make(resolution)
     remove_kernel(str(made.kernel), Path(made.python))
-    assert made_environments(LiveHost()) == ()
-    remove_environment(made.path)
+    assert describe_made() == []
+    EnvironmentFolder.named(made.path).remove()
     assert not bench.target.exists()
     with pytest.raises(BadInput, match="is not an environment that the assistant made"):
-        remove_environment(made.path)
+        EnvironmentFolder.named(made.path).remove()
 
 
 @pytest.mark.process
@@ -432,15 +445,15 @@ def test_only_what_the_assistant_made_is_removed(bench: Bench, tmp_path: Path, m
     (folder / "thesis").mkdir(parents=True)
     monkeypatch.chdir(folder)
     with pytest.raises(BadInput, match="not an environment that the assistant made"):
-        remove_environment("thesis")
+        EnvironmentFolder.named("thesis").remove()
     assert (folder / "thesis").is_dir()
     for parent in ("one", "two"):
         bench.target = tmp_path / parent / "env"
         bench.make(resolution)
     with pytest.raises(BadInput, match="2 environments are called 'env'"):
-        remove_environment("env")
-    assert remove_environment(str(tmp_path / "one" / "env")) == tmp_path / "one" / "env"
-    assert remove_environment("env") == tmp_path / "two" / "env"
+        EnvironmentFolder.named("env").remove()
+    EnvironmentFolder.named(str(tmp_path / "one" / "env")).remove()
+    assert EnvironmentFolder.named("env").path == tmp_path / "two" / "env"
 
 
 @pytest.mark.process
@@ -452,9 +465,9 @@ def test_downloads_are_counted_and_can_be_deleted(bench: Bench) -> None:
     assert told[-1].done == told[-1].total == resolution.download
     assert told[-1].rate
     assert list_missing(resolution.packages) == []
-    assert prune() == resolution.download
+    assert delete_downloads() == resolution.download
     assert len(list_missing(resolution.packages)) == 3
-    assert prune() == 0
+    assert delete_downloads() == 0
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows locks by another call")

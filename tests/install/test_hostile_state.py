@@ -20,14 +20,13 @@ from tables import sampled
 
 from assistant.cli import commands as cli
 from assistant.host.live import LiveHost
-from assistant.install.environments import forget_previous, new_folder, old_folder, remove_folders, undo_replacement
+from assistant.install.environments import Places, forget_previous, remove_folders, undo_replacement
 from assistant.install.in_place import read_last_change
-from assistant.install.inspect_env import look_at
 from assistant.install.installation import prepare
 from assistant.install.journal import Before, Journal, entry_of
 from assistant.install.kernel import KernelNote
-from assistant.install.marker import MARKER
-from assistant.install.undo import Outcome, recover
+from assistant.install.recovery import Outcome, recover
+from assistant.install.site import MARKER, Site
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.record import replace, to_json
 
@@ -79,7 +78,7 @@ def site_of(target: Path) -> Path:
 
 def versions(target: Path) -> dict[str, str]:
     """Ask an environment what it holds, beside the tool that each new one gets."""
-    return {name: version for name, version in look_at(target, LiveHost()).versions.items() if name != "pip"}
+    return {name: version for name, version in Site.ask(target, LiveHost()).versions.items() if name != "pip"}
 
 
 def planted_socket(path: Path) -> None:
@@ -138,13 +137,11 @@ def test_what_is_planted_beside_a_target_is_left_alone(
         assert picture(home) == before
 
 
-@pytest.mark.parametrize("place", [new_folder, old_folder])
+@pytest.mark.parametrize("place", ["new", "old"])
 @pytest.mark.parametrize("plant", sampled(PLANTS, 6))
-def test_an_environment_with_something_planted_beside_it_stays(
-    ground: Ground, plant: str, place: Callable[[Path], Path]
-) -> None:
+def test_an_environment_with_something_planted_beside_it_stays(ground: Ground, plant: str, place: str) -> None:
     """It is neither replaced nor undone, nothing is fetched for it; its removal leaves what is beside it."""
-    resolution, beside = ground.resolution(), place(ground.standing)
+    resolution, beside = ground.resolution(), getattr(Places(ground.standing), place)
     PLANTS[plant](beside)
     before = picture(ground.folder)
     with pytest.raises(BadInput, match="is left alone"):
@@ -156,7 +153,7 @@ def test_an_environment_with_something_planted_beside_it_stays(
     assert picture(ground.folder).items() >= before.items()
     with contextlib.suppress(BadInput):
         remove_folders(ground.standing)
-    assert ground.standing.exists() == (place is new_folder)
+    assert ground.standing.exists() == (place == "new")
     after = {name for name in before if not name.startswith(f"{ground.standing.name}")}
     assert picture(ground.folder).keys() >= after
 
@@ -165,9 +162,9 @@ def test_what_comes_beside_an_environment_meanwhile_is_left_alone(ground: Ground
     """A folder in the place of the old one that was made during the verification: all is taken back."""
     before = picture(ground.standing)
     with pytest.raises(BadInput, match="is left alone"):
-        ground.change(ground.resolution(), lambda _made, _lock: planted_folder(old_folder(ground.standing)))
+        ground.change(ground.resolution(), lambda _made, _lock: planted_folder(Places(ground.standing).old))
     assert picture(ground.standing) == before
-    assert (old_folder(ground.standing) / "mine" / "model.bin").read_text() == "weights"
+    assert (Places(ground.standing).old / "mine" / "model.bin").read_text() == "weights"
     assert ground.debris() == []
     assert not list(ground.folder.glob("jupyter/kernels/*"))
 
@@ -268,7 +265,7 @@ def test_one_corrupt_file_of_the_state_stops_nobody_else(home: Path, command: Co
     before = picture(home)
     for target in (corrupt, good):
         entry_of(target).write(Journal(kind="install", target=str(target)))
-        new_folder(target).mkdir()
+        Places(target).new.mkdir()
     put(file, BODIES[body])
     code, said, complaint = command("recover")
     assert f"{good} has been restored." in said
@@ -278,7 +275,7 @@ def test_one_corrupt_file_of_the_state_stops_nobody_else(home: Path, command: Co
     assert code == 0 or (complaint.count("\n") == 1 and str(file) in complaint), complaint
     shutil.rmtree(file) if file.is_dir() else file.unlink(missing_ok=True)
     assert command("recover")[0] == 0
-    new_folder(corrupt).exists() and new_folder(corrupt).rmdir()  # of a damaged journal: its hint names that folder
+    Places(corrupt).new.exists() and Places(corrupt).new.rmdir()  # of a damaged journal: its hint names that folder
     assert picture(home) == before
 
 
@@ -361,7 +358,7 @@ def survives(ground: Ground, kind: str, before: dict[str, tuple[object, ...]], t
     """Check that the environment from before is there, or where `recover` says, and nothing of ours is left."""
     failed = told is not None and told.outcome is Outcome.FAILED
     own = [str(path) for path in ground.debris() if Path(path, "mine.txt").exists()]
-    assert not failed or own == [str(new_folder(Path(told.target)))], (operation, told)
+    assert not failed or own == [str(Places(told.target).new)], (operation, told)
     assert failed or ground.debris() == own, (operation, told)
     if kind == "existing":
         stands = Path(told.beside) if told and told.beside else ground.standing
@@ -371,7 +368,7 @@ def survives(ground: Ground, kind: str, before: dict[str, tuple[object, ...]], t
 
 def restart(ground: Ground, pristine: Path) -> None:
     """Bring the first state back."""
-    for path in (ground.standing, old_folder(ground.standing), new_folder(ground.standing)):
+    for path in (ground.standing, Places(ground.standing).old, Places(ground.standing).new):
         path.unlink() if path.is_symlink() or path.is_file() else shutil.rmtree(path, ignore_errors=True)
     shutil.copytree(pristine, ground.standing, symlinks=True)
     for name in ("new", "jupyter", "elsewhere", "state"):
@@ -386,7 +383,7 @@ def test_an_undo_that_is_killed_loses_neither_environment(
     """Killed after any of its renames, with something else at the free place or without: both are there, or named."""
     ground.change(ground.resolution())
     write({ground.standing / "since.txt": "mine"})
-    now, before = picture(ground.standing), picture(old_folder(ground.standing))
+    now, before = picture(ground.standing), picture(Places(ground.standing).old)
     rename, done = Path.rename, []
 
     def killed(self: Path, goal: Path) -> Path:

@@ -17,7 +17,6 @@ from loopback import make_wheel
 
 from assistant.host.files import link_or_copy
 from assistant.host.live import LiveHost
-from assistant.install.inspect_env import look_at
 from assistant.install.kernel import (
     LOGOS,
     choose_launcher_name,
@@ -28,6 +27,7 @@ from assistant.install.kernel import (
     remove_kernel,
     set_variables,
 )
+from assistant.install.site import Site
 from assistant.model.errors import WorkFailed
 from assistant.model.plan import Backend, Plan
 from assistant.model.record import replace
@@ -155,11 +155,11 @@ def test_pip_comes_from_the_index_where_python_brings_none(bench: Bench, monkeyp
     monkeypatch.setattr("assistant.install.contents._FIND", "pass")
     bench.make(bench.resolution())
     assert any("has no pip" in str(getattr(event, "text", "")) for event in bench.events)
-    assert "pip" not in look_at(bench.target, LiveHost()).versions
+    assert "pip" not in Site.ask(bench.target, LiveHost()).versions
     bench.index.add("pip", "99.0")
     bench.target = bench.target.with_name("second")
     made_there = bench.make(bench.resolution())
-    assert look_at(bench.target, LiveHost()).versions["pip"] == "99.0"
+    assert Site.ask(bench.target, LiveHost()).versions["pip"] == "99.0"
     assert "pip" not in made_there.packages  # no lock and no comparison knows of it
 
 
@@ -233,4 +233,4 @@ def test_pip_in_a_notebook_changes_this_environment_and_no_other(
     assert "torch==1.0" in said
     assert "constraint" in said
     assert "2.13.0" in notebook.run("import torch; print(torch.__version__)")
-    assert look_at(Path(prefix), LiveHost()).versions["torch"].startswith("2.13.0")
+    assert Site.ask(Path(prefix), LiveHost()).versions["torch"].startswith("2.13.0")

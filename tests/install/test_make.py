@@ -9,9 +9,8 @@ from install.workbench import Bench
 
 from assistant.host.live import LiveHost
 from assistant.host.process import stream
-from assistant.install.inspect_env import current_site, interpreter, look_at
 from assistant.install.installation import find_reusable, list_commands
-from assistant.install.marker import is_ours
+from assistant.install.site import Site, interpreter, is_ours
 from assistant.install.target import check_disk, check_target
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import LogLine, Progress
@@ -43,18 +42,18 @@ def test_sizes_are_known_before_anything_is_fetched(bench: Bench) -> None:
 def test_an_environment_is_looked_at_again_only_when_it_changed(bench: Bench) -> None:
     """Between a look and the installation its Python is not started twice, unless something came or went."""
     bench.make(bench.resolution())
-    seen = look_at(bench.target, LiveHost())
-    assert current_site(seen, LiveHost()) is seen
+    seen = Site.ask(bench.target, LiveHost())
+    assert seen.ask_again(LiveHost()) is seen
     (package,) = bench.target.glob("lib/*/site-packages/numpy-1.0.dist-info")
     package.rename(package.with_name("gone"))
-    assert "numpy" not in current_site(seen, LiveHost()).versions
+    assert "numpy" not in seen.ask_again(LiveHost()).versions
 
 
 def test_a_second_installation_finds_the_first(bench: Bench) -> None:
     """The same packages in the same place are not installed again; other packages are not taken for the same."""
     resolution = bench.resolution()
     made = bench.make(resolution)
-    here = look_at(bench.target, LiveHost())
+    here = Site.ask(bench.target, LiveHost())
     assert find_reusable(bench.target, here, resolution) == made
     other = replace(resolution, packages=resolution.packages[:-1])
     assert find_reusable(bench.target, here, other) is None

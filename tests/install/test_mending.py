@@ -19,22 +19,11 @@ from loopback import LoopbackIndex
 
 from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
-from assistant.install import (
-    ChangeRequest,
-    Sources,
-    Tools,
-    conflicts,
-    interpreter,
-    look_at,
-    make_change,
-    plan_change,
-    read_marker,
-    undo,
-    undoable,
-)
-from assistant.install.difference import Difference
+from assistant.install import ChangeRequest, EnvironmentFolder, Sources, Tools
+from assistant.install.conflicts import find_conflicts
 from assistant.install.in_place import plan_of_lines
-from assistant.install.marker import write_marker
+from assistant.install.installation import Difference
+from assistant.install.site import Site, interpreter, write_marker
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import Event
 from assistant.model.record import replace
@@ -72,21 +61,21 @@ class Patient:
 
     def difference(self, wanted: ChangeRequest) -> Difference:
         """Work out what a change would do."""
-        return plan_change(look_at(self.target, HOST), wanted, self.tools)
+        return wanted.work_out(Site.ask(self.target, HOST), self.tools)
 
     def change(self, wanted: ChangeRequest, prove: Callable[..., None] = lambda _made, _lock: None) -> Environment:
         """Change it."""
-        return make_change(self.difference(wanted), prove, self.tools)
+        return self.difference(wanted).make(prove, self.tools)
 
     @property
     def versions(self) -> dict[str, str]:
         """The packages that its own Python sees."""
-        return look_at(self.target, HOST).versions
+        return Site.ask(self.target, HOST).versions
 
     @property
     def problems(self) -> dict[str, str]:
         """What does not go together in it; whose `pip` is on this test's PATH is no matter."""
-        found = conflicts(replace(look_at(self.target, HOST), pip="", pip_script=""), {})
+        found = find_conflicts(replace(Site.ask(self.target, HOST), pip="", pip_script=""), {})
         return {one.key: str(one.text) for one in found}
 
     def picture(self) -> dict[str, tuple[object, ...]]:
@@ -124,10 +113,10 @@ def test_a_package_steps_back_and_comes_again(patient: Patient) -> None:
     assert patient.picture() == before
     patient.change(ChangeRequest(requires=("numpy<2",)))
     assert patient.versions == {**packages, "numpy": "1.26.4"}
-    assert undoable(patient.target).moves == difference.moves
-    undo(patient.target, patient.tools)
+    assert EnvironmentFolder(patient.target).last_change.moves == difference.moves
+    EnvironmentFolder(patient.target).undo_last_change(patient.tools)
     assert patient.versions == packages
-    assert undoable(patient.target).moves == tuple(
+    assert EnvironmentFolder(patient.target).last_change.moves == tuple(
         replace(move, before=move.after, after=move.before) for move in difference.moves
     )
 
@@ -138,16 +127,20 @@ def test_one_of_ours_is_mended_aside_and_undone_file_for_file(patient: Patient) 
     add("numpy", "1.26.4")
     patient.install(add("torch", "2.2.2", requires=("numpy",)), add("numpy", "2.1.0"), add("extra", "1.0"))
     made = Environment(path=str(patient.target), python=str(interpreter(patient.target)), packages=patient.versions)
-    write_marker(patient.target, plan_of_lines(look_at(patient.target, HOST), ("torch",), None), made)
+    write_marker(patient.target, plan_of_lines(Site.ask(patient.target, HOST), ("torch",), None), made)
     before, packages = patient.picture(), patient.versions
     with pytest.raises(ZeroDivisionError):
         patient.change(ChangeRequest(requires=("numpy<2",)), lambda _made, _lock: 1 / 0)
     assert patient.picture() == before
     difference = patient.difference(ChangeRequest(requires=("numpy<2",)))
     patient.change(ChangeRequest(requires=("numpy<2",)))
-    assert patient.versions == {**packages, "numpy": "1.26.4"} == read_marker(patient.target).environment.packages
-    assert undoable(patient.target).moves == difference.moves
-    undo(patient.target, patient.tools)
+    assert (
+        patient.versions
+        == {**packages, "numpy": "1.26.4"}
+        == EnvironmentFolder(patient.target).marker.environment.packages
+    )
+    assert EnvironmentFolder(patient.target).last_change.moves == difference.moves
+    EnvironmentFolder(patient.target).undo_last_change(patient.tools)
     assert patient.picture() == before
 
 
@@ -176,11 +169,11 @@ def test_a_second_version_of_one_package_goes(patient: Patient) -> None:
     info.rename(info.with_name("kept"))
     patient.install(new)
     info.with_name("kept").rename(info)
-    found = look_at(patient.target, HOST)
+    found = Site.ask(patient.target, HOST)
     assert sorted(one.version for one in found.own) == ["2.13.0", "2.4.1"]
     assert list(patient.problems) == ["package-installed-twice"]
     patient.change(ChangeRequest(requires=("torch==2.13.0",), again=("torch",)))
-    assert [one.version for one in look_at(patient.target, HOST).own] == ["2.13.0"]
+    assert [one.version for one in Site.ask(patient.target, HOST).own] == ["2.13.0"]
     assert patient.problems == {}
     assert not info.exists()
     assert not list(patient.target.glob("lib/**/only_old.py"))

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from assistant.host.base import Answer, Host
-from assistant.host.files import user_data
-from assistant.install.target import LONG_PATHS, check_lengths, check_target, environments_folder, onedrive_findings
+from assistant.host.files import shared_environments_folder, user_data
+from assistant.install.target import LONG_PATHS, check_lengths, check_target, onedrive_findings
 from assistant.model.errors import BadInput
 
 DEEP = "Lib/site-packages/torch/include/" + "x" * 100 + "/y.h"
@@ -75,21 +75,21 @@ def test_the_stores_python_makes_nothing_where_nobody_finds_it(store, tmp_path):
     assert user_data().is_relative_to(store)
     with pytest.raises(BadInput, match="Microsoft Store") as refused:
         check_target(store / "env")
-    offered = environments_folder() / "env"
+    offered = shared_environments_folder() / "env"
     assert str(offered) in str(refused.value.hint)
-    assert environments_folder() == tmp_path / "home" / "pytorch-setup-assistant" / "envs"
-    check_target(environments_folder() / "env")
+    assert shared_environments_folder() == tmp_path / "home" / "pytorch-setup-assistant" / "envs"
+    check_target(shared_environments_folder() / "env")
 
 
 def test_any_other_python_may_use_appdata(store, monkeypatch):
     """Only the Store's is redirected."""
     monkeypatch.setattr(sys, "base_prefix", r"C:\Python313")
     check_target(store / "env")
-    assert environments_folder() == user_data() / "envs"
+    assert shared_environments_folder() == user_data() / "envs"
 
 
 def test_onedrive_is_told(tmp_path, monkeypatch):
-    """A folder that is synchronised is a warning, any other is none."""
+    """A folder that is is_in_onedrive is a warning, any other is none."""
     monkeypatch.setenv("OneDriveConsumer", str(tmp_path / "OneDrive"))
     (finding,) = onedrive_findings(tmp_path / "OneDrive" / "project" / ".venv")
     assert finding.key == "target-in-onedrive"

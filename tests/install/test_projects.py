@@ -13,14 +13,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from install.workbench import Bench
+from install.workbench import Bench, install
 from loopback import LoopbackIndex
 
 from assistant.host.live import LiveHost
-from assistant.install.conflicts import conflicts, environment_of, project_lines, project_of, undo_finding
-from assistant.install.inspect_env import look_at
-from assistant.install.installation import install
+from assistant.install.conflicts import environment_of, find_conflicts, project_lines, project_of, undone_by_project
 from assistant.install.resolution import resolve
+from assistant.install.site import Site
 from assistant.install.target import find_plan_target
 from assistant.model.record import replace
 
@@ -62,7 +61,7 @@ class Project:
 
     def torch(self) -> str | None:
         """Tell the version of torch that is installed."""
-        return look_at(self.folder / ".venv", LiveHost()).versions.get("torch")
+        return Site.ask(self.folder / ".venv", LiveHost()).versions.get("torch")
 
     def install(self) -> dict[str, str]:
         """Install the plan into the environment of the project, which is named by its folder."""
@@ -74,7 +73,7 @@ class Project:
         told = {**uv.environment, "UV_DEFAULT_INDEX": self.told["UV_DEFAULT_INDEX"]}
         uv = dataclasses.replace(uv, environment=told)
         resolution = resolve(self.bench.plan, uv, site.versions)
-        install(self.bench.plan, resolution, target, site, host, uv, lambda _made, _lock: None)
+        install(self.bench.plan, resolution, target, site, uv, lambda _made, _lock: None)
         return resolution.versions
 
 
@@ -96,7 +95,7 @@ def test_uv_undoes_what_its_project_does_not_name(project: Project) -> None:
 
 def test_the_lines_that_are_offered_keep_the_build(project: Project) -> None:
     """Typed into a shell, with a space in the path: no sync, no upgrade, no installation brings another build."""
-    finding = undo_finding(project_of(project.folder / ".venv"), project.bench.plan, project.install())
+    (finding,) = undone_by_project(project.folder / ".venv", project.bench.plan, project.install())
     lines, again = finding.remedies[0].commands[0], finding.remedies[1].commands[0]
     with project.file.open("a", encoding="utf-8") as file:
         file.write(f"\n{lines}")
@@ -106,7 +105,7 @@ def test_the_lines_that_are_offered_keep_the_build(project: Project) -> None:
     for words in (("sync",), ("sync", "--upgrade"), ("pip", "install", "--upgrade", "torch")):
         project.uv(*words)
         assert project.torch() == BUILD, words
-    assert {"torch", "numpy", "ipykernel"} <= {*look_at(project.folder / ".venv", LiveHost()).versions}
+    assert {"torch", "numpy", "ipykernel"} <= {*Site.ask(project.folder / ".venv", LiveHost()).versions}
 
 
 def test_a_project_of_pixi_is_known(bench: Bench, tmp_path: Path) -> None:
@@ -120,7 +119,7 @@ def test_a_project_of_pixi_is_known(bench: Bench, tmp_path: Path) -> None:
     assert (project.tool, project.file) == ("pixi", str(tmp_path / "pixi.toml"))
     told = tomllib.loads(project_lines(project, bench.plan, {"torch": BUILD, "numpy": "1.0"}))
     assert told == {"pypi-dependencies": {"torch": {"version": f"=={BUILD}", "index": bench.index.url}}}
-    assert "pixi install" in str(undo_finding(project, bench.plan, {"torch": BUILD}).text)
+    assert "pixi install" in str(undone_by_project(inside, bench.plan, {"torch": BUILD})[0].text)
 
 
 def test_an_environment_of_its_user_is_no_projects(tmp_path: Path) -> None:
@@ -155,10 +154,12 @@ def test_a_conda_environment_is_a_target_and_its_packages_are_told(bench: Bench,
     folder = conda_environment(tmp_path / "conda env")
     target, site = find_plan_target(bench.plan, str(folder), LiveHost())
     assert {one.name: one.installer for one in site.own}["numpy"] == "conda"
-    assert "conda-owned" not in [finding.key for finding in conflicts(site, {"torch": "9.0"})]
-    found = next(finding for finding in conflicts(site, bench.resolution().versions) if finding.key == "conda-owned")
+    assert "conda-owned" not in [finding.key for finding in find_conflicts(site, {"torch": "9.0"})]
+    found = next(
+        finding for finding in find_conflicts(site, bench.resolution().versions) if finding.key == "conda-owned"
+    )
     assert found.remedies[0].commands == (f"conda remove --force --prefix '{target}' numpy",)
     meta = {path.name: path.read_bytes() for path in (folder / "conda-meta").iterdir()}
-    install(bench.plan, bench.resolution(), target, site, LiveHost(), bench.uv(), lambda _made, _lock: None)
-    assert look_at(folder, LiveHost()).versions["torch"] == "9.0"
+    install(bench.plan, bench.resolution(), target, site, bench.uv(), lambda _made, _lock: None)
+    assert Site.ask(folder, LiveHost()).versions["torch"] == "9.0"
     assert {path.name: path.read_bytes() for path in (folder / "conda-meta").iterdir()} == meta

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from install.real import INSTALL, NEWER, OLDER, Home, incomplete, lacking, outline, versions
 
-from assistant.install.environments import old_folder
+from assistant.install.environments import Places
 
 pytestmark = [
     pytest.mark.heavy,
@@ -41,7 +41,7 @@ class Place:
 
     def restart(self) -> None:
         """Begin anew: no environment, ours with another NumPy, or somebody else's, with a file of the user's in it."""
-        for folder in (self.target, old_folder(self.target), self.home.folder / "jupyter"):
+        for folder in (self.target, Places(self.target).old, self.home.folder / "jupyter"):
             shutil.rmtree(folder, ignore_errors=True)
         if self.kind == "standing":
             done = self.home.run(*INSTALL, *OLDER, "--target", self.target)

@@ -17,10 +17,10 @@ from install.test_hostile_state import own_folder, put, site_of, versions, write
 from tables import sampled
 
 from assistant.host.files import private_folder, user_state
-from assistant.install.environments import old_folder
+from assistant.install.environments import Places
 from assistant.install.installation import prepare
 from assistant.install.kernel import kernel_folder
-from assistant.install.undo import recover
+from assistant.install.recovery import recover
 from assistant.model.errors import AssistantError, BadInput, WorkFailed
 
 pytestmark = [
@@ -170,7 +170,7 @@ def test_what_a_link_out_of_an_environment_leads_to_stays(ground: Ground, kind: 
     if kind == "existing":
         ground.change(ground.resolution())
         assert versions(target) == ground.resolution().versions
-        assert picture(old_folder(target)) == before
+        assert picture(Places(target).old) == before
     else:
         with pytest.raises(BadInput, match="leads out of the environment"):
             ground.change(ground.resolution(), target=target)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 from loopback import LoopbackIndex
@@ -12,7 +13,8 @@ from assistant.host.download import Patience
 from assistant.host.live import LiveHost
 from assistant.host.lock import Lock
 from assistant.host.process import CancelToken
-from assistant.install.installation import install
+from assistant.install import Prepared, Site, Sources, Tools
+from assistant.install.in_place import Verify
 from assistant.install.resolution import Resolution, resolve
 from assistant.install.uv import Uv
 from assistant.model.event import Event
@@ -25,6 +27,24 @@ PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 def imports_torch(made: Environment, _lock: Lock) -> None:
     """Verify as much as a torch without mathematics allows, and leave no compiled files behind."""
     subprocess.run([made.python, "-B", "-c", "import torch"], check=True, capture_output=True)
+
+
+@dataclass(frozen=True)
+class UvTools(Tools):
+    """What a step works with; each environment is made by the uv that is given."""
+
+    given: Uv | None = None
+
+    def uv(self, _plan: Plan, _site: Site | None) -> Uv:
+        """Give it."""
+        assert self.given
+        return self.given
+
+
+def install(plan: Plan, resolution: Resolution, target: Path, site: Site | None, uv: Uv, verify: Verify) -> Environment:
+    """Install a resolution with this uv."""
+    tools = UvTools(LiveHost(), Sources(LiveHost()), uv.sink, uv.cancel, given=uv)
+    return Prepared(plan=plan, target=str(target), resolution=resolution, site=site).install(verify, tools)
 
 
 class Bench:
@@ -65,4 +85,4 @@ class Bench:
 
     def make(self, resolution: Resolution) -> Environment:
         """Make the environment, its torch imported before it counts as made."""
-        return install(self.plan, resolution, self.target, None, LiveHost(), self.uv(), imports_torch)
+        return install(self.plan, resolution, self.target, None, self.uv(), imports_torch)

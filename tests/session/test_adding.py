@@ -18,7 +18,7 @@ from runners import InlineRunner
 from tables import each
 
 from assistant.host.live import LiveHost
-from assistant.install import Sources, look_at, read_marker
+from assistant.install import EnvironmentFolder, Site, Sources
 from assistant.model.event import Step
 from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Planning
@@ -112,16 +112,16 @@ def test_what_would_change_is_shown_and_then_done(standing: Session) -> None:
     """Nothing is changed by the look; then both packages are there, verified, and part of plan, lock and marker."""
     target, before = Path(standing.state.environment.path), standing.state
     adding = add(standing, "seaborn>=0.13")
-    here = look_at(target, LiveHost()).versions
+    here = Site.ask(target, LiveHost()).versions
     assert [one.name for one in adding.prepared.resolution.changes(here)] == ["cycler", "seaborn"]
     assert "seaborn" not in here
     assert standing.state.status(Step.VERIFY).phase is Phase.DONE
     state = grounds.run(standing, Task.ADD)
     assert state.adding.status.message == ""
     assert state.adding.changed
-    assert {"seaborn": "0.13", "cycler": "0.12"}.items() <= look_at(target, LiveHost()).versions.items()
+    assert {"seaborn": "0.13", "cycler": "0.12"}.items() <= Site.ask(target, LiveHost()).versions.items()
     assert state.plan.requirements == (*before.plan.requirements, "seaborn>=0.13")
-    assert read_marker(target).plan.requirements == state.plan.requirements
+    assert EnvironmentFolder(target).marker.plan.requirements == state.plan.requirements
     assert state.preview.resolution.versions["seaborn"] == "0.13"
     assert (state.environment.kernel, state.environment.display_name) == (
         before.environment.kernel,
@@ -175,7 +175,7 @@ def test_a_failed_verification_takes_the_packages_back(standing: Session, monkey
     monkeypatch.setenv("FAKE_TORCH_FAULT", "exit:matmul")
     state = grounds.run(standing, Task.ADD)
     assert "rolled back" in str(state.adding.status.message)
-    assert "seaborn" not in look_at(Path(state.environment.path), LiveHost()).versions
+    assert "seaborn" not in Site.ask(Path(state.environment.path), LiveHost()).versions
     assert state.status(Step.VERIFY).phase is Phase.DONE
 
 
@@ -189,7 +189,7 @@ def test_an_added_package_that_cannot_be_imported_is_taken_back(standing: Sessio
         "of-another-cuda cannot be used, so the installation was rolled back: "
     )
     assert "No module named 'nothing_such'" in str(state.adding.status.message)
-    assert "of-another-cuda" not in look_at(Path(state.environment.path), LiveHost()).versions
+    assert "of-another-cuda" not in Site.ask(Path(state.environment.path), LiveHost()).versions
 
 
 @pytest.mark.heavy
@@ -205,7 +205,7 @@ def test_a_package_is_added_beside_real_torch(tmp_path: Path) -> None:
         check=True,
     )
     made = from_plain(json.loads(done.stdout), Environment, "the environment")
-    plan = read_marker(tmp_path / "env").plan
+    plan = EnvironmentFolder(tmp_path / "env").marker.plan
     state = State(
         detected=Detected(detection=Detection(machine=Machine(os="linux"))),
         planned=Planned(planning=Planning(choice=plan, plans=(plan,))),

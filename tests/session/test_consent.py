@@ -16,7 +16,6 @@ from runners import asked
 from assistant.catalog import load_catalog
 from assistant.detect import detect
 from assistant.host.base import ReplayHost
-from assistant.install import Consent
 from assistant.machines import load, shipped
 from assistant.model.errors import AssistantError
 from assistant.model.event import Step
@@ -63,12 +62,12 @@ def projects(tmp_path: Path) -> Iterator[LoopbackIndex]:
 def given(make: grounds.Make) -> Given:
     """Give a function that makes a session whose plan also asks for some more packages, and names more `indexes`."""
 
-    def made(*needs: str, consent: Consent | None = None, indexes: tuple[str, ...] = (), **options: object) -> Session:
+    def made(*needs: str, trust: tuple[str, ...] = (), indexes: tuple[str, ...] = (), **options: object) -> Session:
         session = make(**options)
         plan = session.state.plan
         plan = replace(plan, requirements=(*plan.requirements, *needs), indexes=indexes)
         session.state = replace(session.state, planned=Planned(planning=Planning(choice=plan, plans=(plan,))))
-        session._sources.consent = consent or Consent()
+        session._sources.trust = trust
         return session
 
     return made
@@ -229,8 +228,8 @@ def test_a_name_of_a_projects_index_does_not_come_from_elsewhere(given, loopback
     """Whoever trusts the company's index for corplib is not given another's corplib, as its version is the higher."""
     loopback_index.add("corplib", "99.0")
     projects.add("corplib", "1.0")
-    trusting = Consent(indexes=(projects.url,))
-    session = given("corplib", indexes=(projects.url,), consent=trusting)
+    trusting = (projects.url,)
+    session = given("corplib", indexes=(projects.url,), trust=trusting)
     assert prepared(session).phase is not Phase.FAILED
     (package,) = (one for one in session.state.preview.resolution.packages if one.name == "corplib")
     assert package.url.startswith(projects.url.removesuffix("simple"))

@@ -13,7 +13,7 @@ from tables import each
 from assistant.catalog import load_catalog
 from assistant.host.base import Host, ReplayHost
 from assistant.i18n import render
-from assistant.install.inspect_env import Distribution, Site
+from assistant.install.site import Distribution, Site
 from assistant.machines import load
 from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Answer, Detection, Gpu, Machine, Vendor

@@ -16,7 +16,7 @@ from loopback import LoopbackIndex
 from runners import InlineRunner
 
 from assistant.host.live import LiveHost
-from assistant.install import Sources, look_at
+from assistant.install import Site, Sources
 from assistant.model.machine import Answer, Detection, Gpu, Machine, Vendor
 from assistant.model.plan import Backend
 from assistant.session.actions import LookIn, Pick, Show
@@ -133,7 +133,7 @@ def test_links_are_not_followed_and_bounds_are_kept(home: Path, monkeypatch: pyt
     assert list(found()) == ["project/mine"]
     for number in range(60):
         (home / "project" / f"a{number}" / "b").mkdir(parents=True)
-    monkeypatch.setattr("assistant.install.search.MOST_FOLDERS", 50)
+    monkeypatch.setattr("assistant.install.environment_folder.MOST_FOLDERS", 50)
     short = survey(LiveHost(), HERE)
     assert short.cut_short
     assert len(short.environments) <= 1
@@ -278,7 +278,7 @@ def broken(home: Path, loopback_index: LoopbackIndex, monkeypatch: pytest.Monkey
 
 def versions_of(broken: Broken) -> dict[str, str]:
     """Ask the environment's own Python what it holds."""
-    return look_at(broken.target, LiveHost()).versions
+    return Site.ask(broken.target, LiveHost()).versions
 
 
 @pytest.mark.process

@@ -16,7 +16,8 @@ from loopback import LoopbackIndex
 from runners import InlineRunner
 
 from assistant.host.live import LiveHost
-from assistant.install import ChangeRequest, Distribution, Site, Sources, look_at
+from assistant.install import ChangeRequest, Site, Sources
+from assistant.install.site import Distribution
 from assistant.model.event import Step
 from assistant.model.finding import Diagnosis, Finding, Interpreter, Remedy, Severity
 from assistant.model.machine import Detection, Machine
@@ -252,7 +253,7 @@ def test_a_fix_can_be_undone_in_my_environments(broken: BrokenEnvironment, loopb
     session.dispatch(Pick(path=str(broken.target)))
     session.begin(Task.UNDO)
     assert session.state.environments.status.phase is Phase.DONE, session.state.environments.status
-    assert look_at(broken.target, LiveHost()).versions["onnxruntime-gpu"] == "1.20"
+    assert Site.ask(broken.target, LiveHost()).versions["onnxruntime-gpu"] == "1.20"
 
 
 def test_a_fix_that_fails_leaves_the_environment_as_it_was(

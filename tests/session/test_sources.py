@@ -194,7 +194,8 @@ def test_a_projects_index_that_the_settings_name_is_asked_once_with_its_password
     """It is the user's own; a second one without the password would only refuse to answer."""
     sources = Sources(host_with(f"global.extra-index-url='{SECRET}'"))
     plan = project_plan(f"{COMPANY}/", "https://download.pytorch.org/whl/cu126", "https://other.example/simple")
-    assert sources.consulted(plan) == (SECRET, "https://other.example/simple", "")
+    (finding,) = sources.index_findings(plan)
+    assert "https://company.example/simple, https://other.example/simple, PyPI." in str(finding.text)
     variables = sources.environment_for(plan)
     assert variables["UV_INDEX"] == f"{SECRET} https://other.example/simple"
     assert set(sources.trusted) == {COMPANY}

@@ -13,7 +13,8 @@ from loopback import LoopbackIndex
 from runners import InlineRunner, wizard_on
 
 from assistant.host.live import LiveHost
-from assistant.install import Difference, Move, Site, Sources, look_at
+from assistant.install import Difference, Site, Sources
+from assistant.install.in_place import Move
 from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Detection, Machine
 from assistant.model.record import replace
@@ -70,7 +71,7 @@ def test_three_clicks_mend_and_one_takes_it_back(wizard: SetupWizard, loopback_i
     """Mend shows the difference, one press does it, Undo stands beside it; every version is what it was."""
     broken = BrokenEnvironment(loopback_index, Path.cwd() / "broken")
     before, path = broken.picture(), broken.target
-    versions = look_at(path, LiveHost()).versions
+    versions = Site.ask(path, LiveHost()).versions
     wizard.session.begin(Task.SURVEY)
     assert (row(wizard, path)["light"], row(wizard, path)["word"]) == ("bad", "broken")
     assert [key for key, _words in row(wizard, path)["buttons"]] == ["check", "mend"]
@@ -89,7 +90,7 @@ def test_three_clicks_mend_and_one_takes_it_back(wizard: SetupWizard, loopback_i
     assert wizard.foot.buttons[1] == ("other0", "Undo", True)
     wizard.press("other0")
     assert row(wizard, path)["light"] == "bad"
-    assert look_at(path, LiveHost()).versions == versions
+    assert Site.ask(path, LiveHost()).versions == versions
 
 
 @pytest.mark.process

@@ -16,12 +16,12 @@ from tables import each
 from assistant.host.base import ReplayHost
 from assistant.host.live import LiveHost
 from assistant.i18n import render
-from assistant.install import KERNEL, Prepared, Resolution
+from assistant.install import Prepared, Resolution
 from assistant.machines import load
 from assistant.model.errors import Cancelled
 from assistant.model.event import Step
 from assistant.model.machine import Detection, Machine
-from assistant.model.plan import Backend, Plan, Planning
+from assistant.model.plan import KERNEL_TARGET, Backend, Plan, Planning
 from assistant.model.record import replace, to_json
 from assistant.model.report import Check, Environment, Report, Status
 from assistant.session.actions import Answer, Asked, Begin, Failed, Finished, Show, reduce
@@ -209,7 +209,7 @@ def test_what_was_cancelled_is_not_called_impossible(step: Step) -> None:
 def test_a_kernel_that_runs_the_old_torch_is_to_be_restarted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where its own environment was changed after it had imported torch, and nowhere else."""
     monkeypatch.setitem(sys.modules, "torch", object())
-    assert "restart it" in str(draw_restart(State(choices=Choices(target=KERNEL))))
+    assert "restart it" in str(draw_restart(State(choices=Choices(target=KERNEL_TARGET))))
     assert str(draw_restart(State(choices=Choices(target="/env")))) == ""
     monkeypatch.delitem(sys.modules, "torch")
-    assert str(draw_restart(State(choices=Choices(target=KERNEL)))) == ""
+    assert str(draw_restart(State(choices=Choices(target=KERNEL_TARGET)))) == ""

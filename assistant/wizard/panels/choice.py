@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from assistant.i18n import Message, Text, _, as_typed, render, say, sentences
-from assistant.install import FOREIGN_PIP
 from assistant.machines import label, shipped
 from assistant.markup import Markup, joined, tag
 from assistant.model.event import Step
@@ -101,7 +100,7 @@ def draw_ready_to_install(state: State) -> Markup:
     if plan is None or found is None:
         return html.heading(say("Looking at this machine …"), say("This takes a few seconds and changes nothing."))
     grave = {Severity.WARNING, Severity.ERROR}
-    wrong = [finding for finding in state.findings if finding.severity in grave and finding.key != FOREIGN_PIP]
+    wrong = [finding for finding in state.findings if finding.severity in grave and finding.key != "foreign-pip"]
     project = state.planned.project if state.planned else None
     return joined(
         [

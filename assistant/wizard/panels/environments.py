@@ -15,7 +15,7 @@ from assistant.session.actions import Action, Begin, LookIn, Pick, Show
 from assistant.session.environments import kernel_of, mendable
 from assistant.session.session import Session
 from assistant.session.state import Page, Phase, State, Task
-from assistant.session.survey import EnvironmentSummary, Repair, Survey, kept_for_undo, megabytes, move_words
+from assistant.session.survey import EnvironmentSummary, Repair, Survey, kept_for_undo, megabytes
 from assistant.wizard import html
 from assistant.wizard.head import OPEN_NOTEBOOK, Footer, Other, send_notebook, write_notebook
 from assistant.wizard.panels.base import PageView, failure, log_view
@@ -58,7 +58,7 @@ def draw_repair(state: State, repair: Repair) -> Markup:
     summary = state.survey.of(repair.path)
     name = summary.name if summary else Path(repair.path).name
     title = say("Mending {name} …", name=name) if running else say("What would change in {name}", name=name)
-    moves = tag("ul", *(tag("li", move_words(move)) for move in repair.difference.moves), class_="ptsa-moves")
+    moves = tag("ul", *(tag("li", move.words) for move in repair.difference.moves), class_="ptsa-moves")
     return joined(
         [
             html.heading(title, "" if running else say("Nothing has been changed yet.")),

@@ -8,11 +8,11 @@ import ipywidgets as widgets
 
 from assistant.export import terminal_line
 from assistant.i18n import Text, render, say
-from assistant.install import FOREIGN_PIP, KERNEL, Prepared, commands_for
+from assistant.install import Elsewhere, Prepared
 from assistant.markup import Markup, joined, tag
 from assistant.model.event import Part, Step
 from assistant.model.finding import Severity
-from assistant.model.plan import Backend, Request
+from assistant.model.plan import KERNEL_TARGET, Backend, Request
 from assistant.model.record import replace
 from assistant.model.report import Report, Status, check_kind, check_title, status_word, verdict
 from assistant.model.shell import command_line, shell_of
@@ -33,7 +33,7 @@ def draw_commands(state: State) -> Markup:
     """Show the folder, the size and the exact commands, and all that is written."""
     if state.machine and state.plan and state.detection:
         shell = shell_of(state.detection.machine.os)
-        lines = [command_line(command, shell) for command in commands_for(state.plan, state.detection.machine)]
+        lines = [command_line(command, shell) for command in Elsewhere(state.plan, state.detection.machine).commands]
         return html.paragraph(say("On such a machine these commands would run:")) + html.code("\n".join(lines))
     if state.preview is None:
         return html.paragraph(say("The exact packages are being resolved."))
@@ -90,7 +90,7 @@ def draw_restart(state: State) -> Markup:
         "This kernel had already imported torch, so it still runs the old one: restart it (menu Kernel). "
         "If the setup does not come back by itself, run its cell again."
     )
-    in_use = state.choices.target == KERNEL and "torch" in sys.modules
+    in_use = state.choices.target == KERNEL_TARGET and "torch" in sys.modules
     return html.note(Severity.WARNING, text) if in_use else html.NOTHING
 
 
@@ -104,7 +104,7 @@ def draw_adding(adding: Adding) -> Markup:
         return html.NOTHING
     site = adding.prepared.site
     rows = change_rows(adding.prepared.resolution.versions, site.versions if site else {})
-    findings = joined(html.finding(one) for one in adding.prepared.findings if one.key != FOREIGN_PIP)
+    findings = joined(html.finding(one) for one in adding.prepared.findings if one.key != "foreign-pip")
     return (html.table(rows) if rows else html.paragraph(say("All of these are installed already."))) + findings
 
 

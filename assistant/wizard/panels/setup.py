@@ -9,13 +9,13 @@ from typing import Any
 import ipywidgets as widgets
 
 from assistant.detect import Fact, check_fact, facts_to_set
+from assistant.host.files import full_path
 from assistant.i18n import render, say, sentences
-from assistant.install import KERNEL, check_folder
 from assistant.model.errors import AssistantError
 from assistant.model.event import Step
 from assistant.model.finding import Severity
 from assistant.model.machine import Machine
-from assistant.model.plan import Backend, Request
+from assistant.model.plan import KERNEL_TARGET, Backend, Request
 from assistant.model.record import replace
 from assistant.session.actions import Action, Begin, Choose, Resume, Simulate, blockers
 from assistant.session.session import Session
@@ -243,7 +243,7 @@ class Changes(Part):
             widgets.Text, description=say("Python"), placeholder=say("chosen for you"), continuous_update=False
         )
         self.on_value(self.python, lambda version: self._wish(python=version.strip() or None))
-        places = [(say("A new environment"), ""), (say("The environment of this kernel"), KERNEL)]
+        places = [(say("A new environment"), ""), (say("The environment of this kernel"), KERNEL_TARGET)]
         self.where = make(widgets.Dropdown, options=places, description=say("Where"))
         self.on_value(self.where, lambda where: Choose(target=where))
         self.target = make(
@@ -280,7 +280,7 @@ class Changes(Part):
         if self._quiet:
             return
         try:
-            self.session.dispatch(Choose(target=check_folder(target)))
+            self.session.dispatch(Choose(target=str(full_path(target, relative=False)) if target else ""))
         except AssistantError as error:
             self.fault.value = html.failure(error.message, error.hint)
 
@@ -321,8 +321,8 @@ class Changes(Part):
         self.backend.value = request.backend.value if request.backend else ""
         self.builds.value, self.python.value = request.nightly, request.python or ""
         self.machine.value = state.machine
-        kernel = state.choices.target == KERNEL
-        self.where.value, self.target.value = (KERNEL, "") if kernel else ("", state.choices.target)
+        kernel = state.choices.target == KERNEL_TARGET
+        self.where.value, self.target.value = (KERNEL_TARGET, "") if kernel else ("", state.choices.target)
         self.target.disabled = kernel
         if kernel_is_ours(state):
             self.where.options = self.where.options[:1]

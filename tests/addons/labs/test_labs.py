@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from assistant.diagnose import load_rules
-from assistant.install import interpreter
+from assistant.install import EnvironmentFolder
 from assistant.model.errors import AssistantError, BadInput
 from assistant.model.record import replace
 from assistant_addons.labs import Lab, scene
@@ -245,7 +245,7 @@ def test_two_labs_at_once_make_one_environment(tmp_path, monkeypatch):
     def install(_own, target):
         made.append(target)
         time.sleep(0.3)
-        python = interpreter(target)
+        python = EnvironmentFolder(target).python
         python.parent.mkdir(parents=True)
         python.touch()
 
@@ -255,7 +255,7 @@ def test_two_labs_at_once_make_one_environment(tmp_path, monkeypatch):
     monkeypatch.setattr(scene.Store, "environment", lambda _self: None)
     with ThreadPoolExecutor(2) as pool:
         found = [pool.submit(scene.environment_with_torch) for _lab in range(2)]
-    assert [one.result() for one in found] == [str(interpreter(tmp_path / "torch-cpu"))] * 2
+    assert [one.result() for one in found] == [str(EnvironmentFolder(tmp_path / "torch-cpu").python)] * 2
     assert len(made) == 1
 
 
