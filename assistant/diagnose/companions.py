@@ -21,7 +21,6 @@ from assistant.diagnose.extensions import (
     module_causes,
     musl_causes,
     pair_causes,
-    reported_version_causes,
     symbol_causes,
 )
 from assistant.diagnose.log import Log
@@ -61,6 +60,13 @@ _KEYS = {
 }
 
 
+_KEYS_OF_DEPENDENCIES = {
+    "ort-cuda": "ort-cudnn-missing",
+    "tensorrt": "ort-tensorrt-libs",
+    "openvino": "ort-openvino-libs",
+}
+
+
 class _Lack(NamedTuple):
     """A library that is missing, its file name taken apart, and who asks for it; None if unknown."""
 
@@ -77,7 +83,6 @@ def companion_causes(log: Log, machine: Machine) -> Iterable[Cause]:
     yield from musl_causes(context)
     yield from symbol_causes(context)
     yield from module_causes(context)
-    yield from reported_version_causes(context)
     yield from provider_causes(context)
     for missing in (*missing_files(context.text), *_dependencies(context)):
         file = parse_library(missing.thing)
@@ -102,7 +107,9 @@ def _library_causes(context: LogContext, lack: _Lack) -> Iterator[Cause]:
         key = "torchcodec-ffmpeg-missing" if requester and requester.kind == "torchvision" else "missing-system-library"
         yield _library_cause(context, lack, key, system="ffmpeg")
     elif lack.missing.kind == "dependency":
-        yield from _dependency_causes(context, lack)
+        # A file of ONNX Runtime of whose own libraries one is missing: Windows does not say which.
+        if kind in _KEYS_OF_DEPENDENCIES:
+            yield _library_cause(context, lack, _KEYS_OF_DEPENDENCIES[kind], basis="library-part")
     elif kind in {"torch", "torch-gpu"}:
         yield from _torch_part_causes(context, lack)
     elif kind in {"cuda", "cudnn", "torch-cuda"}:
@@ -136,14 +143,6 @@ def _torch_part_causes(context: LogContext, lack: _Lack) -> Iterator[Cause]:
         yield _library_cause(context, lack, "torch-abi-mismatch", package=lack.requester.package)
 
 
-def _dependency_causes(context: LogContext, lack: _Lack) -> Iterator[Cause]:
-    """Yield a cause for a file of ONNX Runtime of whose own libraries one is missing; Windows does not say which."""
-    kind = lack.file.row.kind if lack.file.row else ""
-    key = {"ort-cuda": "ort-cudnn-missing", "tensorrt": "ort-tensorrt-libs", "openvino": "ort-openvino-libs"}.get(kind)
-    if key:
-        yield _library_cause(context, lack, key, basis="library-part")
-
-
 def _cuda_causes(context: LogContext, lack: _Lack) -> Iterator[Cause]:
     """Yield the cause of a missing library of CUDA, by who asks for it; nothing if TensorFlow or the like went on."""
     requester = lack.requester.kind if lack.requester else ""
@@ -160,9 +159,9 @@ def _cuda_causes(context: LogContext, lack: _Lack) -> Iterator[Cause]:
     elif requester == "cuda-user" or (requester != "onnxruntime" and is_own_message):
         if context.went_on(lack.missing.at):
             return  # TensorFlow looks for CUDA wherever it runs
-        yield _library_cause(
-            context, lack, "cuda-libs-other-major", **_cuda_wheel_names(context, lack), **_upgradable_package(lack)
-        )
+        package = lack.requester.package if lack.requester and requester != "cuda-user" else ""
+        names = {**_cuda_wheel_names(context, lack), **({"package": package} if package else {})}
+        yield _library_cause(context, lack, "cuda-libs-other-major", **names)
     elif lack.requester or "onnx" in context.text or not context.frames_above(lack.missing.at):
         yield from _onnxruntime_causes(context, lack)
     else:  # the frames are another program's
@@ -244,12 +243,6 @@ def _cuda_wheel_names(context: LogContext, lack: _Lack) -> dict[str, str]:
         cublas = f" {_CUBLAS[major]}" if row.kind == "cudnn" or lack.file.stem == "cudart" else ""
         names["wheels"] = f'"{distribution}{pinned}"{cublas}'
     return {**names, "folder": row.folders.get(str(major), "")}
-
-
-def _upgradable_package(lack: _Lack) -> dict[str, str]:
-    """Return a value for the placeholder `package`, the distribution that asks; {} if that is unknown or none."""
-    package = lack.requester.package if lack.requester else ""
-    return {"package": package} if package and package != "cuda-user" else {}
 
 
 def _torchcodec_causes(context: LogContext) -> Iterator[Cause]:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache, lru_cache
-from importlib.resources import files
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from assistant.diagnose.companions import companion_causes
@@ -19,7 +17,17 @@ from assistant.diagnose.kits import compiler_command
 from assistant.diagnose.log import Log, ended_well, read_log
 from assistant.diagnose.predicates import evaluate
 from assistant.diagnose.remedies import with_remedy_names
-from assistant.diagnose.rules import PLACEHOLDER, Cause, Rule, RuleRemedy, Rules, Sign, compiled, load_rules
+from assistant.diagnose.rules import (
+    PLACEHOLDER,
+    Cause,
+    Rule,
+    RuleRemedy,
+    Rules,
+    Sign,
+    compiled,
+    load_rules,
+    plain_table,
+)
 from assistant.diagnose.words import Symptom, fact_causes, is_solved, retold_causes, symptom_causes, symptoms
 from assistant.i18n import _
 from assistant.model.finding import Diagnosis, Remedy
@@ -112,16 +120,12 @@ def merged(first: Machine, second: Machine) -> Machine:
     }
     if first.os and second.wsl and first.os != "linux":
         changes.pop("wsl", None)
+    # onnxruntime 1.27 beside onnxruntime-gpu 1.27 is that variant's other name.
+    variants = {version for name, version in first.packages.items() if name.startswith("onnxruntime-")}
     packages = {
-        name: version for name, version in second.packages.items() if not _is_alias_of_variant(name, version, first)
+        name: version for name, version in second.packages.items() if name != "onnxruntime" or version not in variants
     }
     return replace(first, **changes, packages={**packages, **first.packages}, env={**second.env, **first.env})
-
-
-def _is_alias_of_variant(name: str, version: str, machine: Machine) -> bool:
-    """Return whether a package is a variant's other name, as onnxruntime 1.27 of onnxruntime-gpu 1.27."""
-    flavours = (installed for installed in machine.packages if installed.startswith("onnxruntime-"))
-    return name == "onnxruntime" and any(machine.packages[installed] == version for installed in flavours)
 
 
 def matches(log: Log, machine: Machine, *, supposing: bool = True) -> tuple[Match, ...]:
@@ -149,7 +153,7 @@ def matches(log: Log, machine: Machine, *, supposing: bool = True) -> tuple[Matc
 
 def has_own_runtime(log: Log) -> bool:
     """Return whether a log is of a program such as Ollama, which has a runtime of its own and needs no PyTorch."""
-    tables = _program_tables()["own_runtime"]
+    tables = plain_table("programs.toml")["own_runtime"]
     is_named, uses_python = (re.search("|".join(tables[name]), log.text) for name in ("marks", "unless"))
     return bool(is_named) and not uses_python
 
@@ -190,12 +194,10 @@ def _ranked_matches(search: _Search, causes: list[Cause], machine: Machine) -> l
         if candidates:
             fitting.append((rule, max(candidates, key=lambda match: match.confidence)))
     ranked = sorted(fitting, key=lambda pair: -pair[1].confidence)
-    return [pair for pair in ranked if _adds_something(pair[1], ranked[0][1])]
-
-
-def _adds_something(match: SignMatch, best: SignMatch) -> bool:
-    """Return whether a cause is told beside the best one: not where that is sure and explains the same lines."""
-    return match is best or best.confidence < PRINTED or not set(match.lines) <= set(best.lines)
+    best = ranked[0][1] if ranked else None
+    # Beside a sure cause, those that only explain the same lines are no help.
+    sure_lines = set(best.lines) if best and best.confidence >= PRINTED else set()
+    return [pair for pair in ranked if pair[1] is best or not sure_lines or not set(pair[1].lines) <= sure_lines]
 
 
 def next_step(log: Log, machine: Machine) -> Remedy | None:
@@ -319,12 +321,13 @@ def remedies_for(
         pairs = [(remedy, _fill_placeholders(remedy, names or {})) for remedy in candidates]
         has_specific = any(remedy is not filled for remedy, filled in pairs if filled) and not rule.lacks(names or {})
         candidates = tuple(filled for remedy, filled in pairs if filled and not (remedy.general and has_specific))
+    compiler_install = compiler_command(machine)
     able = [
         replace(
             remedy,
             commands=tuple(
                 command
-                for command in _fill_compiler_command(remedy.commands, machine)
+                for command in (text.replace("{install-compiler}", compiler_install) for text in remedy.commands)
                 if command and not _is_unavailable(command, machine)
             ),
             check=tuple(check for check in remedy.check if _runs_on(check, machine)),
@@ -356,22 +359,18 @@ def _fill_placeholders(remedy: RuleRemedy, names: Mapping[str, str]) -> RuleReme
     return replace(remedy, commands=commands, check=check, plan=plan, names=dict(names))
 
 
-def _fill_compiler_command(commands: tuple[str, ...], machine: Machine) -> list[str]:
-    """Return commands with `{install-compiler}` replaced by what installs a C++ compiler; "" if that is unknown."""
-    compiler_install = compiler_command(machine)
-    return [text.replace("{install-compiler}", compiler_install) for text in commands]
-
-
 def _runs_on(command: str, machine: Machine) -> bool:
     """Return whether a command may run on a machine: False if its program is of systems that this one is not."""
-    systems_of = {program: systems for systems, row in _program_tables()["systems"].items() for program in row}
+    systems_of = {
+        program: systems for systems, row in plain_table("programs.toml")["systems"].items() for program in row
+    }
     systems = systems_of.get(_program_name(command), "linux" if command.startswith("sudo ") else None)
     return systems is None or evaluate(machine, {"os": systems.split()})["os"] is not False
 
 
 def _is_unavailable(command: str, machine: Machine) -> bool:
     """Return whether this machine's Linux distribution is listed as lacking a command's program."""
-    rows = (row for row in _program_tables()["lacking"] if _program_name(command) in row["programs"])
+    rows = (row for row in plain_table("programs.toml")["lacking"] if _program_name(command) in row["programs"])
     system = (machine.os_version or "").lower()
     return any(re.search("|".join(row["distributions"]), system) for row in rows)
 
@@ -379,12 +378,6 @@ def _is_unavailable(command: str, machine: Machine) -> bool:
 def _program_name(command: str) -> str:
     """Return the first word of a command, or the second after sudo."""
     return command.removeprefix("sudo ").partition(" ")[0]
-
-
-@cache
-def _program_tables() -> dict[str, Any]:
-    """Return programs.toml: "systems" with the programs of each, "lacking" with programs and distributions."""
-    return tomllib.loads(files("assistant.diagnose").joinpath("programs.toml").read_text("utf-8"))
 
 
 def _with_check(remedy: RuleRemedy, usual_check: tuple[str, ...]) -> RuleRemedy:

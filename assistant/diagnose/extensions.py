@@ -9,7 +9,6 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion
 
 from assistant.catalog import number
-from assistant.catalog.companions import version_ranges
 from assistant.diagnose.context import (
     FAR,
     LogContext,
@@ -75,9 +74,11 @@ def symbol_causes(context: LogContext) -> Iterator[Cause]:
     for symbol in missing_symbols(context.text):
         kind, requester = symbol_kind(symbol.thing), context.requester_at(symbol.at, symbol.requester)
         requester_kind = requester.kind if requester and (symbol.requester or kind) else ""
-        package = context.package_at(symbol.at, symbol.requester) or (
-            _loader_of_library(context, symbol.at) if symbol.thing == "procedure" else ""
-        )
+        # Of a library that torch loads for a companion, the message names neither: the frames above it do.
+        frames = map(package_of, reversed(context.frames_above(symbol.at))) if symbol.thing == "procedure" else ()
+        loader = next((name for name in frames if name != "torch"), "")
+        loader = loader if loader in _TRIO or companion_row(loader) else ""
+        package = context.package_at(symbol.at, symbol.requester) or loader
         requester_kind = "torchvision" if package in _TRIO else "torch" if package == "torch" else requester_kind
         extension = package if companion_row(package) or (kind == "torch" and symbol.requester) else ""
         if kind == "nvjitlink":
@@ -107,16 +108,6 @@ def symbol_causes(context: LogContext) -> Iterator[Cause]:
             yield _abi_cause(context, symbol.at, package_at_fault if package_at_fault != "torch" else "")
 
 
-def _loader_of_library(context: LogContext, at: int) -> str:
-    """Return the companion in whose frames torch loads a library, since the message names none; "" if there is none.
-
-    For example: torchaudio/_extension.py calls torch.ops.load_library, and Windows answers with error 127.
-    """
-    modules = [package_of(module) for module in context.frames_above(at)]
-    loader = next((name for name in reversed(modules) if name != "torch"), "")
-    return loader if loader in _TRIO or companion_row(loader) else ""
-
-
 def _abi_cause(context: LogContext, at: int, package: str) -> Cause:
     """Return the cause that a package ("" if unknown) was compiled for another torch, at the line of a position."""
     install = (
@@ -138,8 +129,10 @@ def module_causes(context: LogContext) -> Iterator[Cause]:
                 yield _abi_cause(context, missing.at, package)
         elif package == "triton":
             yield from _missing_triton_causes(context, missing)
-        elif (missing.kind == "module" and _is_compiled(module, package)) or (
-            missing.kind == "name" and _PRIVATE.fullmatch(name)
+        elif (missing.kind == "name" and _PRIVATE.fullmatch(name)) or (
+            missing.kind == "module"
+            and _COMPILED.fullmatch(module)
+            and (not module.endswith(".ops") or companion_row(package))
         ):
             if not context.went_on(missing.at) and package != "onnxruntime":
                 package = package.removesuffix("-module")
@@ -186,11 +179,6 @@ def _source_names(context: LogContext, at: int) -> dict[str, str]:
     parts = re.split(r"[\\/]", files[-1])[1:-1]
     name = next((part for part in reversed(parts) if source_of(part) != part), "")
     return {"package": name, "checkout": name} if name else {}
-
-
-def _is_compiled(module: str, package: str) -> bool:
-    """Return whether a module's name is that of a package's compiled part."""
-    return bool(_COMPILED.fullmatch(module)) and (not module.endswith(".ops") or companion_row(package) is not None)
 
 
 def _missing_triton_causes(context: LogContext, missing: Missing) -> Iterator[Cause]:
@@ -312,64 +300,16 @@ def pair_causes(context: LogContext) -> Iterator[Cause]:
             yield context.cause("companion-pins-torch", pair.at, {**names, **({"install": install} if install else {})})
         elif pair.subject in _TRIO:
             yield context.cause("companion-pins-torch", pair.at, names)
-        elif (companion_row(pair.subject) or companion_row(requester)) and not _is_mere_warning(context, pair):
+        elif (companion_row(pair.subject) or companion_row(requester)) and (
+            # After an installation that ended well, pip merely warns of what is no companion.
+            "successfully installed" not in context.text
+            or (companion_row(pair.subject) and companion_row(pair.requester))
+        ):
             yield context.cause(
                 "companion-version-mismatch",
                 pair.at,
                 {**names, "package": pair.subject, "requirement": f"{pair.subject}{pair.wanted}"},
             )
-
-
-# Companions that are tied to one torch by their compiled code, and the cause where they are of another.
-_TIED = {
-    "torchvision": "torch-torchvision-mismatch",
-    "torchaudio": "torch-torchvision-mismatch",
-    "torchcodec": "torchcodec-torch-mismatch",
-    "xformers": "xformers-built-for-other-torch",
-    "triton": "triton-version-mismatch",
-    "triton-windows": "triton-version-mismatch",
-}
-_FAILING = re.compile(
-    r"error|exception|fail\w{0,3}|does ?n[o']t (?:load|work)|crash|undefined|报错|失败|崩溃|出错|加载不"
-)
-
-
-def reported_version_causes(context: LogContext) -> Iterator[Cause]:
-    """Yield the causes of companions that a failing line names and whose version is known to be for another torch."""
-    torch_version = context.torch.partition("+")[0]
-    if not torch_version or not context.log.facts.packages.get("torch", "").startswith(torch_version):
-        return  # where only one of the two is told, they may be of two machines
-    for name, key in _TIED.items():
-        version, at = context.versions.get(name, ""), context.text.find(name)
-        if (
-            not version
-            or at < 0
-            or not _is_in_failing_line(context, name)
-            or _goes_with_torch(name, version, torch_version) is not False
-        ):
-            continue
-        install = pip_install_pair(context.torch) if name in _TRIO else pip_install(name, context.torch)
-        names = {"library": name, "torch": context.torch, "present": context.torch, "wanted": "?", "install": install}
-        yield context.cause(key, at, {name: value for name, value in names.items() if value}, "library-part")
-
-
-def _is_in_failing_line(context: LogContext, name: str) -> bool:
-    """Return whether a line that tells of a failure names a companion."""
-    lines = (
-        context.text[slice(*context.line_span(mention.start()))]
-        for mention in re.finditer(re.escape(name), context.text)
-    )
-    return any(_FAILING.search(line) for line in lines)
-
-
-def _goes_with_torch(name: str, version: str, torch: str) -> bool | None:
-    """Return whether a version of a companion goes with a torch; None if no range in the tables holds it."""
-    ranges = [
-        version_range
-        for version_range in version_ranges(name)
-        if SpecifierSet(version_range.versions).contains(version, prereleases=True)
-    ]
-    return any(version_range.goes_with(torch) for version_range in ranges) if ranges else None
 
 
 def _is_satisfied(pair: Pair) -> bool:
@@ -378,13 +318,6 @@ def _is_satisfied(pair: Pair) -> bool:
         return bool(pair.wanted and pair.present) and SpecifierSet(pair.wanted).contains(pair.present, prereleases=True)
     except (InvalidSpecifier, InvalidVersion):
         return False
-
-
-def _is_mere_warning(context: LogContext, pair: Pair) -> bool:
-    """Return whether pip finished an installation and warns of a pair of which not both are companions of torch."""
-    return "successfully installed" in context.text and not (
-        companion_row(pair.subject) and companion_row(pair.requester)
-    )
 
 
 def _xformers_causes(context: LogContext, build_pairs: list[Pair]) -> Iterator[Cause]:
@@ -488,8 +421,9 @@ _SOURCE = re.compile(r"(?:using cached|downloading) (?:\S{1,200}/)?([a-z][\w.-]{
 def build_causes(context: LogContext) -> Iterator[Cause]:
     """Yield the causes of what a build, or a compiler called by a running program, says it lacks."""
     building = bool(_BUILDS.search(context.text))
-    if building:
-        yield from _missing_build_requirements(context)
+    imported = (missing for missing in missing_modules(context.text) if missing.kind == "module" and building)
+    for missing in (missing for missing in imported if missing.thing in _ISOLATED):
+        yield _build_cause(context, "ext-build-without-torch", missing.at)
     yield from _missing_wheel_causes(context)
     for program in missing_programs(context.text):
         yield from _missing_program_causes(context, program, building=building)
@@ -505,13 +439,6 @@ def build_causes(context: LogContext) -> Iterator[Cause]:
         if pair.requester == "build":
             yield _build_pair_cause(context, pair)
     yield from _triton_compiler_causes(context)
-
-
-def _missing_build_requirements(context: LogContext) -> Iterator[Cause]:
-    """Yield a cause for each module that a build script imports and its isolated environment lacks."""
-    for missing in missing_modules(context.text):
-        if missing.kind == "module" and missing.thing in _ISOLATED:
-            yield _build_cause(context, "ext-build-without-torch", missing.at)
 
 
 def _missing_wheel_causes(context: LogContext) -> Iterator[Cause]:

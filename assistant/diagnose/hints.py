@@ -39,19 +39,14 @@ def hint_for(log: Log, machine: Machine, *, about_a_gpu: bool) -> Remedy | None:
     The error that stands last in the text goes before those above it, and any of them before the check of the GPU,
     which is given if the text is `about_a_gpu` and all GPUs are of one maker.
     """
-    matches = [(match.start(), row) for row in _rows() if row.any and (match := _last(row, log.text))]
+    found = ((row, [*re.finditer("|".join(row.any), log.text, re.ASCII)]) for row in _rows() if row.any)
+    matches = [(found_in_row[-1].start(), row) for row, found_in_row in found if found_in_row]
     programs = [row for _at, row in matches if row.key in {"ollama", "lm-studio", "foundry-local"}]
     if matches:
         return _as_remedy(programs[0] if programs else max(matches, key=lambda pair: pair[0])[1])
     vendors = {gpu.vendor.value for gpu in machine.gpus}
     checks = [row for row in _rows() if {row.vendor} == vendors and (not row.os or machine.os in row.os)]
     return _as_remedy(checks[0]) if checks and about_a_gpu else None
-
-
-def _last(row: Hint, text: str) -> re.Match[str] | None:
-    """Return the last match of a hint's patterns in a text; None if there is none."""
-    found = list(_pattern(row.key).finditer(text))
-    return found[-1] if found else None
 
 
 def _as_remedy(hint: Hint) -> Remedy:
@@ -63,9 +58,3 @@ def _as_remedy(hint: Hint) -> Remedy:
 def _rows() -> tuple[Hint, ...]:
     """Return the shipped hints, read once; raise `BadInput` naming what is wrong in them."""
     return table("hints.toml", _File).hint
-
-
-@cache
-def _pattern(key: str) -> re.Pattern[str]:
-    """Return the pattern that matches where one of a hint's patterns does."""
-    return re.compile("|".join(next(row.any for row in _rows() if row.key == key)), re.ASCII)

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, cached_property
-from importlib.resources import files
 from importlib.util import find_spec
-from itertools import accumulate
+from itertools import accumulate, chain
 
 from assistant.diagnose.installer_output import MARKS as INSTALLERS
 from assistant.diagnose.missing import MARKS as LOADERS
-from assistant.diagnose.rules import load_rules
+from assistant.diagnose.rules import load_rules, plain_table
 from assistant.model.machine import Machine
 from assistant.parsers.decode import text_pieces, tidied, without_entities
 from assistant.parsers.mentioned import mentioned
 
 # Chosen: a pasted log has a few kilobytes, and one of some days of training has tens of megabytes.
+MESSAGES = "localized_messages.toml"  # other wordings and languages, by the message that rules know
 SHORT = 10**6  # characters up to which a log is kept whole
 LONGEST_LINE = 2000
 LONGEST_WORD = 500  # characters without a blank of which the ends are kept: an image as text, a dump of memory
@@ -80,17 +79,13 @@ def _shortened_lines(text: str) -> list[str]:
     lines = _WORD.sub(lambda word: f"{word[0][: LONGEST_WORD // 2]} {word[0][-LONGEST_WORD // 2 :]}", text).split("\n")
     long_lines = sum(len(line) > 2 * LINE_END for line in lines)
     end_length = min(LINE_END, ALL_ENDS // 2 // max(long_lines, 1))
-    return [piece for line in lines for piece in _line_pieces(line, end_length)]
+    parts = chain.from_iterable(
+        (line,) if len(line) <= 2 * LINE_END else (line[:end_length], line[-end_length:]) for line in lines
+    )
+    return [part[start : start + LONGEST_LINE] for part in parts for start in range(0, len(part) or 1, LONGEST_LINE)]
 
 
 _WORD = re.compile(rf"[!-~]{{{LONGEST_WORD + 1},}}")
-
-
-def _line_pieces(line: str, end_length: int) -> Iterator[str]:
-    """Yield a line in pieces of `LONGEST_LINE`; of a long one only `end_length` characters from each end."""
-    parts = (line,) if len(line) <= 2 * LINE_END else (line[:end_length], line[-end_length:])
-    for part in parts:
-        yield from (part[start : start + LONGEST_LINE] for start in range(0, len(part) or 1, LONGEST_LINE))
 
 
 def _relevant_lines(pieces: Iterable[str]) -> list[tuple[int, str]]:
@@ -174,14 +169,10 @@ def rejoined_lines(lines: list[str]) -> Iterator[tuple[int, str]]:
         if end > index:
             parts = [line.strip() for line in lines[index : end + 1]]
             yield index, " ".join(parts)[:LONGEST_JOINED]
-            if _cut_at_a_width([len(line) for line in lines[index:end]]):
+            lengths = [len(line) for line in lines[index:end]]
+            if len({*lengths}) == 1 and (len(lengths) > 1 or lengths[0] in TERMINALS):
                 yield index, "".join(lines[index : end + 1])[:LONGEST_JOINED]
         index = end + 1
-
-
-def _cut_at_a_width(lengths: list[int]) -> bool:
-    """Return whether all lines have one length and there are several, or it is a terminal's usual width."""
-    return len({*lengths}) == 1 and (len(lengths) > 1 or lengths[0] in TERMINALS)
 
 
 def may_be_cut(line: str, following: str, length: int) -> bool:
@@ -207,21 +198,17 @@ def _continues(lines: list[str], index: int) -> bool:
 @cache
 def translations() -> dict[str, str]:
     """Return the English for each message of a system in another language, both in lower case."""
-    return {message: english for english, foreign in _message_tables()["translated"].items() for message in foreign}
+    return {message: english for english, foreign in plain_table(MESSAGES)["translated"].items() for message in foreign}
 
 
 @cache
 def _variant_patterns() -> dict[re.Pattern[str], str]:
     """Return the usual form of a message for each pattern of its other forms."""
     return {
-        re.compile(pattern): usual for usual, patterns in _message_tables()["manners"].items() for pattern in patterns
+        re.compile(pattern): usual
+        for usual, patterns in plain_table(MESSAGES)["manners"].items()
+        for pattern in patterns
     }
-
-
-@cache
-def _message_tables() -> dict[str, dict[str, list[str]]]:
-    """Return localized_messages.toml: "translated" and "manners", each by the message that rules know."""
-    return tomllib.loads(files("assistant.diagnose").joinpath("localized_messages.toml").read_text("utf-8"))
 
 
 # All chosen; tests/benchmarks/diagnose_speed.py shows what they cost on logs that repeat a line for megabytes.

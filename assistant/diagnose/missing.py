@@ -259,37 +259,6 @@ _DEPENDS_ON = re.compile(rf"{_START}({_NAMED})(?:==| )(v?\d{_IS}) depends on ({_
 _REQUESTED = re.compile(
     r"(?:the user requested|you require|your project depends on|installed is) (torch) ?(==\d[\w.+]{1,30})"
 )
-# vllm needs torch 2.14 but i have 2.15     whisperx 要求 torch 2.8，我装的是 2.15
-_TOLD = re.compile(
-    r"(?<![\w.+-])([a-z][\w-]{2,40}) ?(?:was |is )?(?:needs?|requires?|wants?|built for|only works with|depends on|要求"
-    r"|需要|只支持|是给|依赖) ?(?:py)?"
-    r"torch ?(?:==|>=|<=|~=)?(\d\.\d{1,2}[\w.+]{0,12})[^\n\d]{0,40}(?:\bhave\b|\bhas\b|installed|\bis\b"
-    r"|\bgot\b|装的|现在|目前|当前|而是)"
-    r"[^\n\d]{0,20}(\d\.\d{1,2}[\w.+]{0,12})"
-)
-# Whether a text has such words at all: to begin with any name at every place takes long in long logs.
-_ASKS_FOR_TORCH = re.compile(
-    r"(?:needs?|requires?|wants?|takes|accepts|built for|works with|supports|depends on|要求|需要|只支持|是给|依赖)"
-    r" ?(?:py)?torch"
-)
-_NO_NAMES = {
-    "extension",
-    "extensions",
-    "plugin",
-    "program",
-    "version",
-    "which",
-    "that",
-    "they",
-    "this",
-    "node",
-    "nodes",
-}
-# unsloth 2026.6.8 only takes torch below 2.11
-_BELOW = re.compile(
-    r"(?<![\w.+-])([a-z][\w-]{2,40}) v?\d[\w.]{1,20} (?:only )?(?:takes|accepts|wants|needs|works with|requires"
-    r"|supports) (?:py)?torch (?:below|under|older than|before|<) ?(\d\.\d{1,2})"
-)
 # xFormers was built for:
 #     PyTorch 2.6.0+cu124 with CUDA None (you have 2.5.1+cu121)
 #     Python  3.11.0 (you have 3.11.5)
@@ -351,16 +320,6 @@ def _find_pairs(text: str) -> Iterator[Pair]:
                 match.start(),
             )
     yield from _poetry_pairs(text)
-    for match in _BELOW.finditer(text) if _ASKS_FOR_TORCH.search(text) else ():
-        yield Pair(match[1], "torch", f"<{match[2]}", "", match.start())
-    for match in _TOLD.finditer(text) if _ASKS_FOR_TORCH.search(text) else ():
-        if match[1] in _NO_NAMES:
-            continue
-        minor, present = match[2].rstrip("."), match[3].rstrip(".")
-        if not present.startswith(minor):
-            yield Pair(
-                match[1], "torch", f"=={minor}" if minor.count(".") > 1 else f"=={minor}.*", present, match.start()
-            )
     yield from _build_pairs(text)
 
 

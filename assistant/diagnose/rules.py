@@ -272,6 +272,12 @@ def load_rules() -> Rules:
     return Rules(tuple(read_rules(item.read_text("utf-8"), item.name) for item in shipped))
 
 
+@cache
+def plain_table(name: str) -> dict[str, Any]:
+    """Return a shipped TOML file of this room that is only looked up, read once."""
+    return tomllib.loads(files("assistant.diagnose").joinpath(name).read_text("utf-8"))
+
+
 T = TypeVar("T", bound=Record)
 
 
@@ -284,8 +290,7 @@ def table(name: str, kind: type[T]) -> T:
 @cache
 def _read_table(name: str, kind: Any) -> Any:  # noqa: ANN401 - see below
     """Return what `table` returns; it is a function of its own since a cache keeps no type variable."""
-    text = files("assistant.diagnose").joinpath(name).read_text("utf-8")
-    return from_plain(tomllib.loads(text), kind, name)
+    return from_plain(plain_table(name), kind, name)
 
 
 NO_NAMES: Mapping[str, str] = MappingProxyType({})
@@ -372,7 +377,10 @@ def _finding_of(check: Check, machine: Machine, *, live: bool, gpu_plan: bool) -
         if (case.live and not live) or (case.gpu_plan and not gpu_plan):
             continue
         if all(evaluate(machine, case.facts).values()) and not any(evaluate(machine, case.unless).values()):
-            installed = _installed_packages(case, machine)
+            condition = case.facts.get("installed")
+            packages = condition.get("of") if isinstance(condition, dict) else case.facts.get("builds_differ")
+            listed = packages if isinstance(packages, str) else _as_names(packages)
+            installed = list(installed_of(machine, listed))
             values = _sentence_values(case, machine, installed)
             wrong = case.severity in {Severity.WARNING, Severity.ERROR}
             return Finding(
@@ -402,13 +410,6 @@ def _sentence_values(case: Case, machine: Machine, installed: list[str]) -> dict
         "variables": ", ".join(variables_set),
         "value": machine.env.get(variables_set[0]) if variables_set else None,
     }
-
-
-def _installed_packages(case: Case, machine: Machine) -> list[str]:
-    """Return the installed packages among those that a case's facts list; [] if it lists none."""
-    condition = case.facts.get("installed")
-    packages = condition.get("of") if isinstance(condition, dict) else case.facts.get("builds_differ")
-    return list(installed_of(machine, packages if isinstance(packages, str) else _as_names(packages)))
 
 
 def _case_variables(case: Case) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Literal
@@ -148,14 +148,18 @@ def _replaced_build_causes(log: Log, machine: Machine) -> Iterator[Cause]:
 @lru_cache(maxsize=1)  # several ask what one text tells
 def told_lines(log: Log) -> dict[str, int]:
     """Return the index of the first line that tells each thing of symptoms.toml, by its key, such as "trouble"."""
-    printed = ((row.key, _printed_pattern(row.key).search(log.text)) for row in _tables().told if row.printed)
+    printed = ((row.key, re.search("|".join(row.printed), log.text, re.ASCII)) for row in _tables().told if row.printed)
     lines = {key: log.index_at(match.start()) for key, match in printed if match}
     for start, sentence in _sentences(log.text):
         if not log.written[log.index_at(start)]:
             continue
         words = {name: list(pattern.finditer(sentence)) for name, pattern in _word_patterns().items()}
         for row in _tables().told:
-            if row.key not in lines and any(_matches_sign(sign, words) for sign in row.sign):
+            if row.key not in lines and any(
+                not any(words[name] for name in sign.none)
+                and _first_near_all([words[name] for name in sign.near], APART_IN_A_SENTENCE)
+                for sign in row.sign
+            ):
                 lines[row.key] = log.index_at(start)
     return lines
 
@@ -201,26 +205,14 @@ def _sentences(text: str) -> Iterator[tuple[int, str]]:
             yield start, part + following
 
 
-def _matches_sign(sign: Sign, matches: dict[str, list[re.Match[str]]]) -> bool:
-    """Return whether a sentence matches a sign; `matches` are those of each list of words in it, by the list's name."""
-    if any(matches[name] for name in sign.none):
-        return False
-    spans = [[match.span() for match in matches[name]] for name in sign.near]
-    return all(spans) and any(_is_near_all(first, spans[1:]) for first in spans[0])
-
-
-def _is_near_all(first: tuple[int, int], others: Iterable[list[tuple[int, int]]]) -> bool:
-    """Return whether each of the other lists has a span that is near a first one."""
-    return all(
-        any(end + APART_IN_A_SENTENCE >= first[0] and start <= first[1] + APART_IN_A_SENTENCE for start, end in spans)
-        for spans in others
-    )
-
-
-@cache
-def _printed_pattern(key: str) -> re.Pattern[str]:
-    """Return the pattern of what programs print in place of a thing that people tell."""
-    return re.compile("|".join(next(row.printed for row in _tables().told if row.key == key)), re.ASCII)
+def _first_near_all(lists: Sequence[Sequence[re.Match[str]]], apart: int) -> re.Match[str] | None:
+    """Return the first list's first match that each other list has one near, `apart` characters at most; else None."""
+    first, *others = lists
+    for match in first:
+        begin, end = match.start() - apart, match.end() + apart
+        if all(any(other.end() >= begin and other.start() <= end for other in matches) for matches in others):
+            return match
+    return None
 
 
 @cache
@@ -300,16 +292,7 @@ def _find_retold(row: Retold, text: str) -> re.Match[str] | None:
     """
     if any(_compiled(pattern).search(text) for pattern in row.none):
         return None
-    first, *others = [list(_compiled(pattern).finditer(text)) for pattern in row.all]
-    for match in first:
-        if all(any(_is_near(match, second) for second in matches) for matches in others):
-            return match
-    return None
-
-
-def _is_near(first: re.Match[str], second: re.Match[str]) -> bool:
-    """Return whether two matches are at most `APART_IN_A_TEXT` characters apart."""
-    return second.end() + APART_IN_A_TEXT >= first.start() and second.start() <= first.end() + APART_IN_A_TEXT
+    return _first_near_all([list(_compiled(pattern).finditer(text)) for pattern in row.all], APART_IN_A_TEXT)
 
 
 @cache

@@ -85,9 +85,14 @@ def fetch_wheels(packages: Sequence[Package], uv: Uv, index_url: str | None = No
         for file in files:
             _set_aside(Path(file.path))
         if files:
-            index_urls = (*filter(None, [index_url]), *uv.index_urls)
-            report = _Meter(files, uv).update
-            download(files, report, uv.cancel, settings=uv.settings, index_urls=index_urls, patience=uv.patience)
+            download(
+                files,
+                _Meter(files, uv).update,
+                uv.cancel,
+                settings=uv.settings,
+                index_urls=(*filter(None, [index_url]), *uv.index_urls),
+                patience=uv.patience,
+            )
     finally:
         lock.release()
 

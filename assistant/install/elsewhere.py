@@ -110,11 +110,13 @@ class Elsewhere(NamedTuple):
                 cleaned, said = Lines(Policy.USABLE), list[str]()
                 environment = {**uv.variables, **variables, **IN_A_HURRY}
                 status = stream(argv, said.append, cancel=tools.cancel, environment=environment, lock=lock)
-                steps = [line for line in said if is_step(line)]
-                words = [cleaned(line) for line in said if not is_step(line)]
                 found = read_lock((folder / LOCK).read_text(encoding="utf-8")).packages if status == 0 else ()
-                versions = {package.name: package.version for package in found if package.version}
-                return Answer(status, versions, "\n".join(words), steps)
+                return Answer(
+                    status,
+                    {package.name: package.version for package in found if package.version},
+                    "\n".join(cleaned(line) for line in said if not is_step(line)),
+                    [line for line in said if is_step(line)],
+                )
 
             answer = run(uv)
             if answer.status not in {0, _NO_SOLUTION} and not answer.unreachable:

@@ -110,11 +110,6 @@ def test_a_healthy_or_unrelated_log_is_left_alone() -> None:
     assert wrong == {}
 
 
-def test_there_are_enough_healthy_logs() -> None:
-    """The promise is kept on 140 logs and more, a third of them with warnings that are harmless."""
-    assert len(HEALTHY) >= 140
-
-
 def test_what_shipped_machines_answered_is_left_alone() -> None:
     """Outputs of tools on machines without trouble raise nothing; those in trouble do."""
     texts = {name: "\n".join(said.answer.text for said in load(name).said) for name in shipped()}

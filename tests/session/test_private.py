@@ -18,7 +18,7 @@ from assistant.cli.terminal import write_file
 from assistant.host.files import STATE_LIMIT
 from assistant.model.errors import WorkFailed
 from assistant.model.record import to_json
-from assistant.session.state import Choices, State, Task
+from assistant.session.state import Choices, State
 from assistant.session.store import Saved, Store
 
 pytestmark = pytest.mark.process
@@ -139,12 +139,6 @@ def test_whatever_lies_there_is_read_or_passed_over(tmp_path: Path, plant: Calla
     assert not saved.in_use
     store.save(State(choices=Choices(target="/y")))
     assert store.path.is_dir() or store.load() == State(choices=Choices(target="/y"))
-
-
-def test_a_process_that_cannot_be_is_no_other_window():
-    """A damaged number is no process that works on the same setup."""
-    for number in (-1, 0, 1 << 31, 1 << 62):
-        assert not Saved(process=number, running=Task.INSTALL).in_use
 
 
 COMMANDS = (
