@@ -27,7 +27,7 @@ from assistant.catalog.launchers import launchers, written
 from assistant.catalog.rows import CORE, FAMILY, SystemNeed, TorchRelease, Trial
 from assistant.catalog.tables import Table
 from assistant.host.download import local_path
-from assistant.install import Elsewhere, Tools, Unsolved
+from assistant.install import RemotePlan, Tools, Unsolved
 from assistant.model.plan import ProjectSummary
 from assistant.model.requirement import index_fault, name_of, requirement
 from assistant.plan.candidates import applicable_requirements, read_pins, reject

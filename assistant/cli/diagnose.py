@@ -151,9 +151,9 @@ def doctor(context: click.Context, /, what: str | None, replay: str | None, *, v
         raise click.UsageError(say("An environment is of this machine and cannot be combined with --replay."))
     host = host_of(replay)
     if what:
-        environment = EnvironmentFolder.of_target(str(full_path(what)), host)
+        environment = EnvironmentFolder.from_target(str(full_path(what)), host)
         if not environment.exists:
-            raise environment.not_an_environment()
+            raise environment.not_an_environment_error()
         site = Site.ask(environment.path, host)
     findings = examine(host, site)
     if as_json:

@@ -64,7 +64,7 @@ def envs(remove: str, *, prune: bool, every: bool, yes: bool, as_json: bool, **o
         _visit(work, {looked: check, compared: mend, undone: undo}, yes=yes, as_json=as_json)
     else:
         host = LiveHost()
-        found = [one for made in EnvironmentFolder.all_made() if (one := made.describe(host))]
+        found = [one for made in EnvironmentFolder.list_made() if (one := made.describe(host))]
         if as_json:
             echo_json(found)
         elif not found:
@@ -88,7 +88,7 @@ def _free(remove: str, to_forget: str, *, prune: bool, yes: bool, as_json: bool)
     """Delete downloads, what is kept for an undo, or an environment, after asking; say how much was freed."""
     freed = None
     if prune or to_forget:
-        freed = Sources.delete_downloads() if prune else EnvironmentFolder.at(to_forget).forget_last_change()
+        freed = Sources.delete_downloads() if prune else EnvironmentFolder.at(to_forget).delete_previous_state()
     if remove and not (yes or ask(_("Remove {name} and all that is in it?", name=remove), default=False, err=True)):
         raise Cancelled(_("Nothing was removed."))
     removed = None

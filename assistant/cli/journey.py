@@ -65,7 +65,7 @@ def with_own_python(request: Request, target: str, host: Host) -> Request:
     """Ask for the Python of the environment that stands at a target, which keeps it; a request's own comes first."""
     if request.python or target in {"", KERNEL_TARGET}:
         return request
-    environment, own = EnvironmentFolder.of_target(target, host), str(host.facts("platform").get("python", ""))
+    environment, own = EnvironmentFolder.from_target(target, host), str(host.facts("platform").get("python", ""))
     minor = Site.ask(environment.path, host).minor if environment.exists else ""
     return replace(request, python=minor) if minor and not own.startswith(f"{minor}.") else request
 

@@ -11,14 +11,7 @@ from packaging.utils import canonicalize_name
 from assistant.catalog import Catalog
 from assistant.catalog.bundles import bundle_within
 from assistant.catalog.companions import takes_device_extra
-from assistant.export import (
-    Config,
-    Drift,
-    machine_drift,
-    package_drift,
-    plan_drift,
-    report_drift,
-)
+from assistant.export import Config, Drift, machine_drift, package_drift, plan_drift, report_drift
 from assistant.host.base import Host
 from assistant.i18n import _
 from assistant.install import EnvironmentFolder, Resolution, Site
@@ -111,13 +104,13 @@ def environment_of(config: Config, target: str, last: str) -> Path | None:
     if target:
         folder = Path(target).expanduser().absolute()
         if folder.exists() and not EnvironmentFolder(folder).exists:
-            raise EnvironmentFolder(folder).not_an_environment()
+            raise EnvironmentFolder(folder).not_an_environment_error()
         return folder if folder.exists() else None
     plan = config.plan
     asked = (plan.backend, plan.torch, plan.python)
     fitting = [
         made.path
-        for made in EnvironmentFolder.all_made()
+        for made in EnvironmentFolder.list_made()
         if (marker := made.marker) and (marker.plan.backend, marker.plan.torch, marker.plan.python) == asked
     ]
     named = [folder for folder in fitting if folder.name == config.environment.path]

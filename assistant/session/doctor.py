@@ -47,7 +47,7 @@ def examine(host: Host, site: Site | None = None) -> tuple[Finding, ...]:
     settings = {name: answer.text for name in variables() if (answer := host.variable(name))}
     found = replace(found, machine=replace(found.machine, env={**settings, **found.machine.env}))
     conflicts = EnvironmentFolder(Path(site.prefix)).conflicts(site) if site else ()
-    return (*judged(found, live=True), *conflicts, *EnvironmentFolder.all_replaced_builds(host))
+    return (*judged(found, live=True), *conflicts, *EnvironmentFolder.find_all_replaced_builds(host))
 
 
 def mixed_packages(

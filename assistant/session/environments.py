@@ -20,14 +20,7 @@ from assistant.host.base import Host
 from assistant.host.files import current_folder, full_path, is_own_environment, may_write
 from assistant.host.lock import Lock
 from assistant.i18n import Text, _, first_line
-from assistant.install import (
-    ChangeRequest,
-    Difference,
-    EnvironmentFolder,
-    Site,
-    Tools,
-    find_environments,
-)
+from assistant.install import ChangeRequest, Difference, EnvironmentFolder, Site, Tools, find_environments
 from assistant.model.errors import AssistantError, BadInput, WorkFailed
 from assistant.model.event import Event, FindingRaised, Progress, Step
 from assistant.model.finding import Finding, Remedy, Severity
@@ -64,7 +57,7 @@ def _row_of(environment: EnvironmentFolder) -> EnvironmentSummary:
         path=str(environment.path),
         name=environment.name,
         kind=environment.kind,
-        of=environment.of,
+        of=environment.tool,
         kernels=environment.kernels,
         unread=True,
     )
@@ -97,7 +90,7 @@ def _backend(site: Site, host: Host, machine: Machine) -> Backend | None:
     """Return what torch was built for; None without torch, or where that cannot be told."""
     if "torch-directml" in site.versions:
         return Backend.DIRECTML
-    built = site.torch_build(host).partition(" ")[0]
+    built = site.read_torch_build(host).partition(" ")[0]
     if built == "cpu" and machine.os == "macos" and machine.arch == "arm64":
         return Backend.MPS
     return {"cuda": Backend.CUDA, "hip": Backend.ROCM, "xpu": Backend.XPU, "cpu": Backend.CPU}.get(built)
@@ -110,11 +103,11 @@ def judged_site(site: Site, host: Host, machine: Machine, *, guarded: bool = Tru
     """
     environment = EnvironmentFolder(Path(site.prefix))
     marker = environment.marker
-    if gone := site.missing_python(host):
+    if gone := site.missing_python_finding(host):
         return (gone,)
     chosen = marker is not None and marker.plan.backend is Backend.CPU
     gpu = not chosen and any(plan.backend is not Backend.CPU for plan in make_plans(machine, load_catalog()).plans)
-    changed = environment.replaced_builds(site, host) if guarded else ()
+    changed = environment.find_replaced_builds(site, host) if guarded else ()
     found = (*changed, *findings_of(site, machine, gpu_plan=gpu))
     return tuple(finding for finding in found if finding.wrong and finding.key not in _OF_THE_SHELL)
 
@@ -213,7 +206,7 @@ def undone(state: State, tools: Tools) -> Surveyed:
 
 def forgotten(state: State, _tools: Tools) -> Surveyed:
     """Delete what is kept for undoing the last change of an environment: the change is for good."""
-    EnvironmentFolder(Path(state.environments.picked)).forget_last_change()
+    EnvironmentFolder(Path(state.environments.picked)).delete_previous_state()
     row = state.survey.of(state.environments.picked)
     return Surveyed(survey=state.survey.with_summary(replace(row, undo=None)) if row else state.survey)
 
@@ -241,7 +234,7 @@ def compared(state: State, tools: Tools) -> Surveyed:
             _("Nothing that is wrong with {path} can be mended by changing its packages.", path=environment.path),
             hint=_("Check it to see what is wrong, or set up a new environment."),
         )
-    difference = change_mending(site, environment.findings, machine).work_out(site, tools)
+    difference = change_mending(site, environment.findings, machine).resolve_change(site, tools)
     if not difference.moves:
         raise BadInput(
             _("No change of packages that would mend {path} was found.", path=environment.path),
@@ -269,7 +262,7 @@ def repaired(state: State, tools: Tools) -> Surveyed:
         for check in _imported(repair.difference, site, lock, tools).wrong:
             raise _refused(first_line(check.detail))
 
-    repair.difference.make(prove, tools)
+    repair.difference.apply(prove, tools)
     return Surveyed(survey=state.survey.with_summary(looked_into(state.environments.picked, state, tools)[0]))
 
 
@@ -347,7 +340,7 @@ def _one_runtime(site: Site, finding: Finding, machine: Machine) -> ChangeReques
 def _one_version(site: Site, finding: Finding, _machine: Machine) -> ChangeRequest:
     """Install again the version that has most of its files in place; that removes the files of the others."""
     name = str(finding.evidence[0]).partition("==")[0]
-    return ChangeRequest(requires=(f"{name}=={site.version_in_place(name)}",), again=(name,))
+    return ChangeRequest(requires=(f"{name}=={site.version_with_most_files(name)}",), again=(name,))
 
 
 def _one_index(site: Site, _finding: Finding, _machine: Machine) -> ChangeRequest:
@@ -395,7 +388,7 @@ _WAYS: dict[str, Way] = {  # in order: where two name the same package, the firs
     "onnxruntime-packages-conflict": _one_runtime,
     "torch-torchvision-mismatch": _one_index,
     "numpy2-abi": lambda _site, _finding, _machine: ChangeRequest(requires=("numpy<2",)),
-    # What is required and does not fit is mended by every change (see `ChangeRequest.work_out`).
+    # What is required and does not fit is mended by every change (see `ChangeRequest.resolve_change`).
     "requirement-broken": lambda _site, _finding, _machine: ChangeRequest(),
     "torch-pinned": lambda _site, _finding, _machine: ChangeRequest(),
 }

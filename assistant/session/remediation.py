@@ -17,13 +17,7 @@ from assistant.host.extras import find_uv
 from assistant.host.files import is_own_environment
 from assistant.host.process import stream
 from assistant.i18n import Message, _, render, sentences
-from assistant.install import (
-    ChangeRequest,
-    EnvironmentFolder,
-    Site,
-    Tools,
-    Unsolved,
-)
+from assistant.install import ChangeRequest, EnvironmentFolder, Site, Tools, Unsolved
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import LogLine, Progress, Step
 from assistant.model.finding import Diagnosis, Finding, Launch, Remedy
@@ -201,9 +195,9 @@ def _changed(commands: tuple[Words, ...], environment: Environment, tools: Tools
         change = change_of(commands, site)
         if change is None:
             return False
-        difference = change.work_out(site, tools, all_else=False)
+        difference = change.resolve_change(site, tools, all_else=False)
         if difference.moves:
-            difference.make(lambda _made, _lock: None, tools)
+            difference.apply(lambda _made, _lock: None, tools)
         lines = [move.words for move in difference.moves]
     except (BadInput, Unsolved) as error:
         if isinstance(error, Unsolved) and (error.only_source or len(commands) > 1):

@@ -18,15 +18,7 @@ from assistant.host.files import is_own_environment
 from assistant.host.lock import Lock
 from assistant.host.recording import private_names_here
 from assistant.i18n import Message, _, first_line, map_texts, sentences
-from assistant.install import (
-    EnvironmentFolder,
-    Prepared,
-    Resolution,
-    Site,
-    Tools,
-    Unsolved,
-    prepare,
-)
+from assistant.install import EnvironmentFolder, Prepared, Resolution, Site, Tools, Unsolved, prepare
 from assistant.machines import load
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import FindingRaised, LogLine, Part, Progress, Step
@@ -40,15 +32,7 @@ from assistant.plan import PlanInputs
 from assistant.session.doctor import findings_of, judged, mixed_packages
 from assistant.session.environments import judged_site, unanswered
 from assistant.session.planning import card_of, prepare_any
-from assistant.session.state import (
-    Adding,
-    Detected,
-    Exported,
-    Installed,
-    State,
-    Verified,
-    required,
-)
+from assistant.session.state import Adding, Detected, Exported, Installed, State, Verified, required
 
 TITLES: Mapping[Part, Message] = {
     Part.RESOLVE: _("Resolve the packages"),
@@ -62,7 +46,7 @@ TITLES: Mapping[Part, Message] = {
 def detected(state: State, tools: Tools) -> Detected:
     """Detect and judge a machine; find its interpreters too, where it is the one at hand."""
     if not state.machine:
-        tools.sources.warm_up()
+        tools.sources.start_reading_settings()
     found = detect(ReplayHost(load(state.machine)) if state.machine else tools.host, overrides=state.choices.overrides)
     if state.failed_cell and state.environment:
         found = as_kernel_has_it(found, state.environment, tools)
@@ -267,7 +251,7 @@ def _judge(made: Environment, state: State, tools: Tools) -> None:
         gpu = plan is None or plan.backend is not Backend.CPU
         found += findings_of(Site.ask(Path(made.python), tools.host), state.detection.machine, gpu_plan=gpu)
     if plan:
-        found += EnvironmentFolder(Path(made.path)).undone_by_project(plan, made.packages)
+        found += EnvironmentFolder(Path(made.path)).project_undo_findings(plan, made.packages)
     for finding in found:
         tools.sink(FindingRaised(step=Step.VERIFY, finding=finding))
 

@@ -313,7 +313,7 @@ def _with_environment(state: State, folder: Path) -> State:
         return replace(state, installed=Installed(environment=marker.environment), planned=planned)
     python = environment.python
     if not python.exists():
-        raise environment.not_an_environment()
+        raise environment.not_an_environment_error()
     path = folder if folder.is_dir() else python.parent.parent
     return replace(state, installed=Installed(environment=Environment(path=str(path), python=str(python))))
 

@@ -64,7 +64,7 @@ def renewed(sources: Sources, catalog: Catalog, today: str) -> Renewal:
     if not sources.index_url:
         amds = [row for row in catalog.rows("rocm.amd_indexes") if row.key != "nightly"]
         looks |= {row.url: _Look(row.key, row.url, web, budget) for row in amds}
-    asked = [look for url, look in looks.items() if sources.may_ask(url)]
+    asked = [look for url, look in looks.items() if sources.is_source_allowed(url)]
     done = each_within(_Look.take, asked, LIST_SECONDS)
     for late in {*asked} - done.keys():
         late.unread[late.url] = Unreachable(_("it did not answer within {seconds:g} s", seconds=LIST_SECONDS))

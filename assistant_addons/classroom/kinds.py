@@ -17,8 +17,8 @@ from assistant.api.records import Backend, Machine, Plan, Planning, Request
 from assistant.api.steps import (
     USUAL_PYTHON,
     Catalog,
-    Elsewhere,
     PlanInputs,
+    RemotePlan,
     Resolution,
     Tools,
     decided,
@@ -160,7 +160,7 @@ def own_packages(kinds: Iterable[Resolved], tools: Tools) -> tuple[Own, ...]:
         for python in own_pythons(kind.plan.python for kind in group)
     ]
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        found = pool.map(lambda job: Elsewhere(own_plan(job[1]), job[2]).resolve(tools, also=()), jobs)
+        found = pool.map(lambda job: RemotePlan(own_plan(job[1]), job[2]).resolve(tools, also=()), jobs)
         return tuple(Own(job[0], job[1], one) for job, one in zip(jobs, found, strict=True))
 
 
@@ -199,7 +199,7 @@ def _resolved(case: PlanInputs, tools: Tools) -> tuple[Machine, Plan, Resolution
         if planning.choice is None:
             return NothingFits(_why_none(planning))
         plan = replace(planning.choice, index_url=tools.sources.index_url or planning.choice.index_url)
-        return machine, plan, Elsewhere(plan, case.machine).resolve(tools)
+        return machine, plan, RemotePlan(plan, case.machine).resolve(tools)
     except (WorkFailed, NothingFits) as error:
         return error
 

@@ -8,7 +8,7 @@ import ipywidgets as widgets
 
 from assistant.export import terminal_line
 from assistant.i18n import Text, render, say
-from assistant.install import Elsewhere, Prepared
+from assistant.install import Prepared, RemotePlan
 from assistant.markup import Markup, joined, tag
 from assistant.model.event import Part, Step
 from assistant.model.finding import Severity
@@ -33,7 +33,7 @@ def draw_commands(state: State) -> Markup:
     """Show the folder, the size and the exact commands, and all that is written."""
     if state.machine and state.plan and state.detection:
         shell = shell_of(state.detection.machine.os)
-        lines = [command_line(command, shell) for command in Elsewhere(state.plan, state.detection.machine).commands]
+        lines = [command_line(command, shell) for command in RemotePlan(state.plan, state.detection.machine).commands]
         return html.paragraph(say("On such a machine these commands would run:")) + html.code("\n".join(lines))
     if state.preview is None:
         return html.paragraph(say("The exact packages are being resolved."))

@@ -16,7 +16,7 @@ from assistant.catalog import Catalog
 from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
 from assistant.i18n import render
-from assistant.install import Elsewhere, Sources, Tools
+from assistant.install import RemotePlan, Sources, Tools
 from assistant.model.errors import BadInput, NothingFits
 from assistant.model.event import Event, Progress, Step
 from assistant.model.machine import Machine
@@ -64,7 +64,7 @@ class Product:
 
     def uv_seconds(self, machine: Machine, plan: Plan) -> tuple[float, bool]:
         """Return the seconds that uv takes for an answer, asked as it is installed, and whether all of it holds."""
-        uv = Elsewhere(plan, machine).uv(self.tools, also=())
+        uv = RemotePlan(plan, machine).uv(self.tools, also=())
         with tempfile.TemporaryDirectory() as folder:
             argv = uv.resolve_command(plan, Path(folder), {}, None)
             environment = {**os.environ, **uv.environment}
