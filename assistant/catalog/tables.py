@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from assistant.catalog.rows import AmdRelease, TorchRelease
-from assistant.host.files import read_plain, user_data, write_whole
+from assistant.host.files import read_regular, user_data, write_atomically
 from assistant.i18n import Text, _
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.record import Record, from_json, to_json
@@ -97,7 +97,7 @@ def user_tables() -> UserTables:
     """Read the tables that this user refreshed, once per process."""
     path = refreshed_file()
     try:
-        read = from_json(read_plain(path), _File, path.name)
+        read = from_json(read_regular(path), _File, path.name)
     except FileNotFoundError:
         return UserTables({})
     except (OSError, BadInput) as error:
@@ -121,7 +121,7 @@ def write_tables(tables: Mapping[str, Table[Any]]) -> Path:
     path = refreshed_file()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, to_json({**user_tables().tables, **tables}, indent=1))
+        write_atomically(path, to_json({**user_tables().tables, **tables}, indent=1))
     except OSError as error:
         raise WorkFailed(
             _("{path} cannot be written: {reason}.", path=error.filename or path, reason=error.strerror),

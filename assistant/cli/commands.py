@@ -15,8 +15,8 @@ import click
 
 from assistant import __version__, addons
 from assistant.cli.terminal import choose, echo, unwritten
-from assistant.host.process import REQUESTS_TO_END, by_uvx, heed_requests_to_end
-from assistant.host.streams import flush_output, keep_log, settle_streams
+from assistant.host.process import REQUESTS_TO_END, interrupt_on_signals, is_run_by_uvx
+from assistant.host.streams import configure_streams, copy_output_to_log, flush_output
 from assistant.i18n import (
     FOLDER,
     LANGUAGES,
@@ -141,9 +141,9 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command that the command line names, and exit with its code."""
-    settle_streams()
-    keep_log()
-    heed_requests_to_end()
+    configure_streams()
+    copy_output_to_log()
+    interrupt_on_signals()
     show_options()
     gettext.bindtextdomain("assistant", FOLDER)  # click's own sentences are in our catalogue
     gettext.textdomain("assistant")
@@ -163,10 +163,10 @@ def run(words: list[str]) -> int:
         from click.shell_completion import shell_complete  # noqa: PLC0415 - only a shell asks for it
 
         return shell_complete(cli, {}, "assistant", COMPLETION, asked)
-    if by_uvx():
-        from assistant.host.extras import started_by  # noqa: PLC0415 - reads what is installed
+    if is_run_by_uvx():
+        from assistant.host.extras import uvx_command  # noqa: PLC0415 - reads what is installed
 
-        os.environ.setdefault(STARTED_AS, started_by())
+        os.environ.setdefault(STARTED_AS, uvx_command())
     try:
         with cli.make_context(visible(os.environ.get(STARTED_AS) or "assistant"), words) as context:
             cli.invoke(context)
@@ -227,11 +227,11 @@ def _failure(error: BaseException) -> AssistantError:
         return Cancelled(_("You stopped the command."))
     if isinstance(error, ModuleNotFoundError) and error.name:
         from assistant.host.extras import (  # noqa: PLC0415 - not needed while all goes well
-            extra_of,
+            find_extra,
             missing_extra_error,
         )
 
-        if belongs := extra_of(error.name):
+        if belongs := find_extra(error.name):
             return missing_extra_error(*belongs)
     from assistant.session.store import fault  # noqa: PLC0415 - likewise
 

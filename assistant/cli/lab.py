@@ -11,8 +11,8 @@ from pathlib import Path
 import click
 
 from assistant.cli.terminal import echo
-from assistant.host.extras import require
-from assistant.host.files import private_folder, read_plain, user_data, user_state, write_whole
+from assistant.host.extras import require_extra
+from assistant.host.files import make_private_folder, read_regular, user_data, user_state, write_atomically
 from assistant.host.process import replace_process
 from assistant.i18n import _, say
 from assistant.model.errors import AssistantError, BadInput, unwritable
@@ -50,7 +50,7 @@ def put_copies(folder: Path) -> dict[str, str]:
     """
     notes = user_state() / "notebooks.json"
     try:
-        before = from_json(read_plain(notes), _Given, notes.name)
+        before = from_json(read_regular(notes), _Given, notes.name)
     except (OSError, AssistantError):
         before = _Given()
     given = before.folders.get(str(folder), {})
@@ -65,7 +65,7 @@ def put_copies(folder: Path) -> dict[str, str]:
         raise unwritable(error.filename or folder, error) from error
     with suppress(OSError):  # without it a copy counts as changed, and nothing is lost
         after = _Given(folders={**before.folders, str(folder): now})
-        write_whole(private_folder(notes.parent) / notes.name, to_json(after), private=True)
+        write_atomically(make_private_folder(notes.parent) / notes.name, to_json(after), private=True)
     return {name: copy.file for name, copy in now.items()}
 
 
@@ -80,14 +80,14 @@ def _put(folder: Path, name: str, data: bytes, given: _Copy | None) -> _Copy:
         place = (folder / name).with_stem(f"{Path(name).stem}-{number}")
     if there != original:
         place.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(place, data)
+        write_atomically(place, data)
     return _Copy(file=place.relative_to(folder).as_posix(), sha256=original)
 
 
 def _sha256(path: Path) -> str | None:
     """Hash a file; None where nothing is."""
     try:
-        return hashlib.sha256(read_plain(path, LARGEST, follow=True)).hexdigest()
+        return hashlib.sha256(read_regular(path, LARGEST, follow=True)).hexdigest()
     except FileNotFoundError:
         return None
 
@@ -107,7 +107,7 @@ WORKSPACE = "pytorch"  # a user's own JupyterLab remembers tabs of other folders
 @click.argument("jupyter_arguments", nargs=-1, type=click.UNPROCESSED)
 def lab(jupyter_arguments: tuple[str, ...], folder: str | None, *, as_app: bool) -> None:
     """Open the guided setup in JupyterLab. Further arguments go to `jupyter lab`."""
-    require("lab")
+    require_extra("lab")
     place = Path(folder).expanduser().absolute() if folder else user_data() / "notebooks"
     for hides in (place / "assistant.py", place / "labs" / "assistant.py"):
         if hides.exists():

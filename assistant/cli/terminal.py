@@ -20,10 +20,10 @@ from typing import Any, cast
 import click
 
 from assistant.host.base import Host, ReplayHost
-from assistant.host.files import write_named
+from assistant.host.files import write_to_path
 from assistant.host.live import LiveHost
 from assistant.host.recording import read_recording
-from assistant.host.streams import forget_typed
+from assistant.host.streams import discard_typed
 from assistant.i18n import Text, _, render, say
 from assistant.machines import load, shipped
 from assistant.model.errors import AssistantError, BadInput, WorkFailed, unreadable, unwritable
@@ -94,7 +94,7 @@ def read_lines(name: str) -> Iterator[str]:
 def write_file(name: str, text: str) -> None:
     """Write a file that an option names, with nothing hidden in it; raise `WorkFailed` when it cannot be written."""
     try:
-        write_named(Path(name), visible(text))
+        write_to_path(Path(name), visible(text))
     except OSError as error:
         raise unwritable(name, error) from error
 
@@ -202,7 +202,7 @@ def print_answers(batch: Iterable[str], answer: Callable[[str], object]) -> None
 
 def ask(question: Text, *, default: bool, err: bool = False) -> bool:
     """Ask a question and return whether the answer is yes; what was typed before it was asked does not count."""
-    forget_typed()
+    discard_typed()
     asked = f"{visible(render(question))} [{'Y/n' if default else 'y/N'}]"
     while True:
         answer = click.prompt(asked, default="", show_default=False, err=err).strip().lower()
@@ -215,7 +215,7 @@ def ask(question: Text, *, default: bool, err: bool = False) -> bool:
 
 def choose(question: Text, count: int) -> int | None:
     """Ask for a number from 1 to `count` and return it; None for Enter alone. What was typed before does not count."""
-    forget_typed()
+    discard_typed()
     asked = f"{visible(render(question))} [1–{count}]"
     while answer := click.prompt(asked, default="", show_default=False).strip():
         if answer.isdecimal() and 1 <= int(answer) <= count:

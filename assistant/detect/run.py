@@ -9,7 +9,7 @@ from assistant.detect import common, linux, macos, nvidia, windows
 from assistant.detect.common import Notes, Sighting, merge
 from assistant.detect.overrides import overridden
 from assistant.host.base import Host, RecordingHost
-from assistant.host.process import each_within
+from assistant.host.process import run_within
 from assistant.i18n import _
 from assistant.model.machine import Detection, Machine
 
@@ -81,7 +81,7 @@ def detect(
 def _all_notes(host: Host, probes: tuple[Probe, ...], limit: float) -> Iterator[Notes]:
     """Run every probe in a thread of its own; one that is late is left behind with a finding in its place."""
     work = partial(_noted, host=host)
-    found = {probe: work(probe) for probe in probes} if host.replayed else each_within(work, probes, limit)
+    found = {probe: work(probe) for probe in probes} if host.replayed else run_within(work, probes, limit)
     for probe in probes:
         if probe not in found:
             text = _("The probe “{name}” did not answer in time; its facts are unknown.", name=probe.__name__)

@@ -9,7 +9,7 @@ from typing import Any
 from packaging.requirements import Requirement
 
 from assistant.export.setup import MARKER, filled
-from assistant.host.files import read_plain, write_whole
+from assistant.host.files import read_regular, write_atomically
 from assistant.i18n import say
 from assistant.model.errors import unwritable
 from assistant.model.plan import Backend, Plan
@@ -118,7 +118,7 @@ def write_first_notebook(folder: Path, environment: Environment, plan: Plan) -> 
             return path
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_whole(path, json.dumps(first_notebook(environment, plan), ensure_ascii=False, indent=1) + "\n")
+        write_atomically(path, json.dumps(first_notebook(environment, plan), ensure_ascii=False, indent=1) + "\n")
     except OSError as error:
         raise unwritable(path, error) from error
     return path
@@ -127,7 +127,7 @@ def write_first_notebook(folder: Path, environment: Environment, plan: Plan) -> 
 def _kernel_of(path: Path) -> str | None:
     """Return the kernel that a notebook of ours asks for; None for anything else."""
     try:
-        metadata = json.loads(read_plain(path))["metadata"]
+        metadata = json.loads(read_regular(path))["metadata"]
         return str(metadata["kernelspec"]["name"]) if metadata.get("origin") == MARKER else None
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None

@@ -11,7 +11,7 @@ import tomli_w
 
 import assistant.runtime
 from assistant import __version__
-from assistant.host.process import quiet
+from assistant.host.process import telemetry_off
 from assistant.i18n import say
 from assistant.model.errors import BadInput
 from assistant.model.finding import Finding
@@ -76,7 +76,7 @@ def variables(setup: Setup) -> dict[str, str]:
 
     Line breaks become spaces: no format of these has a way to write one.
     """
-    every = {**quiet(), **setup.plan.env, "INFERENCE_DEVICE": setup.report.device}
+    every = {**telemetry_off(), **setup.plan.env, "INFERENCE_DEVICE": setup.report.device}
     return {name: " ".join(value.splitlines()) for name, value in sorted(every.items()) if _VARIABLE.fullmatch(name)}
 
 

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from assistant.catalog import carried_by_torch_index
-from assistant.host.files import write_whole
-from assistant.host.pip_settings import for_pip
+from assistant.host.files import write_atomically
+from assistant.host.pip_settings import with_coding_line
 from assistant.i18n import _
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.shell import command_line
@@ -29,7 +29,7 @@ def constraints_file_text(packages: Mapping[str, str]) -> str:
     """Return a constraints file that pins those `packages` (versions by name) that `is_pinned_in_constraints`."""
     pins = (f"{name}=={version}" for name, version in sorted(packages.items()) if is_pinned_in_constraints(name))
     note = _("Versions that the accelerator needs. To remove the limits, delete this file and its line in {file}.")
-    return for_pip("\n".join([f"# {note.format(file=PIP_FILE)}", *pins, ""]))
+    return with_coding_line("\n".join([f"# {note.format(file=PIP_FILE)}", *pins, ""]))
 
 
 def add_to_pip_configuration(already: bytes, file: Path) -> bytes:
@@ -60,14 +60,14 @@ def write_guards(prefix: Path, packages: Mapping[str, str], folder: Path) -> Non
     `packages` are versions by name. A pip configuration at `prefix` is extended; if it cannot be parsed none is
     written. Raises `OSError`.
     """
-    write_whole(folder / CONSTRAINTS, constraints_file_text(packages))
+    write_atomically(folder / CONSTRAINTS, constraints_file_text(packages))
     settings = guard_files(prefix)[1]
     already = settings.read_bytes() if settings.is_file() else b""
     try:
         text = add_to_pip_configuration(already, prefix / CONSTRAINTS)
     except configparser.Error:
         return  # pip cannot read it either; it is not ours to fix
-    write_whole(folder / PIP_FILE, text)
+    write_atomically(folder / PIP_FILE, text)
 
 
 def replaced_builds_findings(prefix: Path, pins: str, now: Mapping[str, str]) -> tuple[Finding, ...]:

@@ -131,8 +131,7 @@ def install_and_check(
 def delete_half_written(prefix: Path, names: Container[str], spare: Mapping[str, str]) -> None:
     """Delete those of the named distributions that are incomplete and whose METADATA or RECORD is missing or damaged.
 
-    No installer could remove them. Those in `spare` (versions by name) stay: they lacked files before the change.
-    Nothing outside `prefix` is deleted.
+    Those in `spare` (versions by name) lacked files before and stay. Nothing outside `prefix` is deleted.
     """
     root = os.path.realpath(prefix)
     for info, wrong in find_incomplete(prefix, names).items():

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from assistant.host.download import Fetch, download, file_name, local_path
-from assistant.host.files import discard_folder, open_plain, retry_while_in_use, user_cache
+from assistant.host.files import discard_folder, open_regular, retry_while_in_use, user_cache
 from assistant.host.lock import Lock
 from assistant.host.process import CancelToken
 from assistant.i18n import _
@@ -127,7 +127,7 @@ def _is_sound(package: Package, file: Path, cancel: CancelToken) -> bool:
         if package.size is not None and file.stat().st_size != package.size:
             return False
         digest = hashlib.sha256()
-        with open_plain(file, follow=True) as content:
+        with open_regular(file, follow=True) as content:
             while package.sha256 and (piece := content.read(1 << 20)):
                 digest.update(piece)
                 cancel.check()

@@ -21,7 +21,7 @@ from assistant.catalog.launchers import places
 from assistant.catalog.tables import Row
 from assistant.host.base import Host
 from assistant.host.files import full_path, shared_environments_folder
-from assistant.host.process import uninterrupted
+from assistant.host.process import defer_signals
 from assistant.i18n import _
 from assistant.install.conflicts import find_conflicts, find_project, project_environment, project_undo_findings
 from assistant.install.constraints import guard_files, replaced_builds_findings
@@ -303,7 +303,7 @@ class EnvironmentFolder(NamedTuple):
     def remove(self) -> None:
         """Delete an environment, its kernels, what it replaced and its undo record; the caller checks that it may."""
         kernels, python = self.kernels, interpreter(self.path)
-        with uninterrupted():
+        with defer_signals():
             remove_folders(self.path)
             delete_undo_record(self.path)
             for kernel in kernels:

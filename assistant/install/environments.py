@@ -23,9 +23,9 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
-from assistant.host.files import discard, discard_folder, may_write, retry_while_in_use, sync_file_system, sync_to_disk
+from assistant.host.files import discard, discard_folder, fsync_path, is_writable, retry_while_in_use, sync_file_system
 from assistant.host.lock import Lock
-from assistant.host.process import Ahead, uninterrupted
+from assistant.host.process import Background, defer_signals
 from assistant.i18n import _
 from assistant.install.journal import Entry, Journal, entry_for, locked, not_removed_error, not_started_error
 from assistant.install.kernel import KernelNote, record_kernel, register_kernel, remove_kernel, restore_kernel
@@ -63,7 +63,7 @@ class Places:
 def can_be_renamed_to(target: Path) -> bool:
     """Return whether a target can be replaced by a rename: it is no mount point, and its parent can be written."""
     place = Places(target).target
-    return not os.path.ismount(place) and may_write(place.parent)
+    return not os.path.ismount(place) and is_writable(place.parent)
 
 
 class Building:
@@ -79,7 +79,7 @@ class Building:
         self.scratch = self.folder / SCRATCH
         self.is_placed = False
         self._entry = entry
-        self._syncing: Ahead[None] | None = None
+        self._syncing: Background[None] | None = None
         self.journal = Journal(kind="install", target=str(place), goes=owned_inode(place) if is_ours(place) else 0)
         if os.path.lexists(self.folder):
             raise _unknown_folder_error(self.folder)
@@ -114,7 +114,7 @@ class Building:
 
     def start_syncing(self) -> None:
         """Start on another thread to flush what was written so far to the disk, which may take seconds."""
-        self._syncing = Ahead(partial(sync_file_system, self.folder))
+        self._syncing = Background(partial(sync_file_system, self.folder))
 
     def put_in_place(self, check: Callable[[], None], kernel: KernelNote | None, register: Callable[[], None]) -> None:
         """Flush the new environment to the disk, call `register` if there is a `kernel`, and rename it to its target.
@@ -128,7 +128,7 @@ class Building:
                 self._syncing.result(check)
         flush_to_disk(self.folder, check)
         place, old = self._places.target, self._places.old
-        with uninterrupted():
+        with defer_signals():
             if kernel:
                 self._update_journal(kernel=kernel)
                 register()
@@ -154,7 +154,7 @@ class Building:
                     hint=_("Choose another folder.", option="--target"),
                 ) from error
             with suppress(OSError):
-                sync_to_disk(place.parent)
+                fsync_path(place.parent)
             self.is_placed = True
             self._entry.delete_journal()
 
@@ -165,7 +165,7 @@ def flush_to_disk(folder: Path, check: Callable[[], None]) -> None:
     Raises `WorkFailed` if it cannot be written.
     """
     try:
-        Ahead(partial(sync_file_system, folder)).result(check)
+        Background(partial(sync_file_system, folder)).result(check)
     except OSError as error:  # the folder has gone, or the disk fails
         raise WorkFailed(
             _("The installation cannot be written to the disk: {reason}.", reason=error.strerror or str(error)),
@@ -183,7 +183,7 @@ def build_beside(target: Path) -> Iterator[Building]:
     with lock_and_settle(target) as (entry, lock):
         work: Building | None = None
         try:
-            with uninterrupted():
+            with defer_signals():
                 work = Building(target, entry, lock)
             yield work
         except BaseException as error:
@@ -192,7 +192,7 @@ def build_beside(target: Path) -> Iterator[Building]:
             raise
         finally:
             if work and not work.is_placed:
-                with uninterrupted():
+                with defer_signals():
                     settle_journal(entry, work.journal)
 
 
@@ -202,7 +202,7 @@ def lock_and_settle(target: Path) -> Iterator[tuple[Entry, Lock]]:
     with locked(target) as (entry, lock):
         before = entry.read()
         if before:
-            with uninterrupted():
+            with defer_signals():
                 settle_journal(entry, before)
         yield entry, lock
 
@@ -320,7 +320,7 @@ def swap_with_previous(target: Path) -> None:
 
     Raises `BadInput` if there is no replaced one, and `WorkFailed`, with both as they were, if one cannot be moved.
     """
-    with uninterrupted(), lock_and_settle(target) as (entry, _lock):
+    with defer_signals(), lock_and_settle(target) as (entry, _lock):
         now, before = read_marker(target), previous_marker(target)
         if now is None or before is None:
             raise nothing_to_undo_error(target)
@@ -370,7 +370,7 @@ def delete_previous(target: Path) -> int:
 
 def remove_folders(target: Path) -> None:
     """Delete an environment and the one that it replaced; if this is killed, the next start finishes or keeps it."""
-    with uninterrupted(), lock_and_settle(target) as (entry, _lock):
+    with defer_signals(), lock_and_settle(target) as (entry, _lock):
         places = Places(target)
         place, drops = places.target, places.replaced
         places.refuse_unknown()

@@ -17,9 +17,9 @@ from pathlib import Path
 
 from assistant.catalog import load_catalog
 from assistant.host.base import Host
-from assistant.host.files import discard, read_plain, sync_file_system, sync_to_disk, write_whole
+from assistant.host.files import discard, fsync_path, read_regular, sync_file_system, write_atomically
 from assistant.host.lock import Lock
-from assistant.host.process import CancelToken, uninterrupted
+from assistant.host.process import CancelToken, defer_signals
 from assistant.i18n import Text, _
 from assistant.install.constraints import guard_files, write_guards
 from assistant.install.contents import delete_half_written, find_incomplete, install_and_check, name_of_info
@@ -159,20 +159,20 @@ def restore_on_failure(
             yield held, lock
             flush_to_disk(target, uv.cancel.check)
         except BaseException as error:
-            with uninterrupted():
+            with defer_signals():
                 restore_packages(entry, journal, host, held)
             if isinstance(error, Cancelled):
                 text = _("The packages in {path} are as they were before. Start the step again when you are ready.")
                 error.hint = text.format(path=target)
             raise
-        with uninterrupted():
+        with defer_signals():
             now = datetime.now(UTC).isoformat(timespec="seconds")
             change = LastChange(target=str(target), at=now, moves=moves, index_url=before.index_url)
             with suppress(OSError):
-                write_whole(entry.undo, to_json(change), private=True)
+                write_atomically(entry.undo, to_json(change), private=True)
             entry.delete_journal()
             with suppress(OSError):  # else a power cut would bring the journal back, and the old packages with it
-                sync_to_disk(entry.journal.parent)
+                fsync_path(entry.journal.parent)
 
 
 def _replace_packages(
@@ -316,7 +316,7 @@ def read_last_change(target: Path) -> LastChange | None:
     """Return the record of an environment's last change in place; None without moves, without or with a bad file."""
     file = entry_for(target).undo
     try:
-        change = from_json(read_plain(file), LastChange, str(file))
+        change = from_json(read_regular(file), LastChange, str(file))
     except (OSError, BadInput):
         return None
     is_of_target = os.path.realpath(change.target) == os.path.realpath(target)  # as the file's own name: `entry_for`

@@ -24,10 +24,10 @@ from assistant.host.files import (
     delete_stale_drafts,
     discard,
     discard_folder,
-    private_folder,
-    read_plain,
+    make_private_folder,
+    read_regular,
     user_state,
-    write_whole,
+    write_atomically,
 )
 from assistant.host.lock import Lock
 from assistant.host.process import is_running
@@ -110,7 +110,7 @@ class Entry(NamedTuple):
         """Return the journal; None if there is none. Raises `WorkFailed` for one that is damaged or not plausible."""
         reason: Text = ""
         try:
-            journal = from_json(read_plain(self.journal), Journal, str(self.journal))
+            journal = from_json(read_regular(self.journal), Journal, str(self.journal))
             reason = journal.fault
         except (FileNotFoundError, NotADirectoryError):
             return None
@@ -127,9 +127,9 @@ class Entry(NamedTuple):
     def write(self, journal: Journal) -> None:
         """Write the journal; raise `WorkFailed` if it cannot be written."""
         try:
-            private_folder(user_state())
-            private_folder(self.journal.parent)
-            write_whole(self.journal, to_json(journal), private=True)
+            make_private_folder(user_state())
+            make_private_folder(self.journal.parent)
+            write_atomically(self.journal, to_json(journal), private=True)
         except OSError as error:
             raise not_started_error(self.journal.parent, error) from error
 
@@ -166,8 +166,8 @@ def locked(target: Path, entry: Entry | None = None) -> Iterator[tuple[Entry, Lo
     """
     entry = entry or entry_for(target)
     try:
-        private_folder(user_state())
-        private_folder(journals_folder())
+        make_private_folder(user_state())
+        make_private_folder(journals_folder())
     except OSError as error:
         raise not_started_error(user_state(), error) from error
     lock = Lock(entry.lock)
@@ -202,8 +202,8 @@ def not_removed_error(path: Path, error: OSError) -> WorkFailed:
 def temporary_folder() -> Iterator[tuple[Path, Lock]]:
     """Yield a new temporary folder and its lock, and delete the folder at the end; after a kill the next start does."""
     try:
-        private_folder(user_state())
-        folder = private_folder(journals_folder()) / f"{uuid.uuid4().hex[:8]}.{os.getpid()}.part"
+        make_private_folder(user_state())
+        folder = make_private_folder(journals_folder()) / f"{uuid.uuid4().hex[:8]}.{os.getpid()}.part"
         folder.mkdir(mode=0o700)
     except OSError:  # no state folder can be written
         folder = Path(tempfile.mkdtemp())

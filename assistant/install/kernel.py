@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from assistant.host.files import delete_stale_drafts, discard, read_plain, write_whole
-from assistant.host.process import quiet
+from assistant.host.files import delete_stale_drafts, discard, read_regular, write_atomically
+from assistant.host.process import telemetry_off
 from assistant.i18n import _
 from assistant.install.constraints import CONSTRAINTS
 from assistant.model.errors import WorkFailed
@@ -45,7 +45,7 @@ def record_kernel(name: str, python: Path) -> KernelNote:
     """Return a record of a kernelspec's present text, for `restore_kernel`; `python` is what it will start."""
     before = None
     with suppress(OSError, UnicodeDecodeError):
-        before = read_plain(kernel_file(name)).decode()
+        before = read_regular(kernel_file(name)).decode()
     return KernelNote(name=name, python=str(python), before=before)
 
 
@@ -61,7 +61,7 @@ def restore_kernel(note: KernelNote) -> None:
             _remove_logos(folder)
             folder.rmdir()
         elif _starts_interpreter(folder, python):
-            write_whole(folder / FILE, note.before)
+            write_atomically(folder / FILE, note.before)
 
 
 def choose_kernel_name(plan: Plan, python: Path) -> str:
@@ -112,7 +112,7 @@ def register_kernel(plan: Plan, environment: Environment) -> None:
         "language": "python",
         "metadata": {"debugger": True},
         "env": {
-            **quiet(),
+            **telemetry_off(),
             **plan.env,
             "UV_CONSTRAINT": (prefix / CONSTRAINTS).as_uri(),  # to which uv keeps; a space would end a path
             **_program_variables(prefix, Path(environment.python)),
@@ -123,7 +123,7 @@ def register_kernel(plan: Plan, environment: Environment) -> None:
     with suppress(OSError):  # a kernel without a picture works as well
         for logo, picture in _read_logos().items() if is_new else ():
             if not os.path.lexists(folder / logo):
-                write_whole(folder / logo, picture)
+                write_atomically(folder / logo, picture)
 
 
 def _program_variables(prefix: Path, python: Path) -> dict[str, str]:
@@ -152,14 +152,14 @@ def _read_logos() -> dict[str, bytes]:
 def _remove_logos(folder: Path) -> None:
     """Delete the assistant's logos in a folder, if they are unchanged; raises `OSError`."""
     for logo, picture in _read_logos().items():
-        if (folder / logo).is_file() and read_plain(folder / logo) == picture:
+        if (folder / logo).is_file() and read_regular(folder / logo) == picture:
             discard(folder / logo)
 
 
 def set_variables(name: str, variables: Mapping[str, str]) -> None:
     """Add environment variables to a registered kernel; raise `WorkFailed` if it cannot be read or written."""
     try:
-        spec = json.loads(read_plain(kernel_file(name)))
+        spec = json.loads(read_regular(kernel_file(name)))
         spec["env"] = {**spec.get("env", {}), **variables}
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise WorkFailed(
@@ -173,7 +173,7 @@ def _write_kernelspec(folder: Path, spec: Mapping[str, object]) -> None:
     """Write a kernel.json into a folder, which is created if missing; raise `WorkFailed` if that fails."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_whole(folder / FILE, json.dumps(spec, indent=1, ensure_ascii=False))
+        write_atomically(folder / FILE, json.dumps(spec, indent=1, ensure_ascii=False))
     except OSError as error:
         raise WorkFailed(
             _("The kernel cannot be registered: {reason}.", reason=error),
@@ -232,7 +232,7 @@ def _program_in_kernelspec(spec: Mapping[str, Any]) -> str:
 def _read_kernelspec(folder: Path) -> dict[str, Any]:
     """Return the content of the kernel.json in a folder, of which nothing is checked; {} if it cannot be read."""
     try:
-        spec = json.loads(read_plain(folder / FILE, 1 << 20, follow=True))
+        spec = json.loads(read_regular(folder / FILE, 1 << 20, follow=True))
     except (OSError, ValueError):
         return {}
     return spec if isinstance(spec, dict) else {}

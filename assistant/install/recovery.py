@@ -7,7 +7,7 @@ from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 
-from assistant.host.files import private_folder, user_state
+from assistant.host.files import make_private_folder, user_state
 from assistant.i18n import Text
 from assistant.install.environments import settle_journal
 from assistant.install.in_place import restore_packages
@@ -43,7 +43,7 @@ class Recovered(Record, frozen=True):
 def recover(tools: Tools, only: Path | None = None) -> tuple[Recovered, ...]:
     """Finish or roll back what killed installations left, in one target (`only`) or in all; return the outcomes."""
     with suppress(OSError):
-        private_folder(user_state())
+        make_private_folder(user_state())
     delete_stale_folders()
     outcomes = []
     for entry in [entry_for(only)] if only else list_entries():

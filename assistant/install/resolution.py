@@ -13,7 +13,7 @@ from packaging.pylock import Pylock
 from packaging.utils import canonicalize_name
 
 from assistant.catalog import carried_by_torch_index
-from assistant.host.download import local_path, sizes
+from assistant.host.download import fetch_sizes, local_path
 from assistant.i18n import Message, Text, _
 from assistant.install.journal import temporary_folder
 from assistant.install.uv import LOCK, Uv
@@ -102,7 +102,7 @@ def resolve(
         raise _only_source_error(tuple(source_only))
     unsized = [package.url for package in packages if package.size is None]
     indexes = (*uv.index_urls, *filter(None, [plan.index_url]))
-    fetched_sizes = sizes(unsized, SIZE_SECONDS, settings=uv.settings, index_urls=indexes) if unsized else {}
+    fetched_sizes = fetch_sizes(unsized, SIZE_SECONDS, settings=uv.settings, index_urls=indexes) if unsized else {}
     sized = (replace(package, size=package.size or fetched_sizes.get(package.url)) for package in packages)
     return replace(resolution, packages=tuple(sized))
 

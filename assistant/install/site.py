@@ -19,7 +19,7 @@ from packaging.version import InvalidVersion, Version
 
 from assistant.catalog import carried_by_torch_index
 from assistant.host.base import Host
-from assistant.host.files import read_plain, write_whole
+from assistant.host.files import read_regular, write_atomically
 from assistant.i18n import _
 from assistant.install.constraints import is_pinned_in_constraints
 from assistant.model.errors import BadInput
@@ -378,7 +378,8 @@ class Marker(Record, frozen=True, kw_only=True):
 
 def write_marker(folder: Path, plan: Plan, environment: Environment) -> None:
     """Write the marker of an environment into a folder, without secrets; raises `OSError`."""
-    write_whole(folder / MARKER, to_json(redact(Marker(plan=plan, environment=environment), Policy.USABLE), indent=1))
+    marker = redact(Marker(plan=plan, environment=environment), Policy.USABLE)
+    write_atomically(folder / MARKER, to_json(marker, indent=1))
 
 
 def read_marker(folder: Path, target: Path | None = None) -> Marker | None:
@@ -387,7 +388,7 @@ def read_marker(folder: Path, target: Path | None = None) -> Marker | None:
     None without a marker, for one that cannot be read or was written for another path, and without a Python there.
     """
     try:
-        marker = from_json(read_plain(folder / MARKER), Marker, MARKER)
+        marker = from_json(read_regular(folder / MARKER), Marker, MARKER)
     except (OSError, BadInput):
         return None
     return marker if interpreter(folder).exists() and marker.environment.path == str(target or folder) else None

@@ -22,7 +22,7 @@ from assistant.host.pip_settings import (
     read_uv_settings,
     uv_environment,
 )
-from assistant.host.process import Ahead, CancelToken
+from assistant.host.process import Background, CancelToken
 from assistant.i18n import Message, _
 from assistant.install.downloads import delete_downloads
 from assistant.install.resolution import Package, check_index_url, find_single_package
@@ -85,7 +85,7 @@ class Sources:
 
     def start_reading_settings(self) -> None:
         """Start to ask pip for its settings on another thread, as it takes a third of a second; return at once."""
-        Ahead(lambda: self.settings)
+        Background(lambda: self.settings)
 
     @property
     def settings(self) -> PipSettings:

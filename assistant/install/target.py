@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from assistant.host.base import Host
-from assistant.host.files import full_path, is_in_onedrive, is_redirected, may_write, shared_environments_folder
+from assistant.host.files import full_path, is_in_onedrive, is_redirected, is_writable, shared_environments_folder
 from assistant.i18n import Text, _
 from assistant.install.conflicts import project_environment
 from assistant.install.environments import Places, can_be_renamed_to
@@ -92,7 +92,7 @@ def check_target(target: Path, site: Site | None = None) -> None:
             hint=_("Choose a new environment.", option="--target new"),
         )
     for folder in (target, Path(site.purelib)) if site else (_nearest_parent(target),):
-        if not may_write(folder):
+        if not is_writable(folder):
             raise _no_permission_error(folder, is_new=site is None)
 
 
@@ -113,7 +113,7 @@ def _check_free(target: Path) -> None:
             _("{path} is a file, so nothing can be created inside it.", path=parent),
             hint=_("Choose another folder.", option="--target"),
         )
-    if os.path.lexists(target) and may_write(target) and not can_be_renamed_to(target):
+    if os.path.lexists(target) and is_writable(target) and not can_be_renamed_to(target):
         raise BadInput(
             _(
                 "{path} is a disk of its own, or its parent cannot be written, so nothing can be put there at once.",

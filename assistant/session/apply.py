@@ -11,7 +11,14 @@ from packaging.utils import canonicalize_name
 from assistant.catalog import Catalog
 from assistant.catalog.bundles import bundle_within
 from assistant.catalog.companions import takes_device_extra
-from assistant.export import Config, Drift, machine_drift, package_drift, plan_drift, report_drift
+from assistant.export import (
+    Config,
+    Drift,
+    machine_drift,
+    package_drift,
+    plan_drift,
+    report_drift,
+)
 from assistant.host.base import Host
 from assistant.i18n import _
 from assistant.install import EnvironmentFolder, Resolution, Site

@@ -17,10 +17,17 @@ from assistant.catalog.companions import sharing
 from assistant.catalog.rows import FAMILY
 from assistant.detect import detect
 from assistant.host.base import Host
-from assistant.host.files import current_folder, full_path, is_own_environment, may_write
+from assistant.host.files import current_folder, full_path, is_own_environment, is_writable
 from assistant.host.lock import Lock
 from assistant.i18n import Text, _, first_line
-from assistant.install import ChangeRequest, Difference, EnvironmentFolder, Site, Tools, find_environments
+from assistant.install import (
+    ChangeRequest,
+    Difference,
+    EnvironmentFolder,
+    Site,
+    Tools,
+    find_environments,
+)
 from assistant.model.errors import AssistantError, BadInput, WorkFailed
 from assistant.model.event import Event, FindingRaised, Progress, Step
 from assistant.model.finding import Finding, Remedy, Severity
@@ -76,14 +83,14 @@ def _judged(row: EnvironmentSummary, site: Site, host: Host, machine: Machine) -
         findings=() if own else judged_site(site, host, machine),
         made=EnvironmentFolder(path).marker is not None,
         own=own,
-        others=path.is_dir() and not may_write(path),
+        others=path.is_dir() and not is_writable(path),
         undo=EnvironmentFolder(path).last_change,
     )
 
 
 def may_change(path: str) -> bool:
     """Return whether an environment is one to change: not others', nor the assistant's own, which is made anew."""
-    return not is_own_environment(path) and (may_write(Path(path)) or not Path(path).is_dir())
+    return not is_own_environment(path) and (is_writable(Path(path)) or not Path(path).is_dir())
 
 
 def _backend(site: Site, host: Host, machine: Machine) -> Backend | None:

@@ -17,7 +17,13 @@ from assistant.host.extras import find_uv
 from assistant.host.files import is_own_environment
 from assistant.host.process import stream
 from assistant.i18n import Message, _, render, sentences
-from assistant.install import ChangeRequest, EnvironmentFolder, Site, Tools, Unsolved
+from assistant.install import (
+    ChangeRequest,
+    EnvironmentFolder,
+    Site,
+    Tools,
+    Unsolved,
+)
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import LogLine, Progress, Step
 from assistant.model.finding import Diagnosis, Finding, Launch, Remedy

@@ -18,7 +18,15 @@ from assistant.host.files import is_own_environment
 from assistant.host.lock import Lock
 from assistant.host.recording import private_names_here
 from assistant.i18n import Message, _, first_line, map_texts, sentences
-from assistant.install import EnvironmentFolder, Prepared, Resolution, Site, Tools, Unsolved, prepare
+from assistant.install import (
+    EnvironmentFolder,
+    Prepared,
+    Resolution,
+    Site,
+    Tools,
+    Unsolved,
+    prepare,
+)
 from assistant.machines import load
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import FindingRaised, LogLine, Part, Progress, Step
@@ -32,7 +40,15 @@ from assistant.plan import PlanInputs
 from assistant.session.doctor import findings_of, judged, mixed_packages
 from assistant.session.environments import judged_site, unanswered
 from assistant.session.planning import card_of, prepare_any
-from assistant.session.state import Adding, Detected, Exported, Installed, State, Verified, required
+from assistant.session.state import (
+    Adding,
+    Detected,
+    Exported,
+    Installed,
+    State,
+    Verified,
+    required,
+)
 
 TITLES: Mapping[Part, Message] = {
     Part.RESOLVE: _("Resolve the packages"),

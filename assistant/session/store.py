@@ -16,10 +16,10 @@ from assistant.host.files import (
     append_private,
     delete_stale_drafts,
     discard,
-    private_folder,
-    read_plain,
+    make_private_folder,
+    read_regular,
     user_state,
-    write_whole,
+    write_atomically,
 )
 from assistant.host.process import is_running
 from assistant.host.recording import private_names_here
@@ -99,8 +99,8 @@ class Store:
         saved = replace(saved, environments=Environments())  # they are looked for anew
         written = Saved(version=__version__, process=os.getpid(), running=state.running, state=saved)
         try:
-            delete_stale_drafts(private_folder(self.folder))
-            write_whole(self.path, to_json(written), private=True)
+            delete_stale_drafts(make_private_folder(self.folder))
+            write_atomically(self.path, to_json(written), private=True)
         except OSError as error:
             text = _("This setup cannot be saved in {folder}: {reason}. It will be gone when you start again.")
             text = text.format(folder=self.folder, reason=error.strerror or error)
@@ -114,7 +114,7 @@ class Store:
         except OSError:
             return None
         try:
-            saved = from_json(read_plain(self.path), Saved, self.path.name)
+            saved = from_json(read_regular(self.path), Saved, self.path.name)
         except (OSError, AssistantError):
             return Saved(at=at)
         state = saved.state
@@ -142,8 +142,8 @@ class Store:
         """Write an unexpected error to a file of its own, without private things; return its path."""
         path = self.folder / "fault.log"
         with suppress(OSError):
-            private_folder(self.folder)
-            write_whole(path, redact(text, known=private_names_here()), private=True)
+            make_private_folder(self.folder)
+            write_atomically(path, redact(text, known=private_names_here()), private=True)
         return path
 
     def logged(self, event: Event) -> Event:
@@ -158,8 +158,8 @@ class Store:
         """Append a line to the log, without private things; a folder that cannot be written is no failure."""
         with suppress(OSError):
             if not self.log.exists():
-                private_folder(self.folder)
-                private_folder(self.log.parent)
+                make_private_folder(self.folder)
+                make_private_folder(self.log.parent)
                 logs = sorted(self.log.parent.glob("setup-*.log"))
                 for old in logs[: 1 - LOGS]:
                     discard(old)
@@ -178,9 +178,9 @@ def keep_log(data: bytes, name: str = "", folder: Path | None = None) -> Pasted:
     folder = folder or user_state() / "pasted"
     path = folder / f"{_digest(content)}.log"
     try:
-        private_folder(folder.parent)
-        private_folder(folder)
-        write_whole(path, content, private=True)
+        make_private_folder(folder.parent)
+        make_private_folder(folder)
+        write_atomically(path, content, private=True)
     except OSError as error:
         raise WorkFailed(
             _("This log could not be kept in {folder}: {reason}.", folder=folder, reason=error.strerror or error),
@@ -199,7 +199,7 @@ def whole_log(pasted: Pasted) -> str | bytes:
         return pasted.text
     path = Path(pasted.path)
     with suppress(OSError):
-        content = read_plain(path, LIMIT)
+        content = read_regular(path, LIMIT)
         if path.stem == _digest(content):
             return content
     raise BadInput(

@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple
 from assistant.catalog import Catalog, number
 from assistant.catalog.refresh import VARIANT, Refreshed, Seen, files_of, may_bring_news, refreshed
 from assistant.catalog.rows import FAMILY
-from assistant.host.index_page import ACCEPT, Listed, read_bounds, read_index_page
-from assistant.host.process import each_within
+from assistant.host.index_page import ACCEPT, Listed, read_index_page, read_required_versions
+from assistant.host.process import run_within
 from assistant.host.web import Budget, Page, Unreachable, Web
 from assistant.i18n import Message, Text, _
 from assistant.install import Sources
@@ -65,7 +65,7 @@ def renewed(sources: Sources, catalog: Catalog, today: str) -> Renewal:
         amds = [row for row in catalog.rows("rocm.amd_indexes") if row.key != "nightly"]
         looks |= {row.url: _Look(row.key, row.url, web, budget) for row in amds}
     asked = [look for url, look in looks.items() if sources.is_source_allowed(url)]
-    done = each_within(_Look.take, asked, LIST_SECONDS)
+    done = run_within(_Look.take, asked, LIST_SECONDS)
     for late in {*asked} - done.keys():
         late.unread[late.url] = Unreachable(_("it did not answer within {seconds:g} s", seconds=LIST_SECONDS))
     seen = dict.fromkeys(file for look in asked for file in tuple(look.seen))
@@ -114,7 +114,7 @@ class _Look:
             url = f"{self.url.removesuffix('/simple')}/pypi/{path}/json"
             if url not in self._pages:
                 self._pages[url] = self._page(url)
-            if (page := self._pages[url]) and (found := read_bounds(page.content, version, "torch")):
+            if (page := self._pages[url]) and (found := read_required_versions(page.content, version, "torch")):
                 return found
         return ""
 

@@ -36,7 +36,7 @@ from assistant.api.steps import (
     recorded_machines,
     required,
 )
-from assistant.api.system import CancelToken, replace_process, require
+from assistant.api.system import CancelToken, replace_process, require_extra
 from assistant.api.terminal import echo, echo_json, json_option, yes_option
 from assistant_addons.classroom.folder import WHEELS, Checked, Kind, check, check_files, read_bundle, read_lock
 from assistant_addons.classroom.kinds import Wanted, choose, unpack_python, without_indexes
@@ -141,7 +141,7 @@ def check_bundle(folder: Path, *, as_json: bool) -> None:
 @click.option("--port", default=8080, type=click.IntRange(0, 65535), help="Serve on this port.")
 def serve(folder: Path, host: str, port: int) -> None:
     """Serve the wheels of a bundle as a package index."""
-    require("classroom")
+    require_extra("classroom")
     read_bundle(folder)
     echo(say("The index is http://{host}:{port}/simple/; Ctrl-C ends it.", host=host, port=port), err=True)
     words = ["-m", "pypiserver", "run", "--port", port, "--interface", host, "--disable-fallback", folder / WHEELS]

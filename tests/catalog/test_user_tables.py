@@ -136,7 +136,7 @@ def test_a_refresh_that_breaks_off_leaves_the_tables_before(monkeypatch):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(files, "_sync", breaking)
+        patch.setattr(files, "_fsync", breaking)
         with pytest.raises(WorkFailed, match="No space left"):
             write_tables({TORCH: later})
     assert in_force() == (NEW, NEW_ROCM)

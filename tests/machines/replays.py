@@ -90,7 +90,7 @@ def faults(recording: Recording, name: str) -> Iterator[str]:
     found = detect(host)
     again = read_recording(write_recording(host, name), name)
     if to_json(detect(ReplayHost(again))) != to_json(found) or {one.ask for one in again.said} != {
-        one.ask for one in host.said()
+        one.ask for one in host.exchanges()
     }:
         yield "Recorded anew, it is another machine: it holds answers that no recording keeps."
     yield from differences(recording)

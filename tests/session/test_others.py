@@ -23,7 +23,7 @@ def test_no_fix_is_offered_that_would_change_it(tmp_path: Path, monkeypatch: pyt
     finding = Finding(key="torch-missing", severity=Severity.ERROR, text="It is missing.", remedies=(remedy,))
     state = State(raised=(finding,), installed=Installed(environment=made))
     assert fixes(state)["torch-missing#1"].offered
-    monkeypatch.setattr("assistant.session.environments.may_write", lambda _folder: False)
+    monkeypatch.setattr("assistant.session.environments.is_writable", lambda _folder: False)
     assert not fixes(state)["torch-missing#1"].offered
 
 

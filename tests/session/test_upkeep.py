@@ -13,7 +13,7 @@ from torch_wheels import ARM, LINUX, WINDOWS, add_torch
 
 from assistant.catalog import Catalog
 from assistant.catalog.tables import Row
-from assistant.host.index_page import read_bounds, read_index_page
+from assistant.host.index_page import read_index_page, read_required_versions
 from assistant.host.live import LiveHost
 from assistant.install import Sources
 from assistant.model.machine import Gpu, Machine, Vendor
@@ -141,7 +141,7 @@ def test_an_index_that_lists_rubbish_teaches_nothing(world, monkeypatch):
     for rubbish in (b"<![x[<a href=", b'{"files": [{"filename": 3}]}', b"[" * 100_000, b"\xff\xfe"):
         assert not read_index_page("text/html", rubbish)
         assert read_index_page("application/vnd.pypi.simple.v1+json", rubbish) is None
-        assert read_bounds(rubbish, "0.30.0", "torch") == ""
+        assert read_required_versions(rubbish, "0.30.0", "torch") == ""
 
 
 def test_only_folders_of_variants_that_may_bring_news_are_asked_for(world, monkeypatch):

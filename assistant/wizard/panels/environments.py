@@ -6,7 +6,7 @@ from pathlib import Path
 
 import ipywidgets as widgets
 
-from assistant.host.files import shortened
+from assistant.host.files import shorten_path
 from assistant.i18n import as_typed, render, say, sentences
 from assistant.markup import Markup, joined, tag
 from assistant.model.errors import AssistantError
@@ -94,7 +94,7 @@ def row_of(summary: EnvironmentSummary) -> dict[str, object]:
         "word": render(summary.light.word),
         "name": summary.name,
         "keeper": render(summary.keeper),
-        "place": shortened(summary.path),
+        "place": shorten_path(summary.path),
         "torch": render(summary.build),
         "python": f"Python {summary.python}" if summary.python else "",
         "state": as_typed(summary.state),
