@@ -24,7 +24,7 @@ from assistant.host.process import child_environment, interrupt_on_signals, repl
 from assistant.host.streams import configure_streams
 from assistant.i18n import STARTED_AS, _, render, say
 from assistant.model.errors import AssistantError, WorkFailed
-from assistant.model.shell import quoted
+from assistant.model.shell import quote
 from assistant.privacy import Lines
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -89,10 +89,10 @@ def _kind(arguments: Sequence[str]) -> str:
 def _as_typed(words: Sequence[str]) -> str:
     """Join what was typed in front of the command; pyenv and Windows' `py` put a whole path in the place of a name."""
     if "UV" in os.environ and Path(words[0]).is_absolute():  # uv names itself so to what `uv run` starts
-        return " ".join(map(quoted, ["uv" if shutil.which("uv") else os.environ["UV"], "run", *words[1:]]))
+        return " ".join(map(quote, ["uv" if shutil.which("uv") else os.environ["UV"], "run", *words[1:]]))
     name = "py" if sys.platform == "win32" else Path(words[0]).name
     typed = [name if Path(words[0]).is_absolute() and shutil.which(name) else words[0], *words[1:]]
-    return " ".join(map(quoted, typed))  # a command follows
+    return " ".join(map(quote, typed))  # a command follows
 
 
 def _folder(kind: str) -> Path:

@@ -34,7 +34,7 @@ from assistant.model.errors import BadInput
 from assistant.model.plan import Plan, Request
 from assistant.model.record import replace
 from assistant.model.requirement import check_requirement
-from assistant.model.shell import quoted
+from assistant.model.shell import quote
 from assistant.session.actions import with_result
 from assistant.session.apply import approach, changes, check_lock, drifts, environment_of, unknown_requirements
 from assistant.session.state import Detected, State, Task, required
@@ -55,12 +55,12 @@ def agree_sources(plan: Plan, sources: Sources, packages: tuple[str, ...], *, as
         Sources.check_index_url(url)
     own, pages = sources.trusted, {url for recipe in installed_recipes() for url in recipe.links.values()}
     unknown = [url for url in (*indexes, *plan.links) if url not in pages and not known_index(url, catalog, own)]
-    hint = _("If you trust it, add {options}.", options=" ".join(f"--trust-index {quoted(url)}" for url in unknown))
+    hint = _("If you trust it, add {options}.", options=" ".join(f"--trust-index {quote(url)}" for url in unknown))
     text = _("The configuration takes packages from {url}, which is no known index.")
     doubts = [(text.format(url=url), _("Trust it?"), hint) for url in unknown]
     if names := unknown_requirements(plan, catalog, packages):
         text = _("The configuration asks for packages that no plan of the assistant needs: {names}.")
-        options = " ".join(f"--trust-requirement {quoted(name)}" for name in names)
+        options = " ".join(f"--trust-requirement {quote(name)}" for name in names)
         hint = _("Read the names letter by letter. If you trust them, add {options}.", options=options)
         question = _("Are all of them what you expect, letter by letter?")
         doubts.append((text.format(names=", ".join(names)), question, hint))

@@ -19,7 +19,7 @@ from assistant.i18n import _, as_typed, render, say, sentences
 from assistant.install import EnvironmentFolder, Sources, Tools
 from assistant.install import recover as take_back
 from assistant.model.errors import Cancelled
-from assistant.model.shell import quoted
+from assistant.model.shell import quote
 from assistant.session.answers import of_environment, of_environments
 from assistant.session.environments import compared, looked, repaired, surveyed, undone
 from assistant.session.state import State, Surveyed
@@ -163,7 +163,7 @@ def draw_environment(environment: EnvironmentSummary) -> None:
     else:
         draw_line(f"    {environment.state}")
     if environment.undo:
-        text = _("`assistant envs --undo {path}` undoes its last change.", path=quoted(environment.path))
+        text = _("`assistant envs --undo {path}` undoes its last change.", path=quote(environment.path))
         draw_line(f"    {text} {kept_for_undo(environment.undo)}", "dim")
 
 

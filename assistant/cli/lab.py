@@ -15,7 +15,7 @@ from assistant.host.extras import require_extra
 from assistant.host.files import make_private_folder, read_regular, user_data, user_state, write_atomically
 from assistant.host.process import replace_process
 from assistant.i18n import _, say
-from assistant.model.errors import AssistantError, BadInput, unwritable
+from assistant.model.errors import AssistantError, BadInput, unwritable_error
 from assistant.model.record import Record, from_json, to_json
 
 PACKAGE = Path(__file__).parents[1]
@@ -62,7 +62,7 @@ def put_copies(folder: Path) -> dict[str, str]:
             for name in [original.relative_to(originals()).as_posix()]
         }
     except OSError as error:
-        raise unwritable(error.filename or folder, error) from error
+        raise unwritable_error(error.filename or folder, error) from error
     with suppress(OSError):  # without it a copy counts as changed, and nothing is lost
         after = _Given(folders={**before.folders, str(folder): now})
         write_atomically(make_private_folder(notes.parent) / notes.name, to_json(after), private=True)

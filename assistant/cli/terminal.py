@@ -26,8 +26,8 @@ from assistant.host.recording import read_recording
 from assistant.host.streams import discard_typed
 from assistant.i18n import Text, _, render, say
 from assistant.machines import load, shipped
-from assistant.model.errors import AssistantError, BadInput, WorkFailed, unreadable, unwritable
-from assistant.model.record import Record, to_json, with_words
+from assistant.model.errors import AssistantError, BadInput, WorkFailed, unreadable_error, unwritable_error
+from assistant.model.record import Record, render_messages, to_json
 from assistant.model.visible import visible
 from assistant.parsers.decode import text_lines, text_pieces
 
@@ -61,7 +61,7 @@ def read_file(name: str, limit: int = READ_LIMIT) -> bytes:
             with Path(name).open("rb") as file:
                 data = file.read(limit + 1)
     except OSError as error:
-        raise unreadable(name, error) from error
+        raise unreadable_error(name, error) from error
     if len(data) > limit:
         file_name = say("Standard input") if name == "-" else name
         text = _("{file} is longer than {limit} MB.", file=file_name, limit=limit // 10**6)
@@ -85,7 +85,7 @@ def read_lines(name: str) -> Iterator[str]:
         with nullcontext(cast("io.BufferedReader", sys.stdin.buffer)) if name == "-" else Path(name).open("rb") as file:
             yield from text_lines(file)
     except OSError as error:
-        raise unreadable(name, error) from error
+        raise unreadable_error(name, error) from error
     except BadInput as error:
         text = _("{file} cannot be read: {reason}.", file=name, reason=error.message)
         raise BadInput(text, hint=error.hint) from error
@@ -96,7 +96,7 @@ def write_file(name: str, text: str) -> None:
     try:
         write_to_path(Path(name), visible(text))
     except OSError as error:
-        raise unwritable(name, error) from error
+        raise unwritable_error(name, error) from error
 
 
 def host_of(replay: str | None) -> Host:
@@ -179,7 +179,7 @@ def echo_json(value: object, *, indent: int = 2) -> None:
 
     It is ASCII: whatever code page the pipe has, the reader gets the same values.
     """
-    text = to_json(with_words(value), indent=indent)
+    text = to_json(render_messages(value), indent=indent)
     with printing():
         click.echo(_BEYOND_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], text))
 

@@ -16,7 +16,7 @@ from assistant.catalog import carried_by_torch_index, load_catalog
 from assistant.export.setup import MARKER, Setup, filled, toml_text, variables
 from assistant.host.pip_settings import with_coding_line
 from assistant.i18n import say
-from assistant.model.visible import spelled
+from assistant.model.visible import escape_hidden
 
 _INSTALLERS = ("pip", "uv")  # left out: on Windows pip cannot replace itself while it runs
 
@@ -42,7 +42,7 @@ def lines(setup: Setup) -> list[str]:
 
 def lock_text(setup: Setup) -> str:
     """Return the lock (PEP 751) that the environment was installed from."""
-    return f"# {MARKER}\n{spelled(setup.lock, long=True)}"
+    return f"# {MARKER}\n{escape_hidden(setup.lock, long=True)}"
 
 
 def pins(setup: Setup) -> list[str]:

@@ -19,7 +19,7 @@ from assistant.model.machine import Machine
 from assistant.model.plan import Plan
 from assistant.model.record import Record, replace
 from assistant.model.report import Environment, Report
-from assistant.model.visible import spelled
+from assistant.model.visible import escape_hidden
 from assistant.privacy import NOBODY, PrivateNames, redact
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -106,9 +106,9 @@ def filled(template: str, filters: Mapping[str, Callable[..., str]] | None = Non
 
 def json_text(value: object, indent: int | None = None) -> str:
     """Encode as JSON with every hidden character escaped; YAML and Python read such strings alike."""
-    return spelled(json.dumps(value, ensure_ascii=False, indent=indent))
+    return escape_hidden(json.dumps(value, ensure_ascii=False, indent=indent))
 
 
 def toml_text(value: Mapping[str, object]) -> str:
     """Encode as TOML with every hidden character escaped."""
-    return spelled(tomli_w.dumps(value), long=True)
+    return escape_hidden(tomli_w.dumps(value), long=True)

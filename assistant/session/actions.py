@@ -35,7 +35,7 @@ from assistant.session.state import (
     Verified,
     each_once,
 )
-from assistant.verify import raised
+from assistant.verify import report_findings
 
 LOG_LINES = 200  # that the panels show; the file of `State.log_file` has every line
 STEPS = tuple(Step)
@@ -483,7 +483,8 @@ def _opened(state: State, task: Task) -> State:
 def with_report(state: State, report: Report) -> State:
     """Return the state after a verification alone; what else is wrong with the environment still is."""
     others = (finding for finding in state.raised if not finding.key.startswith("verify."))
-    return with_result(replace(state, raised=(*others, *raised(report))), Task.VERIFY, Verified(report=report))
+    found = (*others, *report_findings(report))
+    return with_result(replace(state, raised=found), Task.VERIFY, Verified(report=report))
 
 
 def _with_plan(state: State, plan: Plan) -> State:

@@ -10,7 +10,7 @@ from assistant.install import Prepared
 from assistant.model.finding import Diagnosis
 from assistant.model.machine import Machine
 from assistant.model.plan import Planning
-from assistant.model.record import Record, replace, with_words
+from assistant.model.record import Record, render_messages, replace
 from assistant.plan import explain
 from assistant.session.state import State, Unexplained
 from assistant.session.survey import EnvironmentSummary, Repair, Survey
@@ -28,7 +28,7 @@ def of_planning(planning: Planning, machine: Machine, project: Record | None = N
     """
     answer = _fields(planning)
     if project:
-        answer["project"] = with_words(project)
+        answer["project"] = render_messages(project)
     if why:
         answer["explanation"] = [render(line) for line in explain(planning, machine)]
     return answer
@@ -40,8 +40,8 @@ def of_log(log: Log, machine: Machine, diagnoses: Iterable[Diagnosis]) -> Answer
 
     found = tuple(diagnoses)
     rest = Unexplained() if found else unexplained(log, machine)
-    more = {"unexplained": with_words(rest)} if rest != Unexplained() else {}
-    return {"diagnoses": with_words(found), **more}
+    more = {"unexplained": render_messages(rest)} if rest != Unexplained() else {}
+    return {"diagnoses": render_messages(found), **more}
 
 
 def of_preview(preview: Prepared | None) -> Answer:
@@ -64,13 +64,13 @@ def of_setup(state: State) -> Answer:
         "exported": state.exported.files,
         "log_file": state.log_file,
     }
-    return {name: with_words(value) for name, value in answer.items()}
+    return {name: render_messages(value) for name, value in answer.items()}
 
 
 def of_environments(survey: Survey) -> Answer:
     """Return the environments that were found."""
     every = [_of_summary(row) for row in survey.environments]
-    notes = {"notes": with_words(survey.notes)} if survey.notes else {}
+    notes = {"notes": render_messages(survey.notes)} if survey.notes else {}
     return {"environments": every, "cut_short": survey.cut_short, **notes}
 
 
@@ -82,8 +82,8 @@ def of_environment(summary: EnvironmentSummary, survey: Survey, repair: Repair |
         change = {"path": repair.path, "moves": difference.moves, "download_bytes": difference.download}
         change |= {"mends": repair.mends, "remains": repair.remains}
         notes = (*difference.findings, *notes)
-    words = {name: with_words(value) for name, value in change.items()}
-    return {**words, "notes": with_words(notes), "environment": _of_summary(summary)}
+    words = {name: render_messages(value) for name, value in change.items()}
+    return {**words, "notes": render_messages(notes), "environment": _of_summary(summary)}
 
 
 def _of_summary(summary: EnvironmentSummary) -> Answer:
@@ -94,5 +94,5 @@ def _of_summary(summary: EnvironmentSummary) -> Answer:
 
 
 def _fields(record: object) -> Answer:
-    plain = with_words(record)
+    plain = render_messages(record)
     return plain if isinstance(plain, dict) else {}

@@ -199,7 +199,7 @@ def looked(state: State, tools: Tools) -> Surveyed:
         device = (entry.backend or Backend.CPU).value
         plan = marker.plan if marker else None
         report = verify.run(made, plan, device=device, sink=tools.sink, cancel=tools.cancel, traceless=True)
-        wrong = tuple(finding for finding in verify.raised(report) if finding.wrong)
+        wrong = tuple(finding for finding in verify.report_findings(report) if finding.wrong)
         entry = replace(entry, findings=(*entry.findings, *wrong), device=report.device if report.usable else "")
     return Surveyed(survey=state.survey.with_summary(replace(entry, size=EnvironmentFolder(Path(entry.path)).size)))
 

@@ -165,7 +165,9 @@ def _refused(report: Report, names: tuple[Message, ...]) -> WorkFailed:
             ),
             hint=_("Choose another plan, or keep the installation anyway.", option="--keep"),
         )
-    remedies = dict.fromkeys(text for check in report.wrong for text in verify.lacking_in_system(check, report.device))
+    remedies = dict.fromkeys(
+        text for check in report.wrong for text in verify.missing_system_parts(check, report.device)
+    )
     another = _("Ask for another version or build, leave it out, or keep the installation anyway.", option="--keep")
     return WorkFailed(
         _(

@@ -24,7 +24,7 @@ from assistant.api.system import (
     open_regular,
     put_in_place,
     read_regular,
-    unreadable,
+    unreadable_error,
     write_atomically,
     write_draft,
 )
@@ -220,7 +220,7 @@ def _copy(file: Fetch, target: Path) -> None:
     try:
         content = open_regular(source, follow=True)
     except OSError as error:
-        raise unreadable(source, error) from error
+        raise unreadable_error(source, error) from error
     with content:
         part = write_draft(target, lambda out: shutil.copyfileobj(content, out, 1 << 20))
     if file.sha256 and _digest(part) != file.sha256:
@@ -293,7 +293,7 @@ def read_lock(folder: Path, kind: Kind) -> Locked:
     try:
         packages = Pylock.from_dict(tomllib.loads(read_regular(path).decode())).packages
     except OSError as error:
-        raise unreadable(path, error) from error
+        raise unreadable_error(path, error) from error
     except (ValueError, PylockValidationError) as error:
         raise _damaged(kind.lock) from error
     files = {

@@ -18,7 +18,7 @@ from onnx import ModelProto
 
 from assistant.api import BadInput, Message, Record, Text, WorkFailed, _
 from assistant.api.records import to_json
-from assistant.api.system import open_regular, unwritable, write_atomically
+from assistant.api.system import open_regular, unwritable_error, write_atomically
 from assistant_addons.onnx.answers import Change, Conversion, Fp16Summary
 from assistant_addons.onnx.defects import cause
 from assistant_addons.onnx.fp16 import convert_program
@@ -256,7 +256,7 @@ def _write_log(done: Conversion, output: Path, folder: Path) -> None:
         try:
             write_atomically(path, text + "\n")
         except OSError as error:
-            raise unwritable(output.with_name(path.name), error) from error
+            raise unwritable_error(output.with_name(path.name), error) from error
 
 
 class Loaded(NamedTuple):

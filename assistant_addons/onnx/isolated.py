@@ -12,7 +12,15 @@ from tempfile import TemporaryDirectory
 
 from assistant.api import BadInput, WorkFailed, _, replace
 from assistant.api.records import from_json, to_json
-from assistant.api.system import CancelToken, discard, fsync_path, put_in_place, read_regular, require_extra, unwritable
+from assistant.api.system import (
+    CancelToken,
+    discard,
+    fsync_path,
+    put_in_place,
+    read_regular,
+    require_extra,
+    unwritable_error,
+)
 from assistant_addons.onnx.answers import Attempt, Checked, Conversion, default_output
 from assistant_addons.onnx.sandbox import Limits, Outcome, confine, share_of_memory
 from assistant_addons.onnx.worker import ANSWER_FILE, Answer, Request
@@ -113,7 +121,7 @@ def kept_aside(output: Path) -> Iterator[Path]:
         try:
             _put_in_place(folder, output)
         except OSError as error:
-            raise unwritable(output, error) from error
+            raise unwritable_error(output, error) from error
 
 
 @contextmanager

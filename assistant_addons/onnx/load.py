@@ -24,8 +24,8 @@ from assistant.api.system import (
     discard,
     open_regular,
     put_in_place,
-    unreadable,
-    unwritable,
+    unreadable_error,
+    unwritable_error,
     write_atomically,
     write_draft,
 )
@@ -73,7 +73,7 @@ def load_model(path: str | Path, *, weights: bool = True) -> ModelProto:
         for tensor in tensors(model):
             _complete(tensor, path, weights=weights)
     except OSError as error:
-        raise unreadable(path, error) from error
+        raise unreadable_error(path, error) from error
     _refuse_scattered(model, path)
     return model
 
@@ -101,7 +101,7 @@ def save_model(
         place = folder or path.parent
         _write(model, place / path.name, place / data.name if data else None)
     except OSError as error:
-        raise unwritable(path, error) from error
+        raise unwritable_error(path, error) from error
     return path
 
 
@@ -133,7 +133,7 @@ def _parsed(path: Path) -> ModelProto:
     try:
         data = _content(path)
     except OSError as error:
-        raise unreadable(path, error) from error
+        raise unreadable_error(path, error) from error
     if data.startswith(b"version https://git-lfs"):
         raise BadInput(
             _("{file} is only a Git LFS pointer, not the model itself.", file=path),

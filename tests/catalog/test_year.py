@@ -18,7 +18,7 @@ from assistant.catalog import Catalog
 from assistant.catalog.refresh import Seen, refreshed
 from assistant.model.machine import Machine
 from assistant.model.plan import Planning
-from assistant.model.record import to_json, with_words
+from assistant.model.record import render_messages, to_json
 from assistant.plan import make_plans
 
 pytestmark = pytest.mark.full
@@ -135,7 +135,7 @@ def untrue(step: int, catalog: Catalog) -> list[str]:
     """Name the sentences told at a step that the table calls false."""
     found = []
     for case in YEAR["machines"]:
-        said = to_json(with_words(make_plans(msgspec.convert(case["machine"], Machine), catalog)))
+        said = to_json(render_messages(make_plans(msgspec.convert(case["machine"], Machine), catalog)))
         for row in YEAR["false"]:
             spared, _colon, steps = row.get("except", "").partition(":")
             if spared == case["class"] and during(steps, step):

@@ -22,7 +22,7 @@ from assistant.i18n import Message, render, use_language
 from assistant.machines import load, shipped
 from assistant.model.finding import Severity
 from assistant.model.plan import Request
-from assistant.model.record import replace, to_json, with_words
+from assistant.model.record import render_messages, replace, to_json
 from assistant.model.report import Environment, Report
 from assistant.plan import kind_of, make_plans
 from assistant.session.apply import approach
@@ -108,12 +108,12 @@ def its_rows_are_whole(of: Recorded) -> None:
 
 def languages_differ_in_texts_alone(of: Recorded) -> None:
     """Keys and values are the same when all is done in Chinese; a sentence is never one."""
-    english = _without_text(with_words((of.detection, of.planning, of.findings)))
+    english = _without_text(render_messages((of.detection, of.planning, of.findings)))
     use_language("zh_CN")
     try:
         found = detect(ReplayHost(load(of.name)))
         all_again = (found, make_plans(found.machine, CATALOG), examine(ReplayHost(load(of.name))))
-        assert _without_text(with_words(all_again)) == english
+        assert _without_text(render_messages(all_again)) == english
     finally:
         use_language("en")
 

@@ -19,7 +19,7 @@ from assistant.install import Prepared, Sources, Tools
 from assistant.model.errors import WorkFailed
 from assistant.model.machine import Answer, Exchange, Gpu, Machine, Recording, Vendor
 from assistant.model.plan import Backend, Plan, Request
-from assistant.model.record import with_words
+from assistant.model.record import render_messages
 from assistant.plan import PlanInputs
 from assistant.session.planning import decided, prepare_any
 
@@ -67,7 +67,7 @@ def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Prepare:
 def keys_of(plan: Plan, language: str = "en") -> list[str]:
     """Give the keys of what a plan says for and against itself, as its JSON has them in a language."""
     with in_language(language):
-        said = [text for part in ("reasons", "warnings") for text in with_words(plan)[part]]
+        said = [text for part in ("reasons", "warnings") for text in render_messages(plan)[part]]
     assert all(re.fullmatch("[a-z0-9]+(-[a-z0-9]+)+", text["key"]) for text in said), said
     return [text["key"] for text in said]
 

@@ -12,7 +12,7 @@ from assistant.markup import Markup, joined, tag
 from assistant.model.event import Step
 from assistant.model.finding import Diagnosis, Interpreter, Launch, Remedy, Severity
 from assistant.model.report import Status, check_title
-from assistant.model.shell import command_line, quoted, settings, shell_of
+from assistant.model.shell import command_line, quote, settings, shell_of
 from assistant.model.visible import visible
 from assistant.session.remediation import (
     fixes,
@@ -215,7 +215,7 @@ def draw_remedy(fix: Remedy, name: str, state: State) -> Markup:
     """Write a fix: its sentence, what to set and to type, and an application's start line."""
     source, made = state.diagnosed.source, state.environment
     of_cause = name.partition("#")[0] in {cause.key for cause in state.diagnosed.diagnoses}
-    python = Interpreter(python=quoted(made.python if made else "python"))  # this setup's, unless the log names one
+    python = Interpreter(python=quote(made.python if made else "python"))  # this setup's, unless the log names one
     logs = of_cause and (source.elsewhere or source.interpreter != Interpreter())
     there, shell = with_interpreter(fix, source.interpreter if logs else python), shell_of(source.os)
     typed = [as_typed(command) for command in there.commands]

@@ -9,7 +9,7 @@ from assistant.model.event import Step
 from assistant.model.finding import Severity
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Plan, Planning, ProjectSummary
-from assistant.model.shell import quoted
+from assistant.model.shell import quote
 from assistant.plan import card_name
 from assistant.session.state import State
 from assistant.views import machine_rows, plan_rows, plan_title, rejected_name
@@ -144,7 +144,7 @@ def draw_project(project: ProjectSummary, name: str) -> Markup:
     """Show what was read of the project called `name`, what was left out, and the command that takes options for it."""
     lines = project.lines
     options = (str(line.params["option"]) for line in lines if isinstance(line, Message) and "option" in line.params)
-    command = f"assistant setup -r {quoted(name)}"
+    command = f"assistant setup -r {quote(name)}"
     more = _("To include more, run `{command}` in the terminal with {options}.", command=command)
     named = tuple(dict.fromkeys(options))
     hint = html.paragraph(as_typed(more.format(options=named))) if named else html.NOTHING
