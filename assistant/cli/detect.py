@@ -8,7 +8,7 @@ import click
 
 from assistant.cli.terminal import echo_json, host_of, json_option, read_text, replay_option, write_file
 from assistant.detect import detect as detect_machine
-from assistant.detect import overridden, read_report
+from assistant.detect import override_facts, read_report
 from assistant.host.base import RecordingHost
 from assistant.host.recording import write_recording
 from assistant.i18n import _, say
@@ -46,7 +46,7 @@ def detect(
         raise click.UsageError(say("--from reads a text and cannot be combined with --record or --replay."))
     facts = dict(map(_pair, overrides))
     if report:
-        found = overridden(read_report(read_text(report)), facts)
+        found = override_facts(read_report(read_text(report)), facts)
     elif record:
         recorder = RecordingHost(host_of(replay))
         found = detect_machine(recorder, overrides=facts)

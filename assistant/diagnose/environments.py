@@ -12,7 +12,7 @@ from assistant.diagnose.installer_output import CONDA_GLIBC
 from assistant.diagnose.log import Log
 from assistant.diagnose.rules import Cause
 from assistant.model.machine import Machine
-from assistant.parsers.mentioned import replaced_torch
+from assistant.parsers.mentioned import find_replaced_torch
 
 # /home/ada/demo/.venv/bin/python: No module named pip
 # C:\ComfyUI\.venv\Scripts\python.exe: No module named pip
@@ -86,7 +86,7 @@ def _missing_pip_causes(log: Log) -> Iterator[Cause]:
 
 def _wrong_build_causes(log: Log, machine: Machine) -> Iterator[Cause]:
     """Yield a cause if torch's CPU build came although an index of one GPU build is named: it was not read, or lost."""
-    if replaced_torch(log.text):  # it was applied, and lost later
+    if find_replaced_torch(log.text):  # it was applied, and lost later
         return
     variants = [match[1] for match in _BUILD.finditer(log.text)]
     urls = (address.url for address in addresses(unjoined_text(log)) if address.asked)

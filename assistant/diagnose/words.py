@@ -16,7 +16,7 @@ from assistant.diagnose.predicates import check_facts, evaluate
 from assistant.diagnose.rules import Cause, check_up, table
 from assistant.model.machine import Machine
 from assistant.model.record import Record
-from assistant.parsers.mentioned import replaced_torch
+from assistant.parsers.mentioned import find_replaced_torch
 
 APART_IN_A_SENTENCE = 60  # chosen: characters between words that belong together
 LONGEST_SENTENCE = 400  # chosen: nobody tells what is wrong in a longer line
@@ -128,7 +128,7 @@ def fact_causes(log: Log, machine: Machine) -> Iterator[Cause]:
 
 def _replaced_build_causes(log: Log, machine: Machine) -> Iterator[Cause]:
     """Yield a cause if a GPU build of torch was removed for a CPU build, or for any other one and something fails."""
-    removed, present = replaced_torch(log.text) or ("", "")
+    removed, present = find_replaced_torch(log.text) or ("", "")
     plain_is_cpu = "+" not in present and machine.os in {"windows", "macos"}
     if not removed or not (present.endswith("+cpu") or plain_is_cpu or _NO_LONGER.search(log.text)):
         return

@@ -114,7 +114,7 @@ def write_first_notebook(folder: Path, environment: Environment, plan: Plan) -> 
     for path in (folder / f"{name}.ipynb" for name in names):
         if not path.exists():
             break
-        if _kernel_of(path) == (environment.kernel or _KERNEL):
+        if _read_kernel(path) == (environment.kernel or _KERNEL):
             return path
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -124,7 +124,7 @@ def write_first_notebook(folder: Path, environment: Environment, plan: Plan) -> 
     return path
 
 
-def _kernel_of(path: Path) -> str | None:
+def _read_kernel(path: Path) -> str | None:
     """Return the kernel that a notebook of ours asks for; None for anything else."""
     try:
         metadata = json.loads(read_regular(path))["metadata"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from assistant.catalog import load_catalog
-from assistant.detect import broken_kernels, detect
+from assistant.detect import detect, find_broken_kernels
 from assistant.diagnose import check_packages, check_up, variables
 from assistant.host.base import Host
 from assistant.install import EnvironmentFolder, Site
@@ -72,7 +72,7 @@ def still_true(found: Detection, host: Host, *, passed: bool = False) -> tuple[F
     What cannot be looked at again still counts, but for what a verification that `passed` disproves.
     """
     now = replace(found.machine, packages={name: str(text) for name, text in host.facts("packages").items()})
-    wrong = {finding.text for finding in (*broken_kernels(host), *check_packages(now))}
+    wrong = {finding.text for finding in (*find_broken_kernels(host), *check_packages(now))}
     asked = {finding.text for finding in check_packages(found.machine)} if host.ask("packages") else set()
     if host.ask("kernels"):
         asked |= {finding.text for finding in found.findings if finding.key == "kernel-broken"}

@@ -32,7 +32,7 @@ from assistant.model.machine import Machine
 from assistant.model.plan import Planning
 from assistant.model.record import Record, from_json, replace, to_json
 from assistant.model.report import Environment
-from assistant.parsers.decode import text_pieces, tidied, without_colours
+from assistant.parsers.decode import normalize_text, remove_colours, text_pieces
 from assistant.privacy import Lines, redact
 from assistant.session.state import (
     WHOLE,
@@ -150,7 +150,7 @@ class Store:
         """Write a line of output into the log, and return it without the colours that nobody asked for."""
         if not isinstance(event, LogLine):
             return event
-        text = without_colours(render(event.text))
+        text = remove_colours(render(event.text))
         self.write_log(text)
         return replace(event, text=text) if isinstance(event.text, str) else event
 
@@ -295,7 +295,7 @@ def beginning_at(printed: str, python: str) -> State:
 
     A Python that is not on this machine, as one behind a gateway is not, belongs to no environment here.
     """
-    path, pasted = Path(python), Pasted(text=tidied(printed)[-WHOLE:])
+    path, pasted = Path(python), Pasted(text=normalize_text(printed)[-WHOLE:])
     begins = State(page=Page.WRONG, pasted=pasted, failed_cell=True)
     if not (path.is_absolute() and path.is_file()):
         return begins

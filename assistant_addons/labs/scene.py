@@ -31,7 +31,7 @@ from assistant.api.system import (
     user_cache,
     write_atomically,
 )
-from assistant.api.texts import STARTED_AS, verbatim, without_colours
+from assistant.api.texts import STARTED_AS, remove_colours, verbatim
 
 PACKAGE_FILE_BYTES = 4 << 30
 LONGEST_LINE = 1 << 16  # chosen: characters; a longer line of a child comes in parts
@@ -385,7 +385,7 @@ class Scene:
 
     def _run(self, argv: list[str], variables: Mapping[str, str] | None = None) -> Outcome:
         done = run_here(argv, {**self.variables, **(variables or {})}, self.folder, LIMIT_SECONDS)
-        return Outcome(done.status, without_colours(done.text))
+        return Outcome(done.status, remove_colours(done.text))
 
 
 def _replaced(text: str, places: Mapping[str, str]) -> str:
