@@ -182,7 +182,7 @@ def _stray(text: str, _folder: Path) -> str:
     heard: list[object] = []
     child = Child(Results("cpu", (), heard.append), (), None, 1.0)
     for line in text.splitlines():
-        child.hear(line)
+        child.read_line(line)
     return to_json(heard)
 
 
@@ -203,7 +203,7 @@ PRODUCERS: dict[str, Producer] = {
 LOCAL: dict[str, Producer] = {
     "export/write.py:write_all, requirements": _lock,
     "install/site.py:write_marker": _marker,
-    "verify/runner.py:hear": _stray,
+    "verify/runner.py:read_line": _stray,
     "install/uv.py:call": _child,
 }
 NAMELESS = frozenset({"own user", "own host", "own variable", "own proxy"})  # that only a machine knows
@@ -309,7 +309,7 @@ def test_every_writer_of_a_file_is_known():
     outside = {  # what is handed out without a file of ours, or in lines
         "wizard/saved_page.py:file_of",
         "export/write.py:write_all, requirements",
-        "verify/runner.py:hear",
+        "verify/runner.py:read_line",
         "install/uv.py:call",
     }
     assert found == {*PRODUCERS, *LOCAL, *EXEMPT} - outside
@@ -323,7 +323,7 @@ def test_every_line_of_a_child_is_cleaned():
         if name_of(call) == "LogLine"
     }
     own = {"install/uv.py:log", "session/remediation.py:_changed", "session/steps.py:_prove"}
-    children = {"install/uv.py:log_line", "session/remediation.py:log", "verify/runner.py:hear"}
+    children = {"install/uv.py:log_line", "session/remediation.py:log", "verify/runner.py:read_line"}
     assert loggers == own | children
     for place in children:
         file, function = place.split(":")

@@ -119,7 +119,7 @@ def check_fact(name: str, value: str) -> None:
 
 
 def override_facts(detection: Detection, overrides: Mapping[str, str]) -> Detection:
-    """Return a detection with facts set by name: `nvidia_driver`, `gpus[0].gfx` or `gpus.0.gfx`, `env.NAME`, `packages.X`.
+    """Return a detection with facts set by name: `nvidia_driver`, `gpus[0].gfx` or `gpus.0.gfx`, `env.NAME`, and so on.
 
     "" makes a fact unknown. Raises `BadInput` for a fact that does not exist or a value that does not fit it.
     """
