@@ -71,7 +71,7 @@ def test_what_else_a_plan_holds_has_its_form(place, value):
 def test_every_field_of_a_plan_is_judged():
     """A new field cannot slip by: it is judged by name, or it stands here as one that a type judges well enough."""
     by_type = {"backend", "download_mb", "reasons", "warnings"}  # an enum, a number, sentences
-    judges = (config._judged_words, config._judged_packages, config._judged_sources)
+    judges = (config._check_names, config._check_packages, config._check_sources)
     judged = {*re.findall(r"\bplan\.(\w+)", "".join(map(inspect.getsource, judges)))}
     assert judged | by_type == {*Plan.__struct_fields__}
     assert not judged & by_type
