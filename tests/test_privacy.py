@@ -229,7 +229,7 @@ EXEMPT = {
     "export/first_steps.py:write_first_notebook": "the user's own, beside the notebook: the name of a kernel",
     "install/kernel.py:put_kernel_back": "it puts back what had been there",
     "install/constraints.py:write_guards": "names and versions of packages",
-    "session/store.py:keep_log": "private: the user's own log, kept whole until it is diagnosed, and never sent",
+    "session/store.py:store_log": "private: the user's own log, kept whole until it is diagnosed, and never sent",
     "session/store.py:save": "private and obeyed: a setup goes on with the addresses that the user gave",
     "start.py:_make": "a name of a folder",
 }
@@ -322,7 +322,7 @@ def test_every_line_of_a_child_is_cleaned():
         for path, function, call in calls_in(ROOT)
         if name_of(call) == "LogLine"
     }
-    own = {"install/uv.py:log", "session/remediation.py:_changed", "session/steps.py:_prove"}
+    own = {"install/uv.py:log", "session/remediation.py:_change_packages", "session/steps.py:_verify"}
     children = {"install/uv.py:log_line", "session/remediation.py:log", "verify/runner.py:hear"}
     assert loggers == own | children
     for place in children:

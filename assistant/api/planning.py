@@ -36,5 +36,5 @@ from assistant.plan.planner import PlanInputs, make_plans, other_pythons, plans_
 from assistant.plan.requirements import requested
 from assistant.plan.rocm import targets_of, with_device_code
 from assistant.plan.target import USUAL_PYTHON, Refusal, Target, card_name, cards_of, driven_by, short_name, target_of
-from assistant.session.planning import unchecked
+from assistant.session.planning import warn_unchecked
 from assistant.views import rejection_reason, system_name

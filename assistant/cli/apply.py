@@ -15,14 +15,7 @@ from assistant.catalog.bundles import installed_recipes
 from assistant.catalog.catalog import known_index
 from assistant.cli.draw import draw_approach, draw_drifts, draw_exported, draw_plan, draw_rows
 from assistant.cli.journey import Journey, Work, refuse_blocked, refuse_failed, target_option
-from assistant.cli.options import (
-    dry_run_option,
-    each,
-    find_links_option,
-    offline_option,
-    request_of,
-    request_options,
-)
+from assistant.cli.options import dry_run_option, each, find_links_option, offline_option, request_of, request_options
 from assistant.cli.plan import best_plan
 from assistant.cli.terminal import ask, echo, echo_json, host_of, json_option, read_text, replay_option, yes_option
 from assistant.detect import detect
@@ -36,10 +29,17 @@ from assistant.model.record import replace
 from assistant.model.requirement import check_requirement
 from assistant.model.shell import quoted
 from assistant.session.actions import with_result
-from assistant.session.apply import approach, changes, check_lock, drifts, environment_of, unknown_requirements
+from assistant.session.apply import (
+    check_lock,
+    choose_approach,
+    drifts,
+    find_exported_environment,
+    plan_changes,
+    unknown_requirements,
+)
 from assistant.session.state import Detected, State, Task, required
-from assistant.session.steps import write_files
-from assistant.session.store import Store, last_setup
+from assistant.session.steps import write_export
+from assistant.session.store import Store, load_last_setup
 
 CONFIG_LIMIT = 10**7  # chosen: bytes
 
@@ -109,7 +109,7 @@ def apply(  # noqa: PLR0913 - one for each option
     state = State().with_choices(target="" if target == "new" else target)
     journey = Journey(state, sources, quiet=as_json, asks=not yes)
     machine = detect(host_of(replay)).machine if replay else required(journey.run(Task.DETECT).detection).machine
-    how = approach(exported, machine, load_catalog(), anew=anew or own != Request())
+    how = choose_approach(exported, machine, load_catalog(), anew=anew or own != Request())
     request = how.request
     if own != Request():  # the torch version of the configuration is not kept then
         request = own.joined(Request(backend=request.backend, python=request.python))
@@ -128,7 +128,7 @@ def apply(  # noqa: PLR0913 - one for each option
         plan = required(journey.state.plan)
         if how.plan:
             check_lock(exported, resolution)
-    differs = changes(exported, plan, resolution) if replay or not how.plan else ()
+    differs = plan_changes(exported, plan, resolution) if replay or not how.plan else ()
     if not as_json:
         if replay:
             draw_plan(plan)
@@ -158,7 +158,7 @@ def check(
     exported = read_config(read_text(config, CONFIG_LIMIT), config)
     host = host_of(replay)
     machine, last = detect(host).machine, Store().environment()
-    folder = None if replay else environment_of(exported, target, last.path if last else "")
+    folder = None if replay else find_exported_environment(exported, target, last.path if last else "")
     report = None
     if folder and not no_verify:
         environment = replace(exported.environment, python=str(EnvironmentFolder(folder).python))
@@ -191,13 +191,13 @@ def export(formats: tuple[str, ...], folder: str, *, force: bool, listing: bool,
         else:
             draw_rows((), [(Text(name, style="bold"), as_typed(text)) for name, text in described.items()])
         return
-    state = last_setup().with_choices(folder=folder, formats=formats, overwrite=force)
+    state = load_last_setup().with_choices(folder=folder, formats=formats, overwrite=force)
     work = Work(quiet=as_json, asks=True)
     if state.detected is None:  # of an environment that was only verified
         state = replace(state, detected=Detected(detection=detect(work.tools.host)))
     refuse_blocked(state, Task.EXPORT)
     with work.shown(takes_back=True):
-        state = with_result(state, Task.EXPORT, write_files(state, work.tools))
+        state = with_result(state, Task.EXPORT, write_export(state, work.tools))
     work.store.save(state)
     if as_json:
         echo_json(state.exported.files, indent=0)

@@ -233,9 +233,9 @@ def _failure(error: BaseException) -> AssistantError:
 
         if belongs := extra_of(error.name):
             return missing_extra_error(*belongs)
-    from assistant.session.store import fault  # noqa: PLC0415 - likewise
+    from assistant.session.store import record_fault  # noqa: PLC0415 - likewise
 
-    return fault(error)
+    return record_fault(error)
 
 
 def _print_failure(error: AssistantError) -> int:

@@ -37,9 +37,16 @@ from assistant.model.record import Record, from_json, replace
 from assistant.model.shell import shell_of
 from assistant.model.visible import visible
 from assistant.privacy import redact
-from assistant.session.answers import of_log
-from assistant.session.diagnosis import diagnosed_lines, log_report, machine_of_log, placed_causes, places, unexplained
-from assistant.session.doctor import examine, judged
+from assistant.session.answers import log_answer
+from assistant.session.diagnosis import (
+    causes_for_log_python,
+    explain_unknown,
+    find_causes_and_lines,
+    log_report,
+    machine_of_log,
+    places_in_log,
+)
+from assistant.session.doctor import examine, machine_findings
 from assistant.session.state import Place
 from assistant.views import machine_rows, remedy_blocks
 
@@ -88,14 +95,14 @@ def diagnose(
         raise BadInput(_("Name a log file, or '-' for standard input."), hint=hint)
     read = read_log(read_file(log))
     its_machine = _machine_behind(read, machine, replay)
-    causes = placed_causes(diagnosed_lines(read, its_machine), read, its_machine)
+    causes = causes_for_log_python(find_causes_and_lines(read, its_machine), read, its_machine)
     diagnoses = tuple(diagnosis for diagnosis, _line in causes)
     if report := files["report"]:
         write_file(report, log_report(read, its_machine, diagnoses))
     if share := files["share"]:
         write_file(share, share_page(read, its_machine, causes))
     if as_json:
-        echo_json(of_log(read, its_machine, diagnoses))
+        echo_json(log_answer(read, its_machine, diagnoses))
         return
     from assistant.cli.draw import (  # noqa: PLC0415 - --json needs no drawing
         draw_diagnoses,
@@ -106,12 +113,12 @@ def diagnose(
     if causes:
         draw_diagnoses(causes, read, its_machine.os)
     elif read.text.strip():
-        draw_unknown(unexplained(read, its_machine))
+        draw_unknown(explain_unknown(read, its_machine))
     else:
         echo(say("This log is empty."))
     if machine or replay:  # what else is wrong on the machine that was given with the log
         keys = {diagnosis.key for diagnosis in diagnoses}
-        judged_here = judged(Detection(machine=its_machine))
+        judged_here = machine_findings(Detection(machine=its_machine))
         draw_findings([each for each in judged_here if each.wrong and each.key not in keys])
 
 
@@ -127,8 +134,8 @@ def _of_line(line: str) -> object:
     """Return the answer to a line of a batch."""
     case = from_json(line, Case, say("This line"))
     read = read_log(case.log)
-    causes = placed_causes(diagnosed_lines(read, case.machine), read, case.machine)
-    return of_log(read, case.machine, (diagnosis for diagnosis, _line in causes))
+    causes = causes_for_log_python(find_causes_and_lines(read, case.machine), read, case.machine)
+    return log_answer(read, case.machine, (diagnosis for diagnosis, _line in causes))
 
 
 @click.command()
@@ -202,7 +209,7 @@ def share_page(log: Log, machine: Machine, causes: Iterable[tuple[Diagnosis, int
     """Return a page with what a log shows, its causes with what helps, the machine and the report, without secrets."""
     found, known = tuple(islice(causes, CAUSES)), private_names_here()
     shown: tuple[Diagnosis, ...] = redact(tuple(cause for cause, _line in found), known=known)
-    where: tuple[Place | None, ...] = redact(places(log, (line for _cause, line in found)), known=known)
+    where: tuple[Place | None, ...] = redact(places_in_log(log, (line for _cause, line in found)), known=known)
     here: Machine = redact(machine, known=known)
     parts: list[str] = []
     for cause, place in zip(shown, where, strict=True):
@@ -223,7 +230,7 @@ def share_page(log: Log, machine: Machine, causes: Iterable[tuple[Diagnosis, int
             tag("ul", *(tag("li", tag("a", source, href=source, rel="noreferrer")) for source in cause.sources)),
         ]
     if not shown:
-        answer = redact(unexplained(log, here), known=known)
+        answer = redact(explain_unknown(log, here), known=known)
         parts += [tag("p", finding.text) for finding in (*answer.symptoms, *answer.findings)]
         parts += [tag("ul", _remedy(answer.question, here))] if answer.question else []
     rows = machine_rows(here, hide=() if here.gpus else {"gpu"})  # that none was found is not said where nobody looked

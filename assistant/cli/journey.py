@@ -30,7 +30,7 @@ from assistant.model.plan import KERNEL_TARGET, Plan, Planning, Request
 from assistant.model.record import replace
 from assistant.model.shell import command_line
 from assistant.session.actions import Begin, Choose, Failed, Finished, Reported, blockers, reduce
-from assistant.session.session import TAKE_BACK, failed, perform
+from assistant.session.session import TAKE_BACK, failure_action, perform_task
 from assistant.session.state import Phase, Planned, State, Task
 from assistant.session.steps import TITLES
 from assistant.session.store import Store
@@ -191,9 +191,9 @@ class Journey:
         end: Finished | Failed
         try:
             with self._work.shown(takes_back=task in TAKE_BACK):
-                end = perform(task, self.state, dataclasses.replace(self._work.tools, sink=hear))
+                end = perform_task(task, self.state, dataclasses.replace(self._work.tools, sink=hear))
         except AssistantError as error:
-            failure, end = error, failed(task, error)
+            failure, end = error, failure_action(task, error)
         self.state = reduce(reduce(self.state, Reported(events=tuple(events))), end)
         if failure is None:
             if self.state.environment and self.state.plan and (fault := self._work.store.save(self.state)):

@@ -136,10 +136,10 @@ def with_projects(
     names, extras = options.pop("projects"), options.pop("extras")
     if not names:
         return request, None
-    from assistant.session.planning import project_reader  # noqa: PLC0415 - most commands name no project
+    from assistant.session.planning import load_project_reader  # noqa: PLC0415 - most commands name no project
 
     own = Sources(LiveHost(), index_url=options.get("index_url", ""), find_links=options.get("find_links", ())).trusted
     named = (read_file(name) if name == "-" else name for name in names)
-    reader = project_reader()
+    reader = load_project_reader()
     project = reader.read_project(*named, extras=extras, trusted=(*trusted, *own))
     return reader.agreed(request, project, **how), project

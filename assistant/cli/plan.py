@@ -40,8 +40,8 @@ from assistant.model.plan import Plan, Planning, Request
 from assistant.model.record import from_json, replace, to_json
 from assistant.model.requirement import plain_requirement
 from assistant.plan import PlanInputs, explain, kind_of, make_plans, nothing_fits
-from assistant.session.answers import of_planning
-from assistant.session.planning import decided
+from assistant.session.answers import plans_answer
+from assistant.session.planning import plan_request
 
 # Of a request; the rest is for the command line alone.
 _ASKABLE = frozenset({"backend", "python", "pins", "nightly", "bundle"})
@@ -94,7 +94,7 @@ def plan_each(file: str, catalog: Catalog, request: Request, tools: Tools) -> No
     @lru_cache(maxsize=_KINDS)
     def of_kind(text: str) -> Planning:
         brief = read_brief(text, say("This line"))
-        return decided(PlanInputs(brief, catalog, brief.asked(request)), tools)
+        return plan_request(PlanInputs(brief, catalog, brief.asked(request)), tools)
 
     print_answers(read_lines(file), lambda line: of_kind(to_json(kind_of(read_brief(line, say("This line"))))))
 
@@ -149,11 +149,11 @@ def plan(
         from assistant.detect import detect  # noqa: PLC0415 - a machine that is given need not be looked at
 
         here = detect(host_of(replay)).machine
-    planning = decided(PlanInputs(here, catalog, request), tools)
+    planning = plan_request(PlanInputs(here, catalog, request), tools)
     if not (planning.choice or as_json):
         raise nothing_fits(planning)
     if as_json:
-        echo_json(of_planning(planning, here, project, why=why))
+        echo_json(plans_answer(planning, here, project, why=why))
     else:
         from assistant.cli.draw import draw_planning  # noqa: PLC0415 - --json need not load the drawing library
 

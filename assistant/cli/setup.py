@@ -28,9 +28,9 @@ from assistant.model.errors import BadInput
 from assistant.model.record import replace
 from assistant.model.report import Level
 from assistant.session.actions import with_report
-from assistant.session.answers import of_preview, of_setup
+from assistant.session.answers import preview_answer, setup_answer
 from assistant.session.state import State, Task, required
-from assistant.session.store import last_setup, setup_of
+from assistant.session.store import load_last_setup, state_for_environment
 
 agreement_options = together(
     yes_option(help="Answer yes to every question."),
@@ -58,7 +58,7 @@ def setup(target: str, folder: str, *, yes: bool, as_json: bool, **options: Any)
     journey = _prepared(target, folder, options, quiet=as_json, asks=not yes)
     journey.install(Task.DIAGNOSE, Task.EXPORT, yes=yes)
     if as_json:
-        echo_json(of_setup(journey.state))
+        echo_json(setup_answer(journey.state))
     refuse_failed(journey.state)
 
 
@@ -80,7 +80,7 @@ def install(target: str, *, dry_run: bool, yes: bool, as_json: bool, **options: 
     elif not as_json and preview:
         draw_preview(preview)
     if as_json:
-        echo_json(of_preview(preview) if dry_run else journey.state.environment)
+        echo_json(preview_answer(preview) if dry_run else journey.state.environment)
 
 
 @click.command()
@@ -96,7 +96,7 @@ def install(target: str, *, dry_run: bool, yes: bool, as_json: bool, **options: 
 @json_option
 def verify(target: str, device: str, *, full: bool, as_json: bool) -> None:
     """Check that an environment really computes on its device."""
-    state = setup_of(Path(target).expanduser().absolute()) if target else last_setup()
+    state = state_for_environment(Path(target).expanduser().absolute()) if target else load_last_setup()
     environment, plan = required(state.environment), state.plan
     if not (device or plan):
         raise BadInput(

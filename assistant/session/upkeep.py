@@ -53,8 +53,8 @@ class Renewal(NamedTuple):
     transferred: int
 
 
-def renewed(sources: Sources, catalog: Catalog, today: str) -> Renewal:
-    """Ask what the sources list, and return the tables that follow."""
+def renew(sources: Sources, catalog: Catalog, today: str) -> Renewal:
+    """Read what the sources' indexes list of torch, and AMD's if none was named; return the tables updated by it."""
     indexes = [url or PYPI for url in sources.indexes()]
     own, budget = sources.index_url or catalog.index_url("") or "", Budget(MOST_BYTES)
     web = Web(sources.settings, timeout=PAGE_SECONDS, index_urls=[own, *indexes])
@@ -65,7 +65,7 @@ def renewed(sources: Sources, catalog: Catalog, today: str) -> Renewal:
         amds = [row for row in catalog.rows("rocm.amd_indexes") if row.key != "nightly"]
         looks |= {row.url: _Look(row.key, row.url, web, budget) for row in amds}
     asked = [look for url, look in looks.items() if sources.may_ask(url)]
-    done = each_within(_Look.take, asked, LIST_SECONDS)
+    done = each_within(_Look.read_lists, asked, LIST_SECONDS)
     for late in {*asked} - done.keys():
         late.unread[late.url] = Unreachable(_("it did not answer within {seconds:g} s", seconds=LIST_SECONDS))
     seen = dict.fromkeys(file for look in asked for file in tuple(look.seen))
@@ -86,8 +86,8 @@ class _Look:
         self._pages: dict[str, Page | None] = {}
         self._source, self._web, self._budget, self._catalog = source, web, budget, catalog
 
-    def take(self) -> None:
-        """Read what there is of torch."""
+    def read_lists(self) -> None:
+        """Read what the index lists of torch's family into `seen`; only "torch/" without `catalog`."""
         if self._catalog is None:
             self._list("torch/")
             return
@@ -119,7 +119,7 @@ class _Look:
         return ""
 
     def answers(self) -> list[Answer]:
-        """Say how the index answered, and which of its pages could not be read."""
+        """Return how the index answered, and an answer for each page that could not be read; a missing page is none."""
         versions = {file.version for file in files_of(tuple(self.seen)) if file.package == "torch"}
         absent = {HTTPStatus.NOT_FOUND, HTTPStatus.GONE}
         absent |= {HTTPStatus.FORBIDDEN} if versions else set()  # as a server may say that has others

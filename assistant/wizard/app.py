@@ -17,7 +17,7 @@ from assistant.model.errors import AssistantError
 from assistant.session.actions import Show, Simulate
 from assistant.session.session import Session, ThreadRunner
 from assistant.session.state import Page, State, Task
-from assistant.session.store import Store, beginning_at
+from assistant.session.store import Store, state_for_cell
 from assistant.wizard import html
 from assistant.wizard.head import (
     OPEN_NOTEBOOK,
@@ -266,4 +266,4 @@ def open_at_cell(printed: str, python: str) -> SetupWizard:
     wizard = standing(None)
     if wizard and wizard.session.state.running is not Task.DIAGNOSE:
         return wizard
-    return begin(_CELL, beginning_at(printed, python))
+    return begin(_CELL, state_for_cell(printed, python))

@@ -8,7 +8,7 @@ from assistant.catalog.launchers import corrected, launchers, written
 from assistant.diagnose import read_log
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend
-from assistant.session.diagnosis import diagnosed
+from assistant.session.diagnosis import find_causes
 
 APPS = {launcher.key: launcher for launcher in launchers()}
 FAILED = "ImportError: libd3d12.so: cannot open shared object file: No such file or directory"
@@ -89,7 +89,7 @@ def test_the_line_is_written_as_its_file_wants_it() -> None:
 )
 def test_a_remedy_tells_the_corrected_line(log: str, app: str, file: str, line: str) -> None:
     """The application and its arguments are read from its own start-up log."""
-    best = diagnosed(read_log(f"{log}\n{FAILED}"), RADEON)[0]
+    best = find_causes(read_log(f"{log}\n{FAILED}"), RADEON)[0]
     assert best.key == "directml-on-native-linux"
     (launch,) = next(remedy.launch for remedy in best.remedies if remedy.launch)
     assert (launch.app, launch.file, launch.line) == (app, file, line)
@@ -98,6 +98,6 @@ def test_a_remedy_tells_the_corrected_line(log: str, app: str, file: str, line: 
 
 def test_without_an_application_every_known_one_is_told() -> None:
     """A log that names none still says what SD.Next wants."""
-    best = diagnosed(read_log(FAILED), RADEON)[0]
+    best = find_causes(read_log(FAILED), RADEON)[0]
     changes = {launch.app: launch for remedy in best.remedies for launch in remedy.launch}
     assert changes["SD.Next"].add == ("--use-rocm",)

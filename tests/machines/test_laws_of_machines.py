@@ -25,7 +25,7 @@ from assistant.model.plan import Request
 from assistant.model.record import replace, to_json, with_words
 from assistant.model.report import Environment, Report
 from assistant.plan import kind_of, make_plans
-from assistant.session.apply import approach
+from assistant.session.apply import choose_approach
 from assistant.session.doctor import CAUSES_OF_DRIVER, examine
 from assistant.views import machine_rows
 
@@ -94,7 +94,7 @@ def its_configuration_is_applied_to_the_letter(of: Recorded) -> None:
     if plan := of.planning.choice:
         made = Environment(path="env", python="bin/python")
         exported = Config(plan=plan, environment=made, verification=Report(device="cpu"), machine=of.machine)
-        way = approach(exported, of.machine, CATALOG)
+        way = choose_approach(exported, of.machine, CATALOG)
         assert (way.plan.variant, way.plan.torch, way.differs) == (plan.variant, plan.torch, ())
 
 

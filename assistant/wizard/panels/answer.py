@@ -14,12 +14,7 @@ from assistant.model.finding import Diagnosis, Interpreter, Launch, Remedy, Seve
 from assistant.model.report import Status, check_title
 from assistant.model.shell import command_line, quoted, settings, shell_of
 from assistant.model.visible import visible
-from assistant.session.remediation import (
-    fixes,
-    headline,
-    help_with,
-    is_current,
-)
+from assistant.session.remediation import all_fixes, headline, help_for_first_cause, is_diagnosis_current
 from assistant.session.state import Outcome, Phase, Place, State
 from assistant.wizard import html
 from assistant.wizard.panels.base import failure
@@ -29,7 +24,7 @@ CAUSES = 3  # chosen, as in the terminal: how many causes of one log are shown, 
 
 def draw_causes(state: State) -> Markup:
     """Show what was mended, the cause with its first fix, what else is wrong, or what was looked at and found well."""
-    causes = state.diagnosed.diagnoses if is_current(state) else ()
+    causes = state.diagnosed.diagnoses if is_diagnosis_current(state) else ()
     keys = {cause.key for cause in causes}
     wrong = [finding for finding in state.findings if finding.wrong and finding.key not in keys]
     notes = joined(
@@ -76,13 +71,13 @@ def _of_own(state: State) -> Markup:
 def _draw_answer(cause: Diagnosis, state: State) -> Markup:
     """Write the likeliest cause: machine and program, where it shows, why it is so, and the fix to begin with."""
     place = state.diagnosed.places[0] if state.diagnosed.places else None
-    shown = help_with(state)
+    shown = help_for_first_cause(state)
     seen = html.NOTHING
     if place and state.pasted.text:
         seen = html.lead_line(say("Found in line {line}.", line=f"{place.line:,}"))
     elif place:
         seen = html.lead_line(say("Found in the output of the step that failed."))
-    fix = draw_remedy(fixes(state)[shown.first].remedy, shown.first, state) if shown.first else html.NOTHING
+    fix = draw_remedy(all_fixes(state)[shown.first].remedy, shown.first, state) if shown.first else html.NOTHING
     mark = "error" if cause.sure else "info"
     body = [
         tag("h3", html.icon(mark), headline(cause, state.diagnosed.source), class_="ptsa-answer-title"),
@@ -226,7 +221,7 @@ def draw_remedy(fix: Remedy, name: str, state: State) -> Markup:
         plan = html.paragraph(words, "next")
     one = source.program or len(fix.launch) == 1  # else it would be a list of all
     launches = fix.launch if one else ()
-    here = fixes(state).get(name)
+    here = all_fixes(state).get(name)
     run = here.commands if here and here.offered else ()
     exact = html.code("\n".join(command_line(words) for words in run)) if run else html.NOTHING
     return joined(

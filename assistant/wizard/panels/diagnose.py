@@ -14,10 +14,10 @@ from assistant.model.finding import Remedy
 from assistant.model.record import replace
 from assistant.model.visible import visible
 from assistant.session.actions import Action, Begin, Choose, Edited, Mend, Paste, Show, blockers
-from assistant.session.remediation import best, fixes, folder_of, help_with
+from assistant.session.remediation import all_fixes, best_fix_name, fix_folder, help_for_first_cause
 from assistant.session.session import Session
 from assistant.session.state import Page, State, Task
-from assistant.session.store import keep_log
+from assistant.session.store import store_log
 from assistant.wizard import html
 from assistant.wizard.head import Footer, Other
 from assistant.wizard.panels.addons import AddonParts
@@ -32,9 +32,9 @@ def footer_of(state: State) -> Footer:
     """Offer to mend what was found, or to look for the cause of what is in the box."""
     reasons = blockers(replace(state, running=None), Task.DIAGNOSE)
     back = (Other(label=say("Back"), actions=(Show(page=Page.SETUP),)),)
-    name = "" if state.edited else best(state)
+    name = "" if state.edited else best_fix_name(state)
     if name and not reasons:
-        fix = fixes(state)[name].remedy
+        fix = all_fixes(state)[name].remedy
         instead = fix.plan if fix.plan and not fix.mends else None
         label = say("Change to {backend}", backend=instead.backend.title) if instead else say("Mend it")
         return Footer(label=label, actions=applied(name, state), note=does(name, state), others=back)
@@ -45,21 +45,21 @@ def footer_of(state: State) -> Footer:
 
 def applied(name: str, state: State) -> tuple[Action, ...]:
     """Return the actions that apply a fix; a plan is made on the setup's page, for the log's environment if it fits."""
-    fix = fixes(state).get(name)
+    fix = all_fixes(state).get(name)
     if fix is None or not fix.offered:
         return ()
     if fix.remedy.plan is None:
         return (Mend(way=name), Begin(task=Task.MEND))
-    plan, folder = fix.remedy.plan, folder_of(fix, state)
+    plan, folder = fix.remedy.plan, fix_folder(fix, state)
     wish = Choose(request=replace(state.choices.request, backend=plan.backend, python=plan.python))
     return (*((Choose(target=folder),) if folder else ()), wish, Show(page=Page.SETUP))
 
 
 def does(way: str, state: State) -> Text:
     """Say what applying a fix does."""
-    fix = fixes(state)[way]
+    fix = all_fixes(state)[way]
     if fix.remedy.plan:
-        folder = folder_of(fix, state)
+        folder = fix_folder(fix, state)
         text = (
             say("Plans PyTorch for {backend} in {folder}; nothing is changed before you press Install.")
             if folder
@@ -124,7 +124,7 @@ class WrongPage(PageView):
 
     def _follow_ways(self, state: State) -> None:
         """Offer the fixes beside the first one: those that can be applied here as buttons, the others to be read."""
-        found = help_with(state).others
+        found = help_for_first_cause(state).others
         buttons = [name for name, fix in found.items() if fix.offered]
         options = [
             {"key": name, "title": label_of(found[name].remedy), "lead": render(does(name, state))} for name in buttons
@@ -163,7 +163,7 @@ def _answers_of(session: Session) -> tuple[Callable[[], None], Callable[[bytes, 
 
     def arrived(data: bytes, name: str) -> str:
         try:
-            session.dispatch(Paste(log=keep_log(data, name)))
+            session.dispatch(Paste(log=store_log(data, name)))
         except AssistantError as error:
             return " ".join(filter(None, (render(error.message), render(error.hint))))
         return ""

@@ -20,7 +20,7 @@ from assistant.plan import card_name
 from assistant.session.actions import Add, Begin, Choose, Show
 from assistant.session.session import Session
 from assistant.session.state import Adding, Page, Phase, State, Task
-from assistant.session.steps import TITLES, requirements_of
+from assistant.session.steps import TITLES, split_requirements
 from assistant.views import CHECK_HEADINGS, CheckRow, change_rows, check_rows, folded, plan_title, speed_lines
 from assistant.wizard import html
 from assistant.wizard.head import Footer, OpenNotebook, Other
@@ -242,7 +242,7 @@ class Done(PageView):
     def _add(self, text: str) -> None:
         """Work out what adding packages would change."""
         if text.strip():
-            self.session.dispatch(Add(requirements=requirements_of(text)))
+            self.session.dispatch(Add(requirements=split_requirements(text)))
             self.session.begin(Task.ADD)
 
     def _measure(self) -> None:

@@ -20,8 +20,14 @@ from assistant.model.record import replace
 from assistant.session.actions import Action, Begin, Choose, Resume, Simulate, blockers
 from assistant.session.session import Session
 from assistant.session.state import Page, State, Task
-from assistant.session.steps import kernel_is_ours
-from assistant.session.store import Saved, furthest, obstacle, remarks, worth_telling
+from assistant.session.steps import is_kernel_ours
+from assistant.session.store import (
+    Saved,
+    continuation_remarks,
+    first_step_not_done,
+    is_worth_continuing,
+    why_not_continuable,
+)
 from assistant.views import plan_title
 from assistant.wizard import html
 from assistant.wizard.head import Footer, Other, titles
@@ -154,17 +160,17 @@ class Offer(widgets.HBox):  # type: ignore[misc]  # the library has no types
         if state.environment:
             self.saved = None
         saved, found = self.saved, state.detection
-        worth = saved and (saved.state is None or worth_telling(saved.state))
+        worth = saved and (saved.state is None or is_worth_continuing(saved.state))
         offered = bool(worth and found and not state.machine and state.environment is None)
         self.installed = False
         show(self, visible=offered)
         if not (offered and saved and found):
             return
-        reason = obstacle(saved, found.machine)
-        finished = saved.state is not None and furthest(saved.state) is Step.EXPORT
+        reason = why_not_continuable(saved, found.machine)
+        finished = saved.state is not None and first_step_not_done(saved.state) is Step.EXPORT
         untouched = not state.choices.target and not state.choices.overrides and state.choices.request == Request()
         self.installed = bool(finished and untouched and not reason)
-        lines = [_said(saved), *([reason] if reason else remarks(saved))]
+        lines = [_said(saved), *([reason] if reason else continuation_remarks(saved))]
         self.text.value = html.note(Severity.WARNING if reason else Severity.INFO, sentences(lines))
         self.resume.description = say("Use it") if finished else say("Continue from there")
         self.drop.description = say("Start over")
@@ -202,7 +208,7 @@ def _said(saved: Saved) -> str:
     """Say how far a saved setup came."""
     if saved.state is None:
         return say("A setup was saved on {when}.", when=saved.at)
-    step = furthest(saved.state)
+    step = first_step_not_done(saved.state)
     if step is Step.EXPORT:
         return say("The setup of {when} is finished.", when=saved.at)
     return say("A setup of {when} got as far as {step}.", when=saved.at, step=titles()[step])
@@ -324,7 +330,7 @@ class Changes(Part):
         kernel = state.choices.target == KERNEL_TARGET
         self.where.value, self.target.value = (KERNEL_TARGET, "") if kernel else ("", state.choices.target)
         self.target.disabled = kernel
-        if kernel_is_ours(state):
+        if is_kernel_ours(state):
             self.where.options = self.where.options[:1]
         self._follow_facts(state)
 
