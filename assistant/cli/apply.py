@@ -12,7 +12,7 @@ from rich.text import Text
 from assistant import verify
 from assistant.catalog import load_catalog
 from assistant.catalog.bundles import installed_recipes
-from assistant.catalog.catalog import known_index
+from assistant.catalog.catalog import is_known_index
 from assistant.cli.draw import draw_approach, draw_drifts, draw_exported, draw_plan, draw_rows
 from assistant.cli.journey import Journey, Work, refuse_blocked, refuse_failed, target_option
 from assistant.cli.options import dry_run_option, each, find_links_option, offline_option, request_of, request_options
@@ -54,7 +54,7 @@ def agree_sources(plan: Plan, sources: Sources, packages: tuple[str, ...], *, as
     for url in indexes:
         Sources.check_index_url(url)
     own, pages = sources.trusted, {url for recipe in installed_recipes() for url in recipe.links.values()}
-    unknown = [url for url in (*indexes, *plan.links) if url not in pages and not known_index(url, catalog, own)]
+    unknown = [url for url in (*indexes, *plan.links) if url not in pages and not is_known_index(url, catalog, own)]
     hint = _("If you trust it, add {options}.", options=" ".join(f"--trust-index {quoted(url)}" for url in unknown))
     text = _("The configuration takes packages from {url}, which is no known index.")
     doubts = [(text.format(url=url), _("Trust it?"), hint) for url in unknown]

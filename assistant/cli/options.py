@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from assistant.catalog.bundles import bundle_of
+from assistant.catalog.bundles import find_bundle
 from assistant.cli.terminal import Option, read_file
 from assistant.host.live import LiveHost
 from assistant.i18n import _, say
@@ -67,7 +67,7 @@ request_options = together(
         "bundle",
         default="",
         metavar="NAME",
-        callback=each(lambda name: bundle_of(name).key),
+        callback=each(lambda name: find_bundle(name).key),
         help="What it is for: minimal, course, images, audio, language, or a recipe (see `assistant recipes list`).",
     ),
 )

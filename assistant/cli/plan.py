@@ -39,7 +39,7 @@ from assistant.model.machine import Machine
 from assistant.model.plan import Plan, Planning, Request
 from assistant.model.record import from_json, replace, to_json
 from assistant.model.requirement import plain_requirement
-from assistant.plan import PlanInputs, explain, kind_of, make_plans, nothing_fits
+from assistant.plan import PlanInputs, explain, make_plans, nothing_fits, without_unused_facts
 from assistant.session.answers import plans_answer
 from assistant.session.planning import plan_request
 
@@ -96,7 +96,9 @@ def plan_each(file: str, catalog: Catalog, request: Request, tools: Tools) -> No
         brief = read_brief(text, say("This line"))
         return plan_request(PlanInputs(brief, catalog, brief.asked(request)), tools)
 
-    print_answers(read_lines(file), lambda line: of_kind(to_json(kind_of(read_brief(line, say("This line"))))))
+    print_answers(
+        read_lines(file), lambda line: of_kind(to_json(without_unused_facts(read_brief(line, say("This line")))))
+    )
 
 
 def best_plan(machine: Machine, catalog: Catalog, request: Request) -> Plan:

@@ -9,7 +9,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from assistant.catalog import Catalog
-from assistant.catalog.bundles import bundle_within
+from assistant.catalog.bundles import largest_bundle_in
 from assistant.catalog.companions import takes_device_extra
 from assistant.export import Config, Drift, machine_drift, package_drift, plan_drift, report_drift
 from assistant.host.base import Host
@@ -53,7 +53,7 @@ def choose_approach(config: Config, here: Machine, catalog: Catalog, *, anew: bo
     then = _plans(config.machine, catalog, pinned)
     deliberate = bool(then) and not _is_alike(plan, then[0]) and any(plan.backend is other.backend for other in offered)
     asked = {name_of(line) for line in plan.requirements}
-    free = Request(backend=plan.backend if deliberate else None, bundle=plan.recipe or bundle_within(asked))
+    free = Request(backend=plan.backend if deliberate else None, bundle=plan.recipe or largest_bundle_in(asked))
     best = next((other.backend for other in _plans(here, catalog, free)), None)
     tried = (replace(free, python=pinned.python, pins=pinned.pins), replace(free, python=pinned.python), free)
     possible = (request for request in tried for other in _plans(here, catalog, request)[:1] if other.backend is best)

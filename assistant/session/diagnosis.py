@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name
 
 from assistant.catalog import load_catalog
 from assistant.catalog.companions import carried_by_torch_index
-from assistant.catalog.launchers import launchers, written
+from assistant.catalog.launchers import launch_line, launchers
 from assistant.catalog.rows import CORE, FAMILY
 from assistant.detect import read_report
 from assistant.diagnose import (
@@ -492,7 +492,7 @@ def with_settings_line(launch: Launch) -> Launch:
     settings = next((each for each in launchers() if each.name == launch.app), None)
     if launch.line or settings is None or any(word.startswith("-") for word in settings.choosing):
         return launch
-    line = written(settings, launch.add, next(iter(settings.lines))) if launch.add else None
+    line = launch_line(settings, launch.add, next(iter(settings.lines))) if launch.add else None
     return replace(launch, line=line, add=()) if line else launch
 
 

@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 from assistant import verify
 from assistant.catalog import carried_by_torch_index, load_catalog
 from assistant.catalog.bundles import runtime_plugins
-from assistant.catalog.companions import sharing
+from assistant.catalog.companions import installed_of_clash
 from assistant.catalog.rows import FAMILY
 from assistant.detect import detect
 from assistant.host.base import Host
@@ -372,7 +372,7 @@ def _use_planned_build(site: Site, _finding: Finding, machine: Machine) -> Chang
 def _remove_directml(site: Site, finding: Finding, _machine: Machine) -> ChangeRequest:
     """Remove the packages that the finding lists; plain ONNX Runtime replaces DirectML's if it was the only one."""
     names = tuple(name_of(str(line)) for line in finding.evidence)
-    alone = sharing("onnxruntime-packages-conflict", site.versions) == ("onnxruntime-directml",)
+    alone = installed_of_clash("onnxruntime-packages-conflict", site.versions) == ("onnxruntime-directml",)
     return ChangeRequest(removes=names, requires=("onnxruntime",) if alone else ())
 
 

@@ -25,7 +25,7 @@ from packaging.version import Version
 
 from assistant import addons
 from assistant.catalog import AMD_INDEX, AMD_NIGHTLY, load_catalog
-from assistant.catalog.bundles import is_recipe, recipe_reader
+from assistant.catalog.bundles import is_recipe, load_recipe_reader
 from assistant.catalog.rows import CORE, FAMILY
 from assistant.host.download import file_name
 from assistant.i18n import Message, Text, _
@@ -42,10 +42,10 @@ from assistant.plan import (
     PlanInputs,
     Target,
     card_name,
+    find_target,
     make_plans,
     nothing_fits,
-    requested,
-    target_of,
+    requested_packages,
 )
 from assistant.privacy import without_credentials
 from assistant.session.state import Planned, State, required
@@ -84,9 +84,9 @@ def plan_request(case: PlanInputs, tools: Tools) -> Planning:
     the plans carry a warning. Raises `Cancelled`, and `BadInput` as the planner does.
     """
     if is_recipe(case.request.bundle):
-        case = case._replace(request=recipe_reader().with_recipe(case.request))
+        case = case._replace(request=load_recipe_reader().with_recipe(case.request))
     planning, request = make_plans(*case), case.request
-    names = {canonicalize_name(need.name) for need in requested(*case)} if planning.choice else set()
+    names = {canonicalize_name(need.name) for need in requested_packages(*case)} if planning.choice else set()
     sources = request.constraints or request.overrides or request.indexes or request.links
     if planning.choice is None or not (names - CORE or sources):
         return _use_user_index(planning, tools)
@@ -214,7 +214,7 @@ def _check_build(prepared: Prepared, case: PlanInputs) -> Prepared:
     if plan.variant.startswith(NIGHTLY):
         lines = replace_torch(plan, f"torch=={version}")
         return replace(prepared, plan=replace(plan, torch=version.public, requirements=lines))
-    target = target_of(case.machine, replace(case.request, python=plan.python), case.catalog)
+    target = find_target(case.machine, replace(case.request, python=plan.python), case.catalog)
     build = case.catalog.build_of(plan.torch, plan.variant, target.platform) if isinstance(target, Target) else ""
     if plan.index_url is None and version.local and build and version.local != build and has_builds(plan):
         raise WorkFailed(
@@ -264,7 +264,7 @@ def _torch_candidates(plan: Plan, case: PlanInputs, addresses: tuple[str | None,
 
     PyPI's default build counts if it is of the same variant; for CUDA, those of another come last.
     """
-    target = target_of(case.machine, replace(case.request, python=plan.python), case.catalog)
+    target = find_target(case.machine, replace(case.request, python=plan.python), case.catalog)
     if not isinstance(target, Target) or not has_builds(plan):
         return
     local = local_tag(plan)

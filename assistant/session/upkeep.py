@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import Literal, NamedTuple
 
 from assistant.catalog import Catalog, number
-from assistant.catalog.refresh import VARIANT, Refreshed, Seen, files_of, may_bring_news, refreshed
+from assistant.catalog.refresh import VARIANT, Refreshed, Seen, parse_wheels, refresh_tables, variants_to_read
 from assistant.catalog.rows import FAMILY
 from assistant.host.index_page import ACCEPT, Listed, read_bounds, read_index_page
 from assistant.host.process import each_within
@@ -69,7 +69,7 @@ def renew(sources: Sources, catalog: Catalog, today: str) -> Renewal:
     for late in {*asked} - done.keys():
         late.unread[late.url] = Unreachable(_("it did not answer within {seconds:g} s", seconds=LIST_SECONDS))
     seen = dict.fromkeys(file for look in asked for file in tuple(look.seen))
-    found = refreshed(catalog, seen, first.bounds if first in asked else lambda _name, _version: "", today)
+    found = refresh_tables(catalog, seen, first.bounds if first in asked else lambda _name, _version: "", today)
     answers = tuple(answer for look in asked for answer in look.answers())
     return Renewal(found, answers, MOST_BYTES - budget.left)
 
@@ -92,7 +92,7 @@ class _Look:
             self._list("torch/")
             return
         folders = [folder.name for folder in self._list("", LIST_BYTES, keep=False) if VARIANT.fullmatch(folder.name)]
-        variants = may_bring_news(self._catalog.releases, folders)
+        variants = variants_to_read(self._catalog.releases, folders)
         self.unread = {url: error for url, error in self.unread.items() if not error.status}  # there are other lists
         for name in FAMILY:
             if not any(self._list(f"{variant}/{name}/") for variant in variants[:1]):
@@ -120,7 +120,7 @@ class _Look:
 
     def answers(self) -> list[Answer]:
         """Return how the index answered, and an answer for each page that could not be read; a missing page is none."""
-        versions = {file.version for file in files_of(tuple(self.seen)) if file.package == "torch"}
+        versions = {file.version for file in parse_wheels(tuple(self.seen)) if file.package == "torch"}
         absent = {HTTPStatus.NOT_FOUND, HTTPStatus.GONE}
         absent |= {HTTPStatus.FORBIDDEN} if versions else set()  # as a server may say that has others
         errors = {url: error.reason for url, error in dict(self.unread).items() if error.status not in absent}

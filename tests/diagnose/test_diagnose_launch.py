@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assistant.catalog.launchers import corrected, launchers, written
+from assistant.catalog.launchers import correct_arguments, launch_line, launchers
 from assistant.diagnose import read_log
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend
@@ -33,28 +33,28 @@ RADEON = Machine(
 )
 def test_arguments_are_corrected_and_all_others_kept(app: str, old: str, backend: str, new: str) -> None:
     """What chooses another backend goes, with its values; what the new one needs comes."""
-    assert corrected(APPS[app], tuple(old.split()), Backend(backend)) == tuple(new.split())
+    assert correct_arguments(APPS[app], tuple(old.split()), Backend(backend)) == tuple(new.split())
 
 
 @pytest.mark.parametrize("backend", Backend)
 @pytest.mark.parametrize("app", APPS)
 def test_correcting_twice_changes_nothing_more(app: str, backend: Backend) -> None:
     """Arguments that are right stay as they are."""
-    once = corrected(APPS[app], ("--directml", "1", "--port", "7861"), backend)
-    assert once is None or corrected(APPS[app], once, backend) == once
+    once = correct_arguments(APPS[app], ("--directml", "1", "--port", "7861"), backend)
+    assert once is None or correct_arguments(APPS[app], once, backend) == once
 
 
 def test_a_backend_that_an_application_lacks_is_not_invented() -> None:
     """InvokeAI has no DirectML, the AMD fork does not run on a Mac."""
-    assert corrected(APPS["invokeai"], (), Backend.DIRECTML) is None
-    assert written(APPS["amdgpu"], (), "macos") is None
+    assert correct_arguments(APPS["invokeai"], (), Backend.DIRECTML) is None
+    assert launch_line(APPS["amdgpu"], (), "macos") is None
 
 
 def test_the_line_is_written_as_its_file_wants_it() -> None:
     """Windows sets a variable in a batch file, Linux exports it; words with spaces stay one word."""
     words = ("--ckpt-dir", "my models")
-    assert written(APPS["a1111"], words, "windows") == 'set COMMANDLINE_ARGS=--ckpt-dir "my models"'
-    assert written(APPS["comfyui"], (), "linux") == "python main.py"
+    assert launch_line(APPS["a1111"], words, "windows") == 'set COMMANDLINE_ARGS=--ckpt-dir "my models"'
+    assert launch_line(APPS["comfyui"], (), "linux") == "python main.py"
 
 
 @pytest.mark.parametrize(
