@@ -211,7 +211,7 @@ NAMELESS = frozenset({"own user", "own host", "own variable", "own proxy"})  # t
 EXEMPT = {
     "catalog/tables.py:write_tables": "versions and tags of wheels, strictly decoded",
     "cli/terminal.py:write_file": "it writes what the commands above give it",
-    "cli/lab.py:_put": "a notebook of the project",
+    "cli/lab.py:_put_copy": "a notebook of the project",
     "cli/lab.py:put_copies": "private: names of notebooks and their hashes",
     "host/streams.py:keep_log": "what was typed, in the user's own log",
     "host/streams.py:write": "what stands on the user's terminal, in their own log",

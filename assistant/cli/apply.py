@@ -15,9 +15,16 @@ from assistant.catalog.bundles import installed_recipes
 from assistant.catalog.catalog import is_known_index
 from assistant.cli.draw import draw_approach, draw_drifts, draw_exported, draw_plan, draw_rows
 from assistant.cli.journey import Journey, Work, refuse_blocked, refuse_failed, target_option
-from assistant.cli.options import dry_run_option, each, find_links_option, offline_option, request_of, request_options
+from assistant.cli.options import (
+    check_each,
+    dry_run_option,
+    find_links_option,
+    offline_option,
+    pop_request,
+    request_options,
+)
 from assistant.cli.plan import best_plan
-from assistant.cli.terminal import ask, echo, echo_json, host_of, json_option, read_text, replay_option, yes_option
+from assistant.cli.terminal import ask, echo, echo_json, find_host, json_option, read_text, replay_option, yes_option
 from assistant.detect import detect
 from assistant.export import FORMATS, read_config
 from assistant.host.live import LiveHost
@@ -44,10 +51,10 @@ from assistant.session.store import Store, load_last_setup
 CONFIG_LIMIT = 10**7  # chosen: bytes
 
 
-def agree_sources(plan: Plan, sources: Sources, packages: tuple[str, ...], *, asks: bool) -> None:
-    """Take an unknown index or package only where it is named once more; `--yes` names nothing.
+def confirm_sources(plan: Plan, sources: Sources, packages: tuple[str, ...], *, asks: bool) -> None:
+    """Ask the user about each unknown index, and unknown packages, of a plan; raise `BadInput` if one is not confirmed.
 
-    Raises `BadInput`. This comes before the first request: even to ask an index tells it who is there.
+    Without `asks`, or a terminal, each is refused. It must run before the first request, which an index would see.
     """
     catalog = load_catalog()
     indexes = tuple(dict.fromkeys(filter(None, (plan.index_url, *plan.indexes))))
@@ -80,7 +87,7 @@ def agree_sources(plan: Plan, sources: Sources, packages: tuple[str, ...], *, as
     "--trust-requirement",
     multiple=True,
     metavar="NAME",
-    callback=each(lambda name: str(Requirement(check_requirement(name)))),
+    callback=check_each(lambda name: str(Requirement(check_requirement(name)))),
     help="Trust this package, which the configuration names.",
 )
 @request_options
@@ -104,11 +111,11 @@ def apply(  # noqa: PLR0913 - one for each option
     **options: Any,  # noqa: ANN401 - those of `request_options`
 ) -> None:
     """Rebuild an environment from an exported configuration."""
-    exported, own = read_config(read_text(config, CONFIG_LIMIT), config), request_of(options)
+    exported, own = read_config(read_text(config, CONFIG_LIMIT), config), pop_request(options)
     sources = Sources(LiveHost(), find_links=find_links, offline=offline, trust=trust_index)
     state = State().with_choices(target="" if target == "new" else target)
     journey = Journey(state, sources, quiet=as_json, asks=not yes)
-    machine = detect(host_of(replay)).machine if replay else required(journey.run(Task.DETECT).detection).machine
+    machine = detect(find_host(replay)).machine if replay else required(journey.run(Task.DETECT).detection).machine
     how = choose_approach(exported, machine, load_catalog(), anew=anew or own != Request())
     request = how.request
     if own != Request():  # the torch version of the configuration is not kept then
@@ -119,7 +126,7 @@ def apply(  # noqa: PLR0913 - one for each option
         plan, resolution = how.plan or best_plan(machine, load_catalog(), request), None
     else:
         if how.plan:
-            agree_sources(how.plan, sources, trust_requirement, asks=not (yes or as_json))
+            confirm_sources(how.plan, sources, trust_requirement, asks=not (yes or as_json))
             sources.keep = sources.locked = dict(exported.environment.packages)
             journey.take(how.plan)
         else:
@@ -156,7 +163,7 @@ def check(
 ) -> None:
     """Compare this machine and an environment with an exported configuration; exit with 1 if they differ."""
     exported = read_config(read_text(config, CONFIG_LIMIT), config)
-    host = host_of(replay)
+    host = find_host(replay)
     machine, last = detect(host).machine, Store().environment()
     folder = None if replay else find_exported_environment(exported, target, last.path if last else "")
     report = None
@@ -196,7 +203,7 @@ def export(formats: tuple[str, ...], folder: str, *, force: bool, listing: bool,
     if state.detected is None:  # of an environment that was only verified
         state = replace(state, detected=Detected(detection=detect(work.tools.host)))
     refuse_blocked(state, Task.EXPORT)
-    with work.shown(takes_back=True):
+    with work.show_progress(takes_back=True):
         state = with_result(state, Task.EXPORT, write_export(state, work.tools))
     work.store.save(state)
     if as_json:

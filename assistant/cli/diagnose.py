@@ -9,12 +9,12 @@ from pathlib import Path
 import click
 
 from assistant import __version__, addons
-from assistant.cli.commands import translated
-from assistant.cli.options import only_one
+from assistant.cli.commands import translate
+from assistant.cli.options import refuse_several
 from assistant.cli.terminal import (
     echo,
     echo_json,
-    host_of,
+    find_host,
     json_option,
     print_answers,
     read_file,
@@ -84,17 +84,17 @@ def diagnose(
     **files: str | None,
 ) -> None:
     """Find the cause of a failure in a log ('-' for standard input)."""
-    only_one(machine=machine, replay=replay, batch=batch)
+    refuse_several(machine=machine, replay=replay, batch=batch)
     if batch and log:
         raise click.UsageError(say("--batch reads its logs from a file and cannot be combined with LOG."))
     if batch:
-        print_answers(read_lines(batch), _of_line)
+        print_answers(read_lines(batch), _answer_line)
         return
     if log is None:
         hint = say("Example: `assistant diagnose error.log`")
         raise BadInput(_("Name a log file, or '-' for standard input."), hint=hint)
     read = read_log(read_file(log))
-    its_machine = _machine_behind(read, machine, replay)
+    its_machine = _machine_of_log(read, machine, replay)
     causes = causes_for_log_python(find_causes_and_lines(read, its_machine), read, its_machine)
     diagnoses = tuple(diagnosis for diagnosis, _line in causes)
     if report := files["report"]:
@@ -122,15 +122,15 @@ def diagnose(
         draw_findings([each for each in judged_here if each.wrong and each.key not in keys])
 
 
-def _machine_behind(log: Log, machine: str | None, replay: str | None) -> Machine:
+def _machine_of_log(log: Log, machine: str | None, replay: str | None) -> Machine:
     """Return the machine that a log comes from: the one that was given with it, else what it and this machine say."""
     if machine:
         return from_json(read_text(machine), Machine, machine)
-    found = detect(host_of(replay)).machine
+    found = detect(find_host(replay)).machine
     return found if replay else machine_of_log(log, found)
 
 
-def _of_line(line: str) -> object:
+def _answer_line(line: str) -> object:
     """Return the answer to a line of a batch."""
     case = from_json(line, Case, say("This line"))
     read = read_log(case.log)
@@ -152,11 +152,11 @@ def doctor(context: click.Context, /, what: str | None, replay: str | None, *, v
     """
     site = None
     if what and not (Path(what).is_dir() or Path(what).name.startswith("python")):
-        _judge_file(context, what, replay, as_json=as_json)
+        _run_for_file(context, what, replay, as_json=as_json)
         return
     if what and replay:
         raise click.UsageError(say("An environment is of this machine and cannot be combined with --replay."))
-    host = host_of(replay)
+    host = find_host(replay)
     if what:
         environment = EnvironmentFolder.of_target(str(full_path(what)), host)
         if not environment.exists:
@@ -176,8 +176,8 @@ def doctor(context: click.Context, /, what: str | None, replay: str | None, *, v
     echo(text)
 
 
-def _judge_file(context: click.Context, file: str, replay: str | None, *, as_json: bool) -> None:
-    """Hand a file to the command that judges its kind; what is no configuration and no model is a log."""
+def _run_for_file(context: click.Context, file: str, replay: str | None, *, as_json: bool) -> None:
+    """Run the command for a file's suffix: `check` for .toml, the ONNX add-on for .onnx, else `diagnose`."""
     kind = Path(file).suffix.lower()
     if kind == ".toml":
         from assistant.cli.apply import check  # noqa: PLC0415 - draws in the export
@@ -186,7 +186,7 @@ def _judge_file(context: click.Context, file: str, replay: str | None, *, as_jso
     elif kind == ".onnx":
         onnx: click.Command = addons.load_from_extra(addons.COMMANDS, "onnx", extra="onnx")
         words = ["check", file, *(["--json"] if as_json else [])]
-        context.exit(translated(onnx).main(words, context.command_path, standalone_mode=False) or 0)
+        context.exit(translate(onnx).main(words, context.command_path, standalone_mode=False) or 0)
     else:
         context.invoke(diagnose, log=file, replay=replay, as_json=as_json)
 
@@ -225,14 +225,14 @@ def share_page(log: Log, machine: Machine, causes: Iterable[tuple[Diagnosis, int
             tag("p", cause.cause),
             tag("p", f"{render(TYPICAL if cause.sure else LIKELY)} ({cause.confidence:.0%})"),
             tag("h3", say("What helps")),
-            tag("ol", *(_remedy(remedy, here) for remedy in cause.remedies)),
+            tag("ol", *(_remedy_markup(remedy, here) for remedy in cause.remedies)),
             tag("h3", say("Sources")),
             tag("ul", *(tag("li", tag("a", source, href=source, rel="noreferrer")) for source in cause.sources)),
         ]
     if not shown:
         answer = redact(explain_unknown(log, here), known=known)
         parts += [tag("p", finding.text) for finding in (*answer.symptoms, *answer.findings)]
-        parts += [tag("ul", _remedy(answer.question, here))] if answer.question else []
+        parts += [tag("ul", _remedy_markup(answer.question, here))] if answer.question else []
     rows = machine_rows(here, hide=() if here.gpus else {"gpu"})  # that none was found is not said where nobody looked
     parts += [
         tag("h2", say("The computer")),
@@ -245,7 +245,7 @@ def share_page(log: Log, machine: Machine, causes: Iterable[tuple[Diagnosis, int
     return web_page(title, POLICY, SHEET, joined(parts))
 
 
-def _remedy(remedy: Remedy, machine: Machine) -> Markup:
+def _remedy_markup(remedy: Remedy, machine: Machine) -> Markup:
     """Return a fix: its sentence, what to type, and how to see that it worked."""
     parts: list[Markup] = []
     for _kind, lead, lines in remedy_blocks(remedy, shell_of(machine.os)):

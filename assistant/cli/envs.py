@@ -58,10 +58,10 @@ def envs(remove: str, *, prune: bool, every: bool, yes: bool, as_json: bool, **o
     if sum(map(bool, (check, mend, undo, to_forget, prune or remove))) > 1:
         raise click.UsageError(say("Only one of --check, --mend, --undo, --forget and --remove can be done at a time."))
     if prune or remove or to_forget:
-        _free(remove, to_forget, prune=prune, yes=yes, as_json=as_json)
+        _delete(remove, to_forget, prune=prune, yes=yes, as_json=as_json)
     elif every or check or mend or undo:
         work = Work(Sources(LiveHost(), **options), quiet=as_json, asks=not yes)
-        _visit(work, {check_picked: check, work_out_repair: mend, undo_last_change: undo}, yes=yes, as_json=as_json)
+        _run_task(work, {check_picked: check, work_out_repair: mend, undo_last_change: undo}, yes=yes, as_json=as_json)
     else:
         host = LiveHost()
         found = [one for made in EnvironmentFolder.all_made() if (one := made.describe(host))]
@@ -84,7 +84,7 @@ def envs(remove: str, *, prune: bool, every: bool, yes: bool, as_json: bool, **o
                 echo(f"  {one.name}: {one.path}{kernels}")
 
 
-def _free(remove: str, to_forget: str, *, prune: bool, yes: bool, as_json: bool) -> None:
+def _delete(remove: str, to_forget: str, *, prune: bool, yes: bool, as_json: bool) -> None:
     """Delete downloads, what is kept for an undo, or an environment, after asking; say how much was freed."""
     freed = None
     if prune or to_forget:
@@ -105,14 +105,14 @@ def _free(remove: str, to_forget: str, *, prune: bool, yes: bool, as_json: bool)
         echo(say("Removed {path}.", path=removed))
 
 
-def _visit(work: Work, asked: dict[Callable[[State, Tools], Surveyed], str], *, yes: bool, as_json: bool) -> None:
-    """List the environments, or do what is asked for with one of them."""
+def _run_task(work: Work, asked: dict[Callable[[State, Tools], Surveyed], str], *, yes: bool, as_json: bool) -> None:
+    """List the environments, or run the first task that has a path; ask before a repair is carried out."""
     visit, path = next(((visit, path) for visit, path in asked.items() if path), (run_survey, ""))
     state = State().with_environments(picked=str(EnvironmentFolder.at(path).path) if path else "")
 
     def run(visit: Callable[[State, Tools], Surveyed]) -> State:
         """Return the state after a visit."""
-        with work.shown(takes_back=visit in {undo_last_change, carry_out_repair}):
+        with work.show_progress(takes_back=visit in {undo_last_change, carry_out_repair}):
             found = visit(state, work.tools)
         return state.with_environments(survey=found.survey, repair=found.repair)
 
@@ -143,9 +143,9 @@ SIGNS = {
 
 
 def draw_environments(survey: Survey) -> None:
-    """Print three lines for each environment: its name and what it holds, where it is, how it stands."""
+    """Print three lines for each environment: its name and contents, its path, its state."""
     for one in survey.environments:
-        _draw_one(one)
+        _draw_summary(one)
         draw_line(f"    {one.state}", "" if one.light is Light.GOOD else SIGNS[one.light][1])
     if not survey.environments:
         draw_line(_("No environments were found; `assistant setup` makes one."))
@@ -155,7 +155,7 @@ def draw_environments(survey: Survey) -> None:
 
 def draw_environment(environment: EnvironmentSummary) -> None:
     """Print all that is known of an environment, with what would fix it."""
-    _draw_one(environment)
+    _draw_summary(environment)
     if environment.size is not None:
         draw_line(_("    {size} MB on disk", size=environment.size // 10**6), "dim")
     if environment.findings:
@@ -181,7 +181,7 @@ def draw_repair(repair: Repair) -> None:
         console.print(Text.assemble(("! ", "yellow"), say("would remain: {problem}", problem=finding.text)))
 
 
-def _draw_one(environment: EnvironmentSummary) -> None:
+def _draw_summary(environment: EnvironmentSummary) -> None:
     """Print what an environment is and holds, and where it is."""
     sign, style = SIGNS[environment.light]
     holds = [render(environment.keeper)]

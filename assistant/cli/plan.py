@@ -11,9 +11,9 @@ import click
 
 from assistant.catalog import Catalog, load_catalog
 from assistant.cli.options import (
-    only_one,
+    pop_request,
     project_options,
-    request_of,
+    refuse_several,
     request_options,
     source_options,
     trust_index_option,
@@ -22,7 +22,7 @@ from assistant.cli.options import (
 from assistant.cli.terminal import (
     echo,
     echo_json,
-    host_of,
+    find_host,
     json_option,
     print_answers,
     read_lines,
@@ -88,8 +88,8 @@ def plan_tools(options: Mapping[str, Any]) -> Tools:
     return Tools(host, Sources(host, **options), tell, CancelToken())
 
 
-def plan_each(file: str, catalog: Catalog, request: Request, tools: Tools) -> None:
-    """Print a plan for each line of a file; machines of one kind are planned once."""
+def print_plans(file: str, catalog: Catalog, request: Request, tools: Tools) -> None:
+    """Print a line of JSON for each machine of a file; equal ones are planned once."""
 
     @lru_cache(maxsize=_KINDS)
     def of_kind(text: str) -> Planning:
@@ -134,14 +134,14 @@ def plan(
     **options: Any,  # noqa: ANN401 - those of `request_options` and `source_options`
 ) -> None:
     """Choose what to install, and say why."""
-    only_one(machine=machine, machines=machines, replay=replay)
-    request, catalog = request_of(options), load_catalog()
+    refuse_several(machine=machine, machines=machines, replay=replay)
+    request, catalog = pop_request(options), load_catalog()
     how = {"all_taken": True, "quiet": as_json or bool(machines)}
     request, project = with_projects(request, options, options.pop("trust_index"), **how)
 
     tools = plan_tools(options)
     if machines:
-        plan_each(machines, catalog, request, tools)
+        print_plans(machines, catalog, request, tools)
         return
     here: Machine
     if machine:
@@ -150,7 +150,7 @@ def plan(
     else:
         from assistant.detect import detect  # noqa: PLC0415 - a machine that is given need not be looked at
 
-        here = detect(host_of(replay)).machine
+        here = detect(find_host(replay)).machine
     planning = plan_request(PlanInputs(here, catalog, request), tools)
     if not (planning.choice or as_json):
         raise nothing_fits(planning)

@@ -9,7 +9,7 @@ import click
 from packaging.requirements import Requirement
 
 from assistant.api import Message, Text, _, render, say
-from assistant.api.journey import each
+from assistant.api.journey import check_each
 from assistant.api.journey import plan as plan_command
 from assistant.api.planning import describe_needs, launchers, system_needs
 from assistant.api.records import Backend
@@ -19,7 +19,7 @@ from assistant.api.texts import as_typed
 from assistant_addons.projects.recipes import ANY, Recipe, recipe_of
 from assistant_addons.projects.recipes import recipes as listed
 
-recipe_argument = click.argument("name", callback=each(lambda name: recipe_of(name).key))
+recipe_argument = click.argument("name", callback=check_each(lambda name: recipe_of(name).key))
 
 
 @click.group()

@@ -14,7 +14,7 @@ import pytest
 from refused import refused, without
 
 from assistant.cli import lab as notebooks
-from assistant.cli.lab import originals, put_copies
+from assistant.cli.lab import notebooks_folder, put_copies
 from assistant.host.extras import missing_extra_error
 
 ROOT = Path(__file__).parents[2]
@@ -90,7 +90,7 @@ def shipped(tmp_path, monkeypatch):
     """Give originals that can be changed, as another version of the assistant would bring them."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     copied = tmp_path / "package" / "notebooks"
-    shutil.copytree(originals(), copied)
+    shutil.copytree(notebooks_folder(), copied)
     monkeypatch.setattr(notebooks, "PACKAGE", copied.parent)
     return copied
 
