@@ -37,7 +37,7 @@ from assistant.session.diagnosis import log_report
 from assistant.session.state import Detected, Diagnosed, Pasted, Phase, Planned, State, StepStatus
 from assistant.session.store import Store
 from assistant.verify.runner import Child, Results
-from assistant.wizard.saved_page import page
+from assistant.wizard.saved_page import write_page
 
 ROOT = Path(__file__).parents[1] / "assistant"
 KNOWN = PrivateNames(users=(USER,), hosts=(HOST,), secrets=secret_values(VARIABLES))
@@ -106,7 +106,7 @@ def _shown(text: str) -> list[tuple[Diagnosis, int | None]]:
 
 def _page(text: str, _folder: Path) -> str:
     failed = StepStatus(phase=Phase.FAILED, message=_("It failed: {reason}", reason=text), hint=text)
-    return page(
+    return write_page(
         State(
             statuses={Step.DETECT: StepStatus(phase=Phase.DONE), Step.PLAN: failed, Step.DIAGNOSE: failed},
             log=tuple(text.splitlines()) if "PRIVATE" not in text else (text,),
@@ -194,7 +194,7 @@ def _child(text: str, _folder: Path) -> str:
 PRODUCERS: dict[str, Producer] = {
     "cli/detect.py:detect": _recording,
     "cli/diagnose.py:diagnose": _report,
-    "wizard/saved_page.py:file_of": _page,
+    "wizard/saved_page.py:find_file": _page,
     "export/write.py:write_all": _export,
     "session/store.py:write_log": _log,
     "session/store.py:keep_fault": _fault,
@@ -307,7 +307,7 @@ def test_every_writer_of_a_file_is_known():
     """Somebody who writes a new file says here how it is made, or why nothing private can be in it."""
     found = writers_in(ROOT)
     outside = {  # what is handed out without a file of ours, or in lines
-        "wizard/saved_page.py:file_of",
+        "wizard/saved_page.py:find_file",
         "export/write.py:write_all, requirements",
         "verify/runner.py:hear",
         "install/uv.py:call",

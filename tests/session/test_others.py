@@ -13,7 +13,7 @@ from assistant.session.environments import is_mendable
 from assistant.session.remediation import all_fixes
 from assistant.session.state import Installed, State
 from assistant.session.survey import EnvironmentSummary
-from assistant.wizard.panels.environments import row_of
+from assistant.wizard.panels.environments import make_row
 
 
 def test_no_fix_is_offered_that_would_change_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,8 +33,8 @@ def test_its_row_offers_nothing_that_changes_it() -> None:
     known = EnvironmentSummary(
         path="/opt/pytorch", name="pytorch", torch="2.13.0", made=True, findings=(wrong,), kernels=("k",)
     )
-    assert {key for key, _label in row_of(known)["buttons"]} >= {"remove"}
+    assert {key for key, _label in make_row(known)["buttons"]} >= {"remove"}
     closed = replace(known, others=True)
     assert not is_mendable(closed)
-    assert [key for key, _label in row_of(closed)["buttons"]] == ["check", "open"]
-    assert row_of(closed)["keeper"] == "another user looks after it"
+    assert [key for key, _label in make_row(closed)["buttons"]] == ["check", "open"]
+    assert make_row(closed)["keeper"] == "another user looks after it"

@@ -28,7 +28,7 @@ from assistant.session.remediation import best_fix_name, headline
 from assistant.session.session import Session
 from assistant.session.state import Detected, Diagnosed, Installed, Outcome, Page, Pasted, Source, State, Task
 from assistant.wizard.panels.answer import draw_causes
-from assistant.wizard.panels.diagnose import WrongPage, footer_of
+from assistant.wizard.panels.diagnose import WrongPage, make_footer
 
 pytestmark = pytest.mark.process
 
@@ -294,8 +294,8 @@ def test_a_better_build_for_the_card_is_named() -> None:
     assert "webui.bat --debug --use-rocm" in page.answer.value
     (fix,) = (fix for fix in session.state.diagnosed.diagnoses[0].remedies if fix.plan)
     assert not fix.mends
-    assert footer_of(with_remedy(session.state, fix, text="In other words.")).label == "Change to ROCm"
-    assert footer_of(with_remedy(session.state, fix, mends=True)).label == "Mend it"
+    assert make_footer(with_remedy(session.state, fix, text="In other words.")).label == "Change to ROCm"
+    assert make_footer(with_remedy(session.state, fix, mends=True)).label == "Mend it"
 
 
 def with_remedy(state: State, fix: Remedy, **other: object) -> State:

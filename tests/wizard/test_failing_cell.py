@@ -23,7 +23,7 @@ from assistant.session.state import Detected, Diagnosed, Mended, Outcome, Page, 
 from assistant.session.store import Store, state_for_cell
 from assistant.wizard import magic
 from assistant.wizard.panels.answer import draw_causes
-from assistant.wizard.panels.diagnose import applied, footer_of
+from assistant.wizard.panels.diagnose import apply_actions, make_footer
 
 pytestmark = pytest.mark.process
 
@@ -96,8 +96,8 @@ def test_a_kernel_without_torch_is_offered_the_build_that_fits(tmp_path: Path) -
         way = best_fix_name(session.state)
         assert bool(way) is offers
         if way:
-            assert applied(way, session.state)[0] == Choose(target=str(tmp_path / "env"))
-            assert footer_of(session.state).label == "Mend it"
+            assert apply_actions(way, session.state)[0] == Choose(target=str(tmp_path / "env"))
+            assert make_footer(session.state).label == "Mend it"
 
 
 def test_a_kernel_that_does_not_answer_is_said(tmp_path: Path) -> None:

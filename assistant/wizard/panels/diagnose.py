@@ -28,7 +28,7 @@ from assistant.wizard.shared_widgets import Chips, Drawing, Fold, LogBox, make
 LABEL = 100  # chosen: characters of a fix that a small card shows
 
 
-def footer_of(state: State) -> Footer:
+def make_footer(state: State) -> Footer:
     """Offer to mend what was found, or to look for the cause of what is in the box."""
     reasons = blockers(replace(state, running=None), Task.DIAGNOSE)
     back = (Other(label=say("Back"), actions=(Show(page=Page.SETUP),)),)
@@ -37,13 +37,13 @@ def footer_of(state: State) -> Footer:
         fix = all_fixes(state)[name].remedy
         instead = fix.plan if fix.plan and not fix.mends else None
         label = say("Change to {backend}", backend=instead.backend.title) if instead else say("Mend it")
-        return Footer(label=label, actions=applied(name, state), note=does(name, state), others=back)
+        return Footer(label=label, actions=apply_actions(name, state), note=does(name, state), others=back)
     note = reasons[0] if reasons else say("What you give is read in this kernel and sent nowhere else.")
     actions = () if reasons else (Begin(task=Task.DIAGNOSE),)
     return Footer(label=say("Find the cause"), actions=actions, able=not reasons, note=note, others=back)
 
 
-def applied(name: str, state: State) -> tuple[Action, ...]:
+def apply_actions(name: str, state: State) -> tuple[Action, ...]:
     """Return the actions that apply a fix; a plan is made on the setup's page, for the log's environment if it fits."""
     fix = all_fixes(state).get(name)
     if fix is None or not fix.offered:
@@ -56,7 +56,7 @@ def applied(name: str, state: State) -> tuple[Action, ...]:
 
 
 def does(way: str, state: State) -> Text:
-    """Say what applying a fix does."""
+    """Return a sentence on what applying a fix does."""
     fix = all_fixes(state)[way]
     if fix.remedy.plan:
         folder = fix_folder(fix, state)
@@ -75,7 +75,7 @@ def does(way: str, state: State) -> Text:
 
 
 def label_of(fix: Remedy) -> str:
-    """Return a fix as the words of a small card."""
+    """Return a short label for a fix's button."""
     text = visible(render(fix.text))
     return text if len(text) <= LABEL else f"{text[: LABEL - 1]}…"
 
@@ -96,7 +96,7 @@ class WrongPage(PageView):
     @cached_property
     def box(self) -> LogBox:
         """The place for a log, unless the page that this one replaces has handed on its own."""
-        return LogBox(*_answers_of(self.session))
+        return LogBox(*_box_callbacks(self.session))
 
     def adopt(self, other: PageView) -> None:
         """Take over the box of a page that this one replaces: what was typed into it only the browser knows."""
@@ -110,7 +110,7 @@ class WrongPage(PageView):
         self.head.value = html.heading(say("Is anything wrong?"))
         self.answer.value = draw_causes(state)
         with self.box.hold_sync():
-            self.box.words, self.box.language = _words_of_box(), html_language()
+            self.box.words, self.box.language = _box_words(), html_language()
             self.box.shown = {name: getattr(state.pasted, name) for name in ("text", "tail", "size", "lines", "name")}
             self.box.busy = state.running in {Task.DIAGNOSE, Task.MEND}
         self._follow_ways(state)
@@ -139,12 +139,12 @@ class WrongPage(PageView):
 
     def _on_other(self, _widget: object, content: object, _buffers: object) -> None:
         name = str(content.get("press")) if isinstance(content, dict) else ""
-        for action in applied(name, self.session.state):
+        for action in apply_actions(name, self.session.state):
             self.session.dispatch(action)
 
     def footer(self, state: State) -> Footer:
         """Offer what `footer_of` says."""
-        return footer_of(state)
+        return make_footer(state)
 
     def close(self) -> None:
         """Free every model."""
@@ -154,7 +154,7 @@ class WrongPage(PageView):
             widget.close()
 
 
-def _answers_of(session: Session) -> tuple[Callable[[], None], Callable[[bytes, str], str]]:
+def _box_callbacks(session: Session) -> tuple[Callable[[], None], Callable[[bytes, str], str]]:
     """Return what the box calls: when another text is in it, and when one has arrived."""
 
     def edited() -> None:
@@ -171,7 +171,7 @@ def _answers_of(session: Session) -> tuple[Callable[[], None], Callable[[bytes, 
     return edited, arrived
 
 
-def _words_of_box() -> dict[str, str]:
+def _box_words() -> dict[str, str]:
     """Return the texts of the box, those with placeholders for the browser to fill."""
     return {
         "label": say("Paste an error message or a whole log here, or drop a log file."),

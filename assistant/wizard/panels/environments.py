@@ -71,7 +71,7 @@ def draw_repair(state: State, repair: Repair) -> Markup:
     )
 
 
-def caption(survey: Survey) -> str:
+def search_caption(survey: Survey) -> str:
     """Say where was looked, and whether that was everywhere."""
     where = say(
         "Searched for: Jupyter kernels, virtual environments, conda, uv, "
@@ -81,7 +81,7 @@ def caption(survey: Survey) -> str:
     return f"{where} {short}".strip()
 
 
-def row_of(summary: EnvironmentSummary) -> dict[str, object]:
+def make_row(summary: EnvironmentSummary) -> dict[str, object]:
     """Put what is known of an environment into words for its row."""
     buttons = [("check", say("Check"))] if not (summary.own or summary.unread) else []
     buttons += [("mend", say("Mend …"))] if is_mendable(summary) else []
@@ -132,8 +132,8 @@ class EnvironmentsPage(PageView):
         self.log.draw(lambda: log_view(state.log, state.log_file))
         with self.rows.hold_sync():
             self.rows.headings = [say("Environment"), say("State"), "PyTorch", say("What is known"), say("Actions")]
-            self.rows.caption = caption(survey)
-            self.rows.rows = [row_of(one) for one in survey.environments]
+            self.rows.caption = search_caption(survey)
+            self.rows.rows = [make_row(one) for one in survey.environments]
             self.rows.held = state.held
 
     def footer(self, state: State) -> Footer:
