@@ -40,7 +40,7 @@ def test_a_missing_extra_is_one_sentence_with_its_command(options, tmp_path) -> 
 def test_a_package_that_is_missed_on_the_way_is_named_too(tmp_path) -> None:
     """A module of an extra that cannot be imported is no fault of the assistant's."""
     missing = "ModuleNotFoundError('no', name='matplotlib.figure')"
-    code = f"from assistant.cli.commands import _failure; print(_failure({missing}))"
+    code = f"from assistant.cli.commands import _error_for; print(_error_for({missing}))"
     assert started(code=code, home=tmp_path).stdout.startswith("This needs the extra [lab], of which matplotlib is not")
 
 
