@@ -36,14 +36,14 @@ class _Given(Record, frozen=True):
     folders: dict[str, dict[str, _Copy]] = {}
 
 
-def originals() -> Path:
+def notebooks_folder() -> Path:
     """Return the folder of the notebooks: inside the package in an installed wheel, beside it in a checkout."""
     inside = PACKAGE / "notebooks"
     return inside if inside.is_dir() else PACKAGE.parent / "notebooks"
 
 
 def put_copies(folder: Path) -> dict[str, str]:
-    """Put every notebook into a folder; answer the newest copy of each by its name, such as "setup.ipynb".
+    """Put every notebook into a folder; return the newest copy's name there by the original's, such as "setup.ipynb".
 
     A copy that its user has not changed is renewed. One that was changed stays, and an original that is newer than it
     goes beside it under another name. Raises `WorkFailed` for a folder that cannot be written.
@@ -56,10 +56,10 @@ def put_copies(folder: Path) -> dict[str, str]:
     given = before.folders.get(str(folder), {})
     try:
         now = {
-            name: _put(folder, name, original.read_bytes(), given.get(name))
-            for original in sorted(originals().rglob("*.ipynb"))
+            name: _put_copy(folder, name, original.read_bytes(), given.get(name))
+            for original in sorted(notebooks_folder().rglob("*.ipynb"))
             if ".ipynb_checkpoints" not in original.parts
-            for name in [original.relative_to(originals()).as_posix()]
+            for name in [original.relative_to(notebooks_folder()).as_posix()]
         }
     except OSError as error:
         raise unwritable_error(error.filename or folder, error) from error
@@ -69,8 +69,8 @@ def put_copies(folder: Path) -> dict[str, str]:
     return {name: copy.file for name, copy in now.items()}
 
 
-def _put(folder: Path, name: str, data: bytes, given: _Copy | None) -> _Copy:
-    """Have one notebook in the folder, as its user made it or as it came."""
+def _put_copy(folder: Path, name: str, data: bytes, given: _Copy | None) -> _Copy:
+    """Write a notebook unless its copy is current; beside a copy that its user changed, under another name."""
     original = hashlib.sha256(data).hexdigest()
     place, number = folder / (given.file if given else name), 1
     if given and given.sha256 == original and place.exists():
@@ -85,7 +85,7 @@ def _put(folder: Path, name: str, data: bytes, given: _Copy | None) -> _Copy:
 
 
 def _sha256(path: Path) -> str | None:
-    """Hash a file; None where nothing is."""
+    """Return a file's SHA-256; None if there is no file."""
     try:
         return hashlib.sha256(read_regular(path, LARGEST, follow=True)).hexdigest()
     except FileNotFoundError:

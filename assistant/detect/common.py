@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import msgspec.structs
 
 from assistant.catalog.identity import identify, identify_name
-from assistant.catalog.names import idle_adapter, patterns, vendor_of
+from assistant.catalog.names import find_idle_adapter, patterns, vendor_of
 from assistant.host.base import Host
 from assistant.host.files import OWN_ENVIRONMENTS, is_from_store
 from assistant.i18n import Text, _
@@ -170,7 +170,7 @@ def _merge_gpu(card: list[Sighting]) -> tuple[Gpu, dict[str, str]]:
 
 def reason_not_a_gpu(pci_id: str, kind: str = "0300", name: str | None = None) -> Text:
     """Return why an adapter does not count as a GPU, as one sentence; "" for one that does."""
-    idle = idle_adapter(pci_id)
+    idle = find_idle_adapter(pci_id)
     if idle and idle.kind == "console":
         text = _("{name} ({pci_id}) is a server's console adapter and cannot compute.")
         return text.format(name=name or idle.maker, pci_id=pci_id)

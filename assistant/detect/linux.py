@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from assistant.catalog.identity import identify
-from assistant.catalog.names import idle_adapter
+from assistant.catalog.names import find_idle_adapter
 from assistant.detect.common import Notes, note_adapter, reason_not_a_gpu
 from assistant.detect.windows import DISPLAY, REGISTRY, VERSION
 from assistant.host.base import Host
@@ -77,7 +77,7 @@ def adapters(host: Host, notes: Notes) -> None:
         notes.looked("gpus", PCI, "no display or accelerator device")
     in_wsl = "microsoft" in kernel_release(host).lower()  # where a GPU is passed through an adapter of Microsoft's
     for device in devices:
-        idle = idle_adapter(device.pci_id)
+        idle = find_idle_adapter(device.pci_id)
         if not (in_wsl and idle and idle.maker == "Microsoft"):
             source = f"{PCI}/{device.bus}"
             gpu = Gpu(vendor=device.vendor, pci_id=device.pci_id, driver=device.driver)

@@ -11,7 +11,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from assistant.catalog import Number, TorchWheel, load_catalog, number
-from assistant.catalog.companions import companion
+from assistant.catalog.companions import find_companion
 from assistant.catalog.rows import CORE, FAMILY
 from assistant.diagnose.index_addresses import PYPI, Address, addresses, classify_address
 from assistant.diagnose.installer_output import Failure
@@ -267,7 +267,7 @@ def builds(package: str) -> tuple[Build, ...]:
     tags_by_platform = [row.pythons for row in catalog.rows("torch.basics") if row.package == package]
     if tags_by_platform:
         return tuple(Build("", "", platform, tags) for row in tags_by_platform for platform, tags in row.items())
-    row = companion(package)
+    row = find_companion(package)
     return tuple(Build("", "", platform, ()) for platform in row.platforms) if row and not row.only_source else ()
 
 

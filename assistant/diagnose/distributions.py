@@ -14,7 +14,7 @@ from functools import cache
 from packaging.utils import canonicalize_name
 
 from assistant.catalog.bundles import runtime_builds, runtime_plugins
-from assistant.catalog.companions import known_names
+from assistant.catalog.companions import all_names
 from assistant.catalog.rows import CORE
 from assistant.diagnose.context import LogContext
 from assistant.diagnose.index_addresses import installer_tables
@@ -107,7 +107,7 @@ def distributions_in(command: str) -> Iterator[str]:
 
 def listed_distributions() -> frozenset[str]:
     """Return the canonical names of the distributions that the catalogue and this room's tables know."""
-    return _listed_in_tables() | known_names()
+    return _listed_in_tables() | all_names()
 
 
 @cache

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Literal, NamedTuple
 
 from assistant.catalog import load_catalog, number
-from assistant.catalog.catalog import is_pypi, mirrors_pypi
+from assistant.catalog.catalog import is_pypi, is_pypi_mirror
 from assistant.diagnose.rules import table
 from assistant.model.record import Record
 
@@ -84,7 +84,7 @@ def classify_address(url: str, *, links: bool = False) -> Address:
     `links` tells that it is used as a list of files, which some mirrors are.
     """
     catalog = load_catalog()
-    if is_pypi(url) or mirrors_pypi(url, catalog):
+    if is_pypi(url) or is_pypi_mirror(url, catalog):
         return Address("pypi")
     if url in {index.rstrip("/").lower() for index in catalog.amd_indexes.values()}:
         return Address("torch", "amd-index")

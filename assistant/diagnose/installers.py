@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 
 from assistant.catalog import Number, carried_by_torch_index, load_catalog, number
-from assistant.catalog.companions import known_names
+from assistant.catalog.companions import all_names
 from assistant.catalog.rows import CORE, FAMILY
 from assistant.diagnose.attempts import (
     Attempt,
@@ -132,7 +132,7 @@ def _cache_causes(attempt: Attempt) -> Iterator[Cause]:
 def _name_causes(attempt: Attempt) -> Iterator[Cause]:
     """Yield a cause with the right name if a package was renamed, is misspelt or has another one in conda."""
     package = attempt.package
-    right_name, known_packages = installer_tables().names.get(package, ""), known_names() | CORE
+    right_name, known_packages = installer_tables().names.get(package, ""), all_names() | CORE
     if attempt.failure.conda:
         right_name = "pytorch" if package in {"torch", "pytorch-gpu"} else ""
     elif (
@@ -391,7 +391,7 @@ def _other_causes(attempt: Attempt) -> Iterator[Cause]:
     if not attempt.may_offer_nothing or _NETWORK.search(attempt.text):
         return
     kinds = {judged.kind: url for url, judged in attempt.indexes}
-    is_known = bool(attempt.rows) or package in OTHERS or package in known_names()
+    is_known = bool(attempt.rows) or package in OTHERS or package in all_names()
     if is_known and "pypi" not in kinds and {"mirror", "unknown"} & {*kinds}:
         key = "mirror-without-files" if "mirror" in kinds else "index-wrong"
         yield attempt.cause(key, index=kinds.get("mirror", kinds.get("unknown", "")), right=right_index(attempt))

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import cache, lru_cache
 from typing import Literal, NamedTuple
 
-from assistant.catalog.companions import companion
+from assistant.catalog.companions import find_companion
 from assistant.diagnose.rules import table
 from assistant.model.record import Record
 
@@ -466,7 +466,7 @@ def table_distributions() -> frozenset[str]:
 
 def loses_names(package: str) -> bool:
     """Return whether a distribution is a companion of torch, or one whose releases differ in their names."""
-    return package in _tables().generations or companion(package) is not None
+    return package in _tables().generations or find_companion(package) is not None
 
 
 def package_of(module: str) -> str:

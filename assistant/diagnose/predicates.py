@@ -9,8 +9,8 @@ from typing import Any
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from assistant.catalog import TorchWheel, has_code, identified, load_catalog, number
-from assistant.catalog.companions import sharing
+from assistant.catalog import TorchWheel, has_code, identify_gpu, load_catalog, number
+from assistant.catalog.companions import installed_of_clash
 from assistant.i18n import Text, _
 from assistant.model.errors import BadInput
 from assistant.model.machine import Gpu, Machine, Vendor
@@ -113,7 +113,7 @@ def _attribute_matches(name: str) -> Callable[[Machine, str], Verdict]:
 def installed_of(machine: Machine, names: list[str] | str) -> tuple[str, ...]:
     """Return the installed packages among `names`, or among those of the catalogue's clash that has the key `names`."""
     if isinstance(names, str):
-        return sharing(names, machine.packages)
+        return installed_of_clash(names, machine.packages)
     return tuple(name for name in names if name in machine.packages)
 
 
@@ -160,7 +160,7 @@ def _code_fits(machine: Machine, expected: bool) -> Verdict:  # noqa: FBT001 - t
     build = _installed_build(machine)
     if build is None or not (build.sm or build.gfx):
         return None
-    identities = [identified(gpu) for gpu in machine.gpus]
+    identities = [identify_gpu(gpu) for gpu in machine.gpus]
     if build.gfx:
         targets = {
             gpu.gfx or (identity.gfx if identity else None)

@@ -6,7 +6,7 @@ import re
 import shlex
 
 from assistant.catalog import carried_by_torch_index
-from assistant.catalog.launchers import Launcher, launchers, written
+from assistant.catalog.launchers import Launcher, launch_line, launchers
 from assistant.catalog.tables import Row, rows
 from assistant.export.packages import asked, requirements_text
 from assistant.export.setup import MARKER, Setup, Unsuited, filled, json_text, runtime_text, variables
@@ -126,7 +126,7 @@ def launch_files(setup: Setup) -> dict[str, str]:
 
 def _files(launcher: Launcher, arguments: tuple[str, ...], system: str, setup: Setup) -> dict[str, str]:
     """Return the file in which an application keeps its arguments, or else a script that starts it, by its path."""
-    named, line = launcher.files.get(system, ""), written(launcher, arguments, system) or ""
+    named, line = launcher.files.get(system, ""), launch_line(launcher, arguments, system) or ""
     if named.endswith(".yaml"):
         return {f"launch/{launcher.key}/{named}": f"# {MARKER}\n{line}\n"}
     kind = "bat" if system == "windows" else "sh"

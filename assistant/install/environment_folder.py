@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple, Self
 
 import msgspec
 
-from assistant.catalog.launchers import places
+from assistant.catalog.launchers import environment_places
 from assistant.catalog.tables import Row
 from assistant.host.base import Host
 from assistant.host.files import full_path, shared_environments_folder
@@ -337,7 +337,7 @@ def find_environments(host: Host, here: Path, named: Iterable[Path] = ()) -> Sea
         EnvironmentFolder.list_made(),
         (EnvironmentFolder(path, name_of_folder(path), "kernel") for path in kernel_names_by_environment()),
         *(_environments_below(folder, DEPTH_HERE, reader) for folder in named),
-        *(_environments_at(place, reader) for place in places()),
+        *(_environments_at(place, reader) for place in environment_places()),
         *(_environments_below(folder, depth, reader) for folder, depth in depths.items()),
     ):
         if reader.is_over:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 from assistant.catalog import load_catalog
-from assistant.catalog.catalog import known_index
+from assistant.catalog.catalog import is_known_index
 from assistant.host.base import Host
 from assistant.host.pip_settings import (
     PipSettings,
@@ -165,7 +165,7 @@ class Sources:
     def _extra_indexes(self) -> tuple[str, ...]:
         """The extra indexes in pip's settings without PyTorch's, which uv would prefer to PyPI for every package."""
         catalog = load_catalog()
-        return tuple(url for url in self.settings.extra_index_urls if not known_index(url, catalog))
+        return tuple(url for url in self.settings.extra_index_urls if not is_known_index(url, catalog))
 
     def _project_indexes(self, plan: Plan) -> tuple[str, ...]:
         """Return the indexes that a plan has from its project, without PyTorch's own.
@@ -176,7 +176,7 @@ class Sources:
         configured = {
             without_credentials(url).rstrip("/"): url for url in (*self.settings.index_urls, *self._configured_indexes)
         }
-        return tuple(configured.get(url.rstrip("/"), url) for url in plan.indexes if not known_index(url, catalog))
+        return tuple(configured.get(url.rstrip("/"), url) for url in plan.indexes if not is_known_index(url, catalog))
 
     @property
     def _configured_indexes(self) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import tomli_w
 
-from assistant.catalog.companions import carried_by_torch_index, required_by_torch
+from assistant.catalog.companions import carried_by_torch_index, is_required_by_torch
 from assistant.catalog.rows import CORE
 from assistant.host.download import Patience
 from assistant.host.extras import find_uv
@@ -216,7 +216,7 @@ class Uv:
         words = ["--no-header", "--quiet", "--format", "pylock.toml", "-o", str(lock), *self.elsewhere]
         # What stands in for torch's own needs could not be tied to torch's index, and the plan names torch's version.
         overrides = [
-            line for line in plan.overrides if (name := name_of(line)) not in CORE and not required_by_torch(name)
+            line for line in plan.overrides if (name := name_of(line)) not in CORE and not is_required_by_torch(name)
         ]
         pins = [f"{name}=={version}" for name, version in (locked or {}).items()]
         files = {"locked": pins, "constraints": plan.constraints, "overrides": overrides}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from assistant.catalog.names import arch_of, pci_id, system_of, vendor_of_name
+from assistant.catalog.names import find_architecture, find_system, pci_id, vendor_of_name
 from assistant.model.machine import Gpu, Vendor
 from assistant.parsers.cards import Device, Reading, gib
 from assistant.parsers.nvidia import smi_complaint
@@ -117,8 +117,8 @@ def _facts(dump: Dump) -> dict[str, object]:
     """Return the facts of a dump, named as in `Machine`; None for what it does not tell."""
     system, platform, python = (_value(dump, label) for label in ("os", "python platform", "python version"))
     hints = (_value(dump, label) for label in ("libc version", "cudnn version", "gcc version", "clang version"))
-    family = system_of(platform, system, python, *dump.get("cudnn version", ())[:3], *hints)
-    arch = arch_of(platform, system, python, *dump.get("cpu", ())[:4])
+    family = find_system(platform, system, python, *dump.get("cudnn version", ())[:3], *hints)
+    arch = find_architecture(platform, system, python, *dump.get("cpu", ())[:4])
     version = re.search(r"\d{1,2}\.\d{1,3}(?:\.\d{1,3})?(?:(?:a|b|rc)\d{1,3})?t?(?![\w.])", python)
     free = version and "free-threading" in python and not version[0].endswith("t")
     bits = re.search(r"(\d\d)-bit runtime", python)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from assistant.catalog.identity import identified
+from assistant.catalog.identity import identify_gpu
 from assistant.catalog.names import patterns
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.record import replace
@@ -245,7 +245,7 @@ def _gpus(text: str) -> tuple[Gpu, ...]:
                 cards.setdefault(name, Gpu(vendor=Vendor(vendor), name=name, gfx=gfx))
                 last, end = "" if gfx else name, match.end()
     bare = [name for name, gpu in cards.items() if gpu.gfx == name]
-    targets = {identity.gfx for gpu in cards.values() if gpu.gfx != gpu.name and (identity := identified(gpu))}
+    targets = {identity.gfx for gpu in cards.values() if gpu.gfx != gpu.name and (identity := identify_gpu(gpu))}
     once = [name for name in cards if not any(other != name and other.endswith(f" {name}") for other in cards)]
     return tuple(cards[name] for name in once if name not in bare or name not in targets)
 

@@ -6,7 +6,7 @@ import re
 from itertools import zip_longest
 from os.path import commonprefix
 
-from assistant.catalog.identity import cut_names, identify_name
+from assistant.catalog.identity import complete_cut_name, identify_name
 from assistant.model.machine import Gpu, Vendor
 from assistant.model.record import replace
 from assistant.parsers.cards import Device, Reading, bus_address, field, gib
@@ -83,7 +83,7 @@ def _whole_name(shown: str, vram_gb: float | None) -> tuple[str | None, str | No
     if part == shown or (at_end and identify_name(Vendor.NVIDIA, part)):
         return part or None, None
     names = []
-    for name in cut_names(part, at_end=at_end, longer=len(shown)):
+    for name in complete_cut_name(part, at_end=at_end, longer=len(shown)):
         stated = re.search(r"\b(\d{1,3}) ?GB\b", name)
         if stated is None or not vram_gb or _LEAST_SHOWN * int(stated[1]) <= vram_gb <= int(stated[1]):
             names.append(name if at_end else part + name[len(part) :])

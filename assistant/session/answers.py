@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 Answer = dict[str, object]
 
 
-def of_planning(planning: Planning, machine: Machine, project: Record | None = None, *, why: bool = False) -> Answer:
-    """Return the plans for a machine, and the project that they are for.
+def plans_answer(planning: Planning, machine: Machine, project: Record | None = None, *, why: bool = False) -> Answer:
+    """Return the plans for a machine, under "project" the project that they are for, if any.
 
-    With `why`, also the reasoning.
+    With `why`, the reasoning is added as lines of "explanation".
     """
-    answer = _fields(planning)
+    answer = _as_json_fields(planning)
     if project:
         answer["project"] = render_messages(project)
     if why:
@@ -34,23 +34,23 @@ def of_planning(planning: Planning, machine: Machine, project: Record | None = N
     return answer
 
 
-def of_log(log: Log, machine: Machine, diagnoses: Iterable[Diagnosis]) -> Answer:
-    """Return the causes of what a log shows, or what can be said without one."""
-    from assistant.session.diagnosis import unexplained  # noqa: PLC0415 - `plan` needs no rules of causes
+def log_answer(log: Log, machine: Machine, diagnoses: Iterable[Diagnosis]) -> Answer:
+    """Return the causes of what a log shows as "diagnoses"; without any, "unexplained" says what is known instead."""
+    from assistant.session.diagnosis import explain_unknown  # noqa: PLC0415 - `plan` needs no rules of causes
 
     found = tuple(diagnoses)
-    rest = Unexplained() if found else unexplained(log, machine)
+    rest = Unexplained() if found else explain_unknown(log, machine)
     more = {"unexplained": render_messages(rest)} if rest != Unexplained() else {}
     return {"diagnoses": render_messages(found), **more}
 
 
-def of_preview(preview: Prepared | None) -> Answer:
-    """Return what an installation would do; what stands there is no answer."""
-    return _fields(replace(preview, site=None)) if preview else {}
+def preview_answer(preview: Prepared | None) -> Answer:
+    """Return what an installation would do, without the `site` that is there already; {} without a preview."""
+    return _as_json_fields(replace(preview, site=None)) if preview else {}
 
 
-def of_setup(state: State) -> Answer:
-    """Return what a setup has come to: its plans, its environment with the report, and what else was found."""
+def setup_answer(state: State) -> Answer:
+    """Return what a setup has chosen and found so far, one key for each of its parts, None where there is none yet."""
     answer: Answer = {
         "statuses": {step.value: status for step, status in state.statuses.items()},
         "request": state.choices.request,
@@ -67,15 +67,15 @@ def of_setup(state: State) -> Answer:
     return {name: render_messages(value) for name, value in answer.items()}
 
 
-def of_environments(survey: Survey) -> Answer:
-    """Return the environments that were found."""
-    every = [_of_summary(row) for row in survey.environments]
+def environments_answer(survey: Survey) -> Answer:
+    """Return the environments that were found, whether the search was cut short, and its notes, if any."""
+    every = [_summary_answer(row) for row in survey.environments]
     notes = {"notes": render_messages(survey.notes)} if survey.notes else {}
     return {"environments": every, "cut_short": survey.cut_short, **notes}
 
 
-def of_environment(summary: EnvironmentSummary, survey: Survey, repair: Repair | None = None) -> Answer:
-    """Return what is known of an environment, and the change that was worked out for it."""
+def environment_answer(summary: EnvironmentSummary, survey: Survey, repair: Repair | None = None) -> Answer:
+    """Return an environment, the notes about it, and the fields of the repair that was worked out for it, if any."""
     change, notes = {}, survey.notes
     if repair:
         difference = repair.difference
@@ -83,16 +83,16 @@ def of_environment(summary: EnvironmentSummary, survey: Survey, repair: Repair |
         change |= {"mends": repair.mends, "remains": repair.remains}
         notes = (*difference.findings, *notes)
     words = {name: render_messages(value) for name, value in change.items()}
-    return {**words, "notes": render_messages(notes), "environment": _of_summary(summary)}
+    return {**words, "notes": render_messages(notes), "environment": _summary_answer(summary)}
 
 
-def _of_summary(summary: EnvironmentSummary) -> Answer:
+def _summary_answer(summary: EnvironmentSummary) -> Answer:
     """Return an environment with its light and the sentence about it."""
-    fields = _fields(summary)
+    fields = _as_json_fields(summary)
     fields.pop("stamp", None)  # says nothing to anybody else
     return {**fields, "light": summary.light.value, "state": render(summary.state)}
 
 
-def _fields(record: object) -> Answer:
+def _as_json_fields(record: object) -> Answer:
     plain = render_messages(record)
     return plain if isinstance(plain, dict) else {}

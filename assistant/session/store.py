@@ -108,7 +108,7 @@ class Store:
         return None
 
     def read(self) -> Saved | None:
-        """Read what was saved, and when; None when nothing ever was. A pipe or a link is not read."""
+        """Read what was saved, running steps as ready, and when; only when if it is unreadable, None if not there."""
         try:
             at = datetime.fromtimestamp(self.path.lstat().st_mtime).astimezone().strftime("%Y-%m-%d %H:%M")
         except OSError:
@@ -124,12 +124,12 @@ class Store:
         return replace(saved, at=at, state=state)
 
     def load(self) -> State | None:
-        """Read the last state; None where there is none, or one that this version cannot read."""
+        """Return the state that was saved last; None if there is none that this version can read."""
         saved = self.read()
         return saved.state if saved else None
 
     def environment(self) -> Environment | None:
-        """Return the environment of the last setup; None where there is none."""
+        """Return the environment of the setup that was saved last; None if there is none."""
         state = self.load()
         return state.environment if state else None
 
@@ -147,7 +147,7 @@ class Store:
         return path
 
     def logged(self, event: Event) -> Event:
-        """Write a line of output into the log, and return it without the colours that nobody asked for."""
+        """Write a line of output into the log, and return its event without colours; return other events unchanged."""
         if not isinstance(event, LogLine):
             return event
         text = remove_colours(render(event.text))
@@ -169,8 +169,8 @@ class Store:
             append_private(self.log, self._clean(line) + "\n")
 
 
-def keep_log(data: bytes, name: str = "", folder: Path | None = None) -> Pasted:
-    """Return a log as a setup keeps it; raise `BadInput` for a binary file, `WorkFailed` where it cannot be kept."""
+def store_log(data: bytes, name: str = "", folder: Path | None = None) -> Pasted:
+    """Return a log, a long one as its ends and a file that is written; raise `BadInput` if binary, or `WorkFailed`."""
     text = "".join(text_pieces(data))
     if len(text) <= WHOLE:
         return Pasted(text=text, name=name)
@@ -193,8 +193,8 @@ def keep_log(data: bytes, name: str = "", folder: Path | None = None) -> Pasted:
     return Pasted(text=text[:SHOWN], tail=text[-SHOWN:], size=len(data), lines=lines, name=name, path=str(path))
 
 
-def whole_log(pasted: Pasted) -> str | bytes:
-    """Return all of a log; raise `BadInput` where its file is gone or was changed."""
+def read_whole_log(pasted: Pasted) -> str | bytes:
+    """Return all of a log: bytes if it lies in a file; raise `BadInput` if that is gone or was changed."""
     if not pasted.path:
         return pasted.text
     path = Path(pasted.path)
@@ -212,12 +212,12 @@ def _digest(content: bytes) -> str:
     return sha256(content).hexdigest()[:16]
 
 
-def worth_telling(saved: State | None) -> bool:
-    """Return whether a saved state holds a plan for the machine at hand, and so is worth going on with."""
+def is_worth_continuing(saved: State | None) -> bool:
+    """Return whether a saved state is of a real machine, detected, and has a plan, and so is worth continuing."""
     return saved is not None and not saved.machine and saved.plan is not None and saved.detection is not None
 
 
-def obstacle(saved: Saved, machine: Machine) -> Text:
+def why_not_continuable(saved: Saved, machine: Machine) -> Text:
     """Return why a saved setup cannot be continued here; "" when it can.
 
     Free disk space and the like change by the hour, and make no other machine.
@@ -236,7 +236,7 @@ def obstacle(saved: Saved, machine: Machine) -> Text:
         (_("Graphics"), *(cards if cards[0] != cards[1] else (then.gpus, machine.gpus))),
     ]
     changed = tuple(
-        Message("{name}: {old} → {new}").format(name=name, old=_written(old), new=_written(new))
+        Message("{name}: {old} → {new}").format(name=name, old=_join_words(old), new=_join_words(new))
         for name, old, new in facts
         if old != new
     )
@@ -247,8 +247,8 @@ def obstacle(saved: Saved, machine: Machine) -> Text:
     return ""
 
 
-def remarks(saved: Saved) -> tuple[Message, ...]:
-    """Return what is worth knowing before going on: a task that never ended, another version of the assistant."""
+def continuation_remarks(saved: Saved) -> tuple[Message, ...]:
+    """Return sentences for before a setup is continued: a task was interrupted, another version saved it."""
     found = []
     if saved.running:
         found.append(_("The last run was interrupted; its partial changes will be rolled back first."))
@@ -259,20 +259,20 @@ def remarks(saved: Saved) -> tuple[Message, ...]:
     return tuple(found)
 
 
-def furthest(state: State) -> Step:
+def first_step_not_done(state: State) -> Step:
     """Return the step to go on with: the first that is not done, without the diagnosis, which nothing waits for."""
     steps = (step for step in Step if step is not Step.DIAGNOSE)
     return next((step for step in steps if state.status(step).phase is not Phase.DONE), Step.EXPORT)
 
 
-def fault(error: BaseException) -> WorkFailed:
-    """Keep the traceback of a fault of ours in a file, and say where."""
+def record_fault(error: BaseException) -> WorkFailed:
+    """Write the traceback of an unexpected exception to a file, and return the error that names it."""
     path = Store().keep_fault("".join(traceback.format_exception(error)))
     message = _("The assistant itself failed: {kind}: {reason}.", kind=type(error).__name__, reason=error)
     return WorkFailed(message, hint=_("Please report it with the file {path}.", path=path))
 
 
-def last_setup() -> State:
+def load_last_setup() -> State:
     """Return the state of the last setup; raise `BadInput` where there is none."""
     state = Store().load()
     if state is None or state.environment is None:
@@ -280,8 +280,8 @@ def last_setup() -> State:
     return state
 
 
-def setup_of(target: Path) -> State:
-    """Start from an environment that is there; its marker says what it was planned for, if it is one of ours.
+def state_for_environment(target: Path) -> State:
+    """Return a state with the environment in a folder, and its plan if the assistant made it; or the last setup of it.
 
     Raises `BadInput` for a folder that is no environment.
     """
@@ -290,10 +290,10 @@ def setup_of(target: Path) -> State:
     return last if last and state.plan and last.environment == state.environment else state
 
 
-def beginning_at(printed: str, python: str) -> State:
-    """Return where a guided setup begins: at what is wrong with a cell and with the environment of its kernel's Python.
+def state_for_cell(printed: str, python: str) -> State:
+    """Return a state on the page of what is wrong, with what a failed cell printed and its kernel's environment.
 
-    A Python that is not on this machine, as one behind a gateway is not, belongs to no environment here.
+    Without an environment if `python` is no file here, as behind a gateway.
     """
     path, pasted = Path(python), Pasted(text=normalize_text(printed)[-WHOLE:])
     begins = State(page=Page.WRONG, pasted=pasted, failed_cell=True)
@@ -318,6 +318,6 @@ def _with_environment(state: State, folder: Path) -> State:
     return replace(state, installed=Installed(environment=Environment(path=str(path), python=str(python))))
 
 
-def _written(value: object) -> Text:
+def _join_words(value: object) -> Text:
     words = value if isinstance(value, tuple) else (value,)
     return " ".join(str(getattr(word, "name", word)) for word in words if word) or _("none")

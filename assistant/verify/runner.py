@@ -15,8 +15,8 @@ from pathlib import Path
 
 import msgspec
 
-from assistant.catalog.bundles import trial_of
-from assistant.catalog.companions import needs, trial
+from assistant.catalog.bundles import recipe_trial
+from assistant.catalog.companions import companion_trial, system_needs
 from assistant.catalog.rows import Trial
 from assistant.host.lock import Lock
 from assistant.host.process import CancelToken, stream
@@ -161,10 +161,10 @@ def _list_questions(packages: Sequence[str], recipe: str, *, calls: bool) -> tup
     def call(found: Trial | None) -> dict[str, object]:
         return {"call": found.call, "gpu": not found.on_cpu} if found else {}
 
-    asked = {package_check(name): {"name": name, **call(trial(name) if calls else None)} for name in packages}
+    asked = {package_check(name): {"name": name, **call(companion_trial(name) if calls else None)} for name in packages}
     unknown: Text = ""
     try:
-        found = trial_of(recipe) if calls and recipe else None
+        found = recipe_trial(recipe) if calls and recipe else None
     except WorkFailed as error:
         found, unknown = None, error.message
     if found or unknown:
@@ -401,7 +401,7 @@ def missing_system_parts(check: Check, device: str) -> tuple[Message, ...]:
     system, backend = _SYSTEMS.get(sys.platform, sys.platform), Backend(device.partition(":")[0])
     return tuple(
         sentences(filter(None, (need.text, need.help)))
-        for need in needs(checked_package(check.key), system, backend)
+        for need in system_needs(checked_package(check.key), system, backend)
         if need.libraries and re.search(need.libraries, str(check.detail))
     )
 

@@ -21,11 +21,11 @@ from assistant.api.steps import (
     RemotePlan,
     Resolution,
     Tools,
-    decided,
     find_uv,
     load_catalog,
     make_plans,
     nothing_fits,
+    plan_request,
     plan_title,
     rejection_reason,
 )
@@ -195,7 +195,7 @@ def _resolved(case: PlanInputs, tools: Tools) -> tuple[Machine, Plan, Resolution
     """Plan for a machine as the sources have it, and resolve; return the failure where that cannot be."""
     machine = system_of(case.machine)
     try:
-        planning = decided(case, tools)
+        planning = plan_request(case, tools)
         if planning.choice is None:
             return NothingFits(_why_none(planning))
         plan = replace(planning.choice, index_url=tools.sources.index_url or planning.choice.index_url)

@@ -21,7 +21,7 @@ from assistant.api.steps import (
     ReplayHost,
     Site,
     detect,
-    diagnosed,
+    find_causes,
     read_log,
     recorded_machine,
 )
@@ -301,7 +301,7 @@ class Lab:
 
     def _causes(self) -> tuple[Diagnosis, ...]:
         """Diagnose what the symptom prints, with what is known of the lab's environment and machine."""
-        return diagnosed(read_log(self._program.symptom(self.scene).text), self._machine())
+        return find_causes(read_log(self._program.symptom(self.scene).text), self._machine())
 
     def _machine(self) -> Machine:
         if machine := self._definition.english.machine:

@@ -15,7 +15,7 @@ from catalogs import catalog_as_of, with_tables
 from tables import each
 
 from assistant.catalog import Catalog
-from assistant.catalog.refresh import Seen, refreshed
+from assistant.catalog.refresh import Seen, refresh_tables
 from assistant.model.machine import Machine
 from assistant.model.plan import Planning
 from assistant.model.record import render_messages, to_json
@@ -94,7 +94,7 @@ def catalog_at(step: int) -> Catalog:
     """Refresh the tables step by step, each time from those of the step before."""
     before = catalog_at(step - 1) if step else catalog_as_of("2.15.0")
     seen = (*shipped(), *(one for build in builds(step) for one in listed(build)), *companions(step))
-    return with_tables(before, refreshed(before, seen, bounds, YEAR["steps"][step]["date"]).tables)
+    return with_tables(before, refresh_tables(before, seen, bounds, YEAR["steps"][step]["date"]).tables)
 
 
 def during(steps: str, step: int) -> bool:

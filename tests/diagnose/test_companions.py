@@ -17,7 +17,7 @@ from assistant.diagnose.missing import (
     symbol_kind,
 )
 from assistant.model.machine import Gpu, Machine, Vendor
-from assistant.session.diagnosis import diagnosed
+from assistant.session.diagnosis import find_causes
 
 LINUX, WINDOWS = Machine(os="linux", wsl=False), Machine(os="windows")
 CARD = (Gpu(vendor=Vendor.NVIDIA, name="NVIDIA GeForce RTX 4070"),)
@@ -37,7 +37,7 @@ def first(text: str, facts: Machine = LINUX) -> str:
 
 def commands(text: str, facts: Machine) -> list[str]:
     """Return what the first remedy tells to type."""
-    return list(diagnosed(read_log(text), facts)[0].remedies[0].commands)
+    return list(find_causes(read_log(text), facts)[0].remedies[0].commands)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from export.setups import SETUP
 from tables import each
 
 from assistant.catalog import load_catalog
-from assistant.catalog.catalog import known_index
+from assistant.catalog.catalog import is_known_index
 from assistant.export import config, read_config
 from assistant.export.config import config_text
 from assistant.model.errors import BadInput
@@ -246,4 +246,4 @@ def test_a_refusal_cannot_steer_the_terminal():
 )
 def test_only_listed_indexes_and_ones_own_are_known(url, known):
     """An index is known by server, scheme and folder, not by how it looks."""
-    assert known_index(url, load_catalog(), ("https://own.example/simple", "")) is known
+    assert is_known_index(url, load_catalog(), ("https://own.example/simple", "")) is known

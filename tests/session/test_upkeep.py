@@ -20,7 +20,7 @@ from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.record import replace
 from assistant.plan import make_plans
 from assistant.session import upkeep
-from assistant.session.upkeep import Renewal, renewed
+from assistant.session.upkeep import Renewal, renew
 
 pytestmark = [pytest.mark.process, pytest.mark.full]
 
@@ -44,7 +44,7 @@ class World:
 
     def renew(self, index: str = "") -> Renewal:
         """Refresh the tables by the index that is named, for a user whose pip asks this PyPI, and go on with them."""
-        renewal = renewed(Sources(LiveHost(), index_url=index or self.own.url), self.catalog, TODAY)
+        renewal = renew(Sources(LiveHost(), index_url=index or self.own.url), self.catalog, TODAY)
         self.catalog = with_tables(self.catalog, renewal.found.tables)
         return renewal
 
@@ -207,13 +207,13 @@ def test_amds_own_indexes_are_asked(world, tmp_path, monkeypatch):
     add_torch(amd, "2.15.0", "rocm10.2.0")
     add_torch(amd, "2.15.0", "rocm10.2.0", platform=WINDOWS)
     monkeypatch.setattr(Catalog, "index_url", lambda _self, _variant, _torch="": world.own.url)
-    renewal = renewed(Sources(LiveHost()), world.catalog, TODAY)
+    renewal = renew(Sources(LiveHost()), world.catalog, TODAY)
     new = renewal.found.tables["rocm.amd_releases"].rows[-1]
     assert (new.torch, new.rocm, new.index, new.systems) == ("2.15.0", "10.2.0", "rocm10", ("linux", "windows"))
     assert list(renewal.found.tables) == ["rocm.amd_releases"]
     assert {one.status for one in renewal.answers} == {"ok"}
     amd.trouble["torch"] = 503
-    down = renewed(Sources(LiveHost()), world.catalog, TODAY)
+    down = renew(Sources(LiveHost()), world.catalog, TODAY)
     assert [one for one in unchecked(down) if amd.url in one]
     assert down.found.tables == {}
     amd.close()

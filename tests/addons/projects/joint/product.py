@@ -22,7 +22,7 @@ from assistant.model.event import Event, Progress, Step
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Plan, Planning, Rejection, Request
 from assistant.plan import PlanInputs
-from assistant.session.planning import decided
+from assistant.session.planning import plan_request
 
 
 class Mirrored(Catalog):
@@ -58,7 +58,7 @@ class Product:
         request = Request(pins=wanted.requires, overrides=wanted.overrides, pythons=wanted.pythons)
         case = PlanInputs(machine, self.catalog, request)
         try:
-            return decided(case, self.tools)
+            return plan_request(case, self.tools)
         except (BadInput, NothingFits) as error:
             return Planning(rejected=(Rejection(Backend.CPU, "", error.message, error.hint or ""),))
 
