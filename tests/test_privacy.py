@@ -323,7 +323,7 @@ def test_every_line_of_a_child_is_cleaned():
         if name_of(call) == "LogLine"
     }
     own = {"install/uv.py:log", "session/remediation.py:_change_packages", "session/steps.py:_verify"}
-    children = {"install/uv.py:log_line", "session/remediation.py:log", "verify/runner.py:hear"}
+    children = {"install/uv.py:log_line", "session/remediation.py:log", "verify/runner.py:read_line"}
     assert loggers == own | children
     for place in children:
         file, function = place.split(":")

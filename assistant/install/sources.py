@@ -144,12 +144,6 @@ class Sources:
         file = next((path for path in files if self._host.read(path)), None)
         return {"UV_CONFIG_FILE": file} if file else {"UV_NO_CONFIG": "1"}
 
-    @cached_property
-    def _uv_toml(self) -> str:
-        """The text of uv's own configuration; "" if there is none."""
-        file = self._variable("UV_CONFIG_FILE") or self._uv_configuration.get("UV_CONFIG_FILE")
-        return self._host.read(file).text if file else ""
-
     @property
     def uv_indexes(self) -> tuple[str, ...]:
         """The indexes of uv's own configuration, with the passwords that their files need."""
