@@ -37,9 +37,10 @@ def names(group: str) -> dict[str, EntryPoint]:
 
 
 def load(group: str, name: str, kind: type = object) -> Any:  # noqa: ANN401 - what it is, the group says
-    """Import what an add-on brings by a name of a group, which has to be of a kind.
+    """Import and return what an add-on brings under a name of a group, such as a command.
 
-    Raises `KeyError` where no add-on has the name, and `WorkFailed` with the command to type where one lacks something.
+    Raises `KeyError` if no add-on has the name, and `WorkFailed`, with what to do, if the import fails or brings
+    something that is not of `kind`.
     """
     entry = names(group)[name]
     try:
@@ -52,7 +53,7 @@ def load(group: str, name: str, kind: type = object) -> Any:  # noqa: ANN401 - w
 
 
 def load_from_extra(group: str, name: str, *, extra: str) -> Any:  # noqa: ANN401 - what it is, the group says
-    """Import what one of our own add-ons brings; raise `WorkFailed` with the extra where it is not there."""
+    """Import and return what an add-on of ours brings; raise `WorkFailed`, with how to install its extra, if needed."""
     if name not in names(group):
         from assistant.host.extras import missing_extra_error  # noqa: PLC0415 - reads what is installed
 
@@ -60,14 +61,15 @@ def load_from_extra(group: str, name: str, *, extra: str) -> Any:  # noqa: ANN40
     return load(group, name)
 
 
-def moved(module: str) -> Callable[[str], Any]:
-    """Return the `__getattr__` of a module of the core that is an add-on now, which brings a command of that name.
+def deprecated_getattr(module: str) -> Callable[[str], Any]:
+    """Return the `__getattr__` of a module of the core that is an add-on now, whose command has the module's name.
 
-    What is asked for comes from the add-on's package, with a warning that names the new place. Raises `WorkFailed`, as
-    the command does, where the add-on lacks something.
+    What is asked for comes from the add-on's package, with a warning that names the new place. Raises `AttributeError`
+    if the add-on is not there, and `WorkFailed`, as its command does, if it lacks something.
     """
 
     def find(name: str) -> Any:  # noqa: ANN401 - whatever the package holds under that name
+        """Return an attribute of the add-on's package, with a `DeprecationWarning`; raise as said above."""
         entry = names(COMMANDS).get(module.rpartition(".")[2])
         if entry is None or name.startswith("__"):  # Python itself asks for `__path__`
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
@@ -84,7 +86,7 @@ def moved(module: str) -> Callable[[str], Any]:
 
 
 def _failure(entry: EntryPoint, error: Exception) -> WorkFailed:
-    """Return the failure for an add-on that cannot be imported: the extra of ours that it needs, or whose it is."""
+    """Return the error for an add-on that cannot be imported, with the extra that it needs, or its distribution."""
     from assistant.host.extras import NAME, find_extra, missing_extra_error  # noqa: PLC0415 - reads what is installed
 
     distribution = entry.dist.name if entry.dist else ""

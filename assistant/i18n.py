@@ -55,7 +55,7 @@ class Message:
         return format(render(self), spec)
 
     def format(self, **params: object) -> Message:
-        """Fill placeholders in a copy of the message; a value that is no text, number or message becomes text."""
+        """Return a copy of the message with these values, too; one that is no text, number or message becomes text."""
         given: dict[str, Value] = {
             name: value if isinstance(value, str | int | float | Message | tuple) else str(value)
             for name, value in params.items()
@@ -68,7 +68,10 @@ Value = str | int | float | Message | tuple[str | Message, ...]
 
 
 def use_language(code: str | None = None, folder: Path = FOLDER) -> str:
-    """Set the language by code, else by environment and system; return its code. `folder` holds the catalogues."""
+    """Set the language of `code`, else of environment and system, and return it: "zh_CN" for any Chinese, else "en".
+
+    `folder` holds the catalogues.
+    """
     chosen = code or preferred_language(os.environ, locale.setlocale(locale.LC_CTYPE))
     _Current.code = "zh_CN" if chosen.lower().startswith(("zh", "chinese")) else "en"
     _Current.translations = _translations(_Current.code, folder)
@@ -81,7 +84,7 @@ def _translations(code: str, folder: Path) -> gettext.NullTranslations:
 
 @contextmanager
 def in_language(code: str, folder: Path = FOLDER) -> Iterator[None]:
-    """Write in another language within the block, as a file in two languages needs; other threads keep theirs."""
+    """Render messages in another language within the block, as for files in two; other threads keep theirs."""
     token = _INSTEAD.set((code, _translations(code, folder)))
     try:
         yield
@@ -128,7 +131,7 @@ def lines(parts: Iterable[Text]) -> Message:
 
 
 def first_line(text: Text) -> Text:
-    """Return the first of the texts that `lines` joined, or the first line of a program's own words."""
+    """Return the first of the texts that `lines` joined, any other message whole, or a plain text's first line."""
     if isinstance(text, Message):
         found = text.params.get("line0", text)
         return found if isinstance(found, str | Message) else text
@@ -147,7 +150,10 @@ def sentences(parts: Iterable[Text], key: str = "") -> Message:
 
 
 def map_texts(value: Value, change: Callable[[str], str]) -> Any:  # noqa: ANN401 - of the kind that was given
-    """Apply `change` to every text among a message's values, such as a path; its own words stay."""
+    """Return a message with `change` applied to all texts among its values, such as paths; its own words stay.
+
+    Texts and tuples are changed likewise; other values are returned as they are.
+    """
     if isinstance(value, Message):
         return replace(value, params={name: map_texts(param, change) for name, param in value.params.items()})
     if isinstance(value, tuple):
@@ -156,13 +162,13 @@ def map_texts(value: Value, change: Callable[[str], str]) -> Any:  # noqa: ANN40
 
 
 def render(message: Value | None) -> str:
-    """Return a message as text in the current language, "" for None; for shells and writers of files alone."""
+    """Return a message as text in the current language, "" for None; for shells and writers of files only."""
     if isinstance(message, tuple):
         return ", ".join(map(render, message))
     if not isinstance(message, Message):
         return "" if message is None else str(message)
     if not message.id:
-        return _joined(map(render, message.params.values()))
+        return _join_sentences(map(render, message.params.values()))
     language()  # loads the translations
     translations, params = (_INSTEAD.get() or ("", _Current.translations))[1], message.params
     count = params.get("count", 0)
@@ -170,7 +176,7 @@ def render(message: Value | None) -> str:
         text = translations.ngettext(message.id, message.many, count)
     else:
         text = translations.gettext(message.id)
-    filled = _in_words(text, params) if params else text
+    filled = _fill_placeholders(text, params) if params else text
     return _with_option(filled, str(params["option"])) if _Current.options and "option" in params else filled
 
 
@@ -178,12 +184,12 @@ def render(message: Value | None) -> str:
 _WIDE = re.compile(r"\{[^{}]+(?:\{|\d{3})")
 
 
-def _in_words(text: str, params: Mapping[str, Value]) -> str:
-    """Fill the placeholders of a text; one that somebody else wrote into a file stays as it is where that cannot be."""
+def _fill_placeholders(text: str, params: Mapping[str, Value]) -> str:
+    """Return a text with its placeholders filled; one that a file brought stays as it is if that is impossible."""
     if _WIDE.search(text):
         return text
     try:
-        return text.format(**{name: _filled(text, name, value) for name, value in params.items()})
+        return text.format(**{name: _placeholder_text(text, name, value) for name, value in params.items()})
     except (LookupError, ValueError, TypeError, AttributeError):
         return text
 
@@ -195,8 +201,11 @@ def _with_option(text: str, option: str) -> str:
     return f"{text[:-1]} ({option})." if text.endswith(".") else f"{text} ({option})"
 
 
-def _filled(text: str, name: str, value: Value) -> str | int | float:
-    """Return what replaces the placeholder `name`; a sentence loses its full stop before a punctuation mark."""
+def _placeholder_text(text: str, name: str, value: Value) -> str | int | float:
+    """Return what replaces the placeholder `name`: a value's text, or a number.
+
+    It loses its full stop before another one; that of a message, before any punctuation mark.
+    """
     if isinstance(value, int | float):
         return value
     sign = text.partition(f"{{{name}}}")[2][:1]
@@ -209,8 +218,8 @@ def say(sentence: str, /, **params: object) -> str:
     return render(_(sentence, **params))
 
 
-def _joined(parts: Iterable[str]) -> str:
-    """Join sentences: without a space in Chinese, and with a full stop where one ends without any."""
+def _join_sentences(parts: Iterable[str]) -> str:
+    """Join sentences: without a space after a Chinese one, and with a full stop after one that has no end."""
     text = ""
     for part in filter(None, parts):
         space = "" if not text or text.endswith(("。", "！", "？")) else " " if text.endswith((".", "!", "?")) else ". "
@@ -219,7 +228,7 @@ def _joined(parts: Iterable[str]) -> str:
 
 
 def as_typed(text: Text) -> str:
-    """Spell the assistant's commands as this user types them; `text` is one, or a sentence with some in backticks.
+    """Return a command, or a sentence with commands in backticks, with `assistant` spelt as this user types it.
 
     From a checkout `assistant plan` becomes `python3 start.py plan`.
     """

@@ -24,7 +24,7 @@ class Markup(str):
 
 
 def plain(value: object) -> Markup:
-    """Make a text harmless in SVG and HTML: no tags, nothing hidden; numbers to a tenth of a pixel.
+    """Return a text harmless in SVG and HTML: no tags, nothing hidden; a float is rounded to a tenth, as for pixels.
 
     What is `Markup` already stays as it is. A message is written in the language in force.
     """
@@ -41,7 +41,7 @@ def joined(parts: Iterable[object]) -> Markup:
 
 
 def tag(name: str, /, *content: object, **attributes: object) -> Markup:
-    """Write an element around its content; without any it closes itself, as HTML does not know it: there give "".
+    """Return an element around its content; without any it closes itself, as HTML does not know it: there give "".
 
     `stroke_width=2` is stroke-width, `class_` class; an attribute that is None is left out.
     """
@@ -58,7 +58,10 @@ def style(sheet: str) -> Markup:
 
 
 def web_page(title: str, policy: str, sheet: str, body: Markup, class_: str | None = None) -> Markup:
-    """Write a whole page of HTML, of which a browser loads and runs only what the policy allows."""
+    """Return a whole page of HTML, of which a browser loads and runs only what the policy allows.
+
+    `sheet` is its style sheet, `class_` the class of its body's `main`.
+    """
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
