@@ -36,7 +36,7 @@ def plain(value: object) -> Markup:
 
 
 def joined(parts: Iterable[object]) -> Markup:
-    """Put parts behind one another, escaping those that are no `Markup`."""
+    """Return parts behind one another, escaping those that are no `Markup`."""
     return Markup("".join(map(plain, parts)))
 
 
@@ -53,7 +53,7 @@ def tag(name: str, /, *content: object, **attributes: object) -> Markup:
 
 
 def style(sheet: str) -> Markup:
-    """Put a style sheet of ours into a page, as it stands: inside of `style` nothing is escaped."""
+    """Return an element with a style sheet of ours, as it is: inside of `style` nothing is escaped."""
     return Markup(f"<style>{sheet}</style>")
 
 
@@ -75,5 +75,5 @@ def web_page(title: str, policy: str, sheet: str, body: Markup, class_: str | No
 
 
 def html_language() -> str:
-    """Name the language in force as HTML does: zh-CN, where gettext says zh_CN."""
+    """Return the language in force as HTML names it: zh-CN, where gettext says zh_CN."""
     return language().replace("_", "-")

@@ -30,12 +30,12 @@ def pinned_files(setup: Setup) -> dict[str, str]:
 
 
 def requirements_text(setup: Setup) -> str:
-    """Write pins for `python -m pip install -r requirements.txt`."""
+    """Return pins for `python -m pip install -r requirements.txt`."""
     return with_coding_line("\n".join([f"# {MARKER}", *_notes(setup), *lines(setup), ""]))
 
 
 def lines(setup: Setup) -> list[str]:
-    """List what pip and uv are to install, and where torch comes from: every package, or what the plan asks for."""
+    """Return the lines of what pip and uv install and where torch comes from: all packages, or the plan's."""
     links = [f"--find-links {place}" for place in setup.plan.links if "://" in place]
     return [*find_links_lines(setup), *links, *(pins(setup) or setup.plan.requirements)]
 
@@ -46,7 +46,7 @@ def lock_text(setup: Setup) -> str:
 
 
 def pins(setup: Setup) -> list[str]:
-    """List every package with its version, where they are known."""
+    """Return every package with its version, as a line, if they are known."""
     return [f"{name}=={version}" for name, version in _packages(setup)]
 
 

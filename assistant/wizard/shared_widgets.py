@@ -23,7 +23,7 @@ def join_modules(*names: str) -> str:
 
 
 def make(kind: type[widgets.Widget], **traits: Any) -> Any:  # noqa: ANN401 - as the library, which has no types
-    """Make a widget; how it looks is said by the stylesheet alone.
+    """Return a new widget of a kind with these traits; how it looks is said by the stylesheet alone.
 
     One layout and one style serve all of a kind: else the browser would be sent three models for each widget.
     """
@@ -103,9 +103,9 @@ class Foot(anywidget.AnyWidget):
     _sent_at = 0.0
 
     def send_progress(self, progress: Mapping[str, object], figures: Mapping[str, object]) -> None:
-        """Send whole percents and new texts at once, mere figures once a second: every message has its price.
+        """Send `progress` at once if it has changed, mere `figures` once a second: every message has its price.
 
-        `share` is in percent, None where nobody knows it.
+        Its `share` is in whole percent, None if it is unknown.
         """
         same = {key: self.progress.get(key) for key in progress} == progress
         if not same or time.monotonic() - self._sent_at >= 1:
@@ -206,6 +206,7 @@ class LogBox(anywidget.AnyWidget):
         self.on_msg(self._on_message)
 
     def _on_message(self, _widget: object, content: object, buffers: Sequence[bytes]) -> None:
+        """Pass on that the text was changed, or collect a piece of a log, as the browser's message says."""
         message = content if isinstance(content, dict) else {}
         if message.get("edited"):
             self._edited()
@@ -213,7 +214,10 @@ class LogBox(anywidget.AnyWidget):
             self._collect(message, bytes(buffers[0]) if buffers else b"")
 
     def _collect(self, message: dict[str, Any], piece: bytes) -> None:
-        """Keep a piece until the last one is there; only one log is under way at a time."""
+        """Keep a piece of a log and confirm it; after the last one hand the whole on and send back any fault.
+
+        A new log ends the one before; a piece that does not follow the last one is ignored.
+        """
         key, number = str(message.get("id")), message["piece"]
         if number == 0:
             self._pieces = {key: []}

@@ -20,7 +20,7 @@ class Stage(Enum):
 
 
 def find_stage(state: State) -> Stage:
-    """Return what the setup's page shows."""
+    """Return which view the setup's page shows; a plan whose packages could not be resolved still counts as ready."""
     if state.running in {Task.INSTALL, Task.VERIFY}:
         return Stage.WORKING
     if failed_step(state) and not is_unresolved(state):

@@ -70,14 +70,14 @@ class AddonParts:
 
     @property
     def parts(self) -> tuple[widgets.Widget, ...]:
-        """List the widgets of all add-ons, each below its fold where it has one."""
+        """The widgets of all add-ons, each below its fold if it has one; last, a note on those that lack something."""
         rows = [
             (*((self.folds[name],) if name in self.folds else ()), *part.parts) for name, part in self.shown.items()
         ]
         return (*(widget for row in rows for widget in row), *((self.note,) if self.note.value else ()))
 
     def update(self, state: State) -> None:
-        """Show a state; the part of an add-on that is at work is unfolded."""
+        """Show a state in the parts of all add-ons, and open the fold of an add-on whose task is running."""
         for name, part in self.shown.items():
             with part.quiet():
                 part.follow(state)
