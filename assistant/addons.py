@@ -53,7 +53,10 @@ def load(group: str, name: str, kind: type = object) -> Any:  # noqa: ANN401 - w
 
 
 def load_from_extra(group: str, name: str, *, extra: str) -> Any:  # noqa: ANN401 - what it is, the group says
-    """Import and return what an add-on of ours brings; raise `WorkFailed`, with how to install its extra, if needed."""
+    """Import and return what one of our own add-ons brings under a name of a group.
+
+    Raises `WorkFailed`, with how to install `extra`, if no add-on has the name, and as `load` does.
+    """
     if name not in names(group):
         from assistant.host.extras import missing_extra_error  # noqa: PLC0415 - reads what is installed
 
@@ -64,12 +67,12 @@ def load_from_extra(group: str, name: str, *, extra: str) -> Any:  # noqa: ANN40
 def deprecated_getattr(module: str) -> Callable[[str], Any]:
     """Return the `__getattr__` of a module of the core that is an add-on now, whose command has the module's name.
 
-    What is asked for comes from the add-on's package, with a warning that names the new place. Raises `AttributeError`
-    if the add-on is not there, and `WorkFailed`, as its command does, if it lacks something.
+    It returns the attribute of the add-on's package, with a `DeprecationWarning` that names the new place. It raises
+    `AttributeError` if the add-on or the attribute is not there, and `WorkFailed` if the package cannot be imported.
     """
 
     def find(name: str) -> Any:  # noqa: ANN401 - whatever the package holds under that name
-        """Return an attribute of the add-on's package, with a `DeprecationWarning`; raise as said above."""
+        """Return an attribute of the add-on's package, with a warning; raise what `deprecated_getattr` says."""
         entry = names(COMMANDS).get(module.rpartition(".")[2])
         if entry is None or name.startswith("__"):  # Python itself asks for `__path__`
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
@@ -86,7 +89,11 @@ def deprecated_getattr(module: str) -> Callable[[str], Any]:
 
 
 def _failure(entry: EntryPoint, error: Exception) -> WorkFailed:
-    """Return the error for an add-on that cannot be imported, with the extra that it needs, or its distribution."""
+    """Return the error for an add-on that cannot be loaded, with what to do.
+
+    For one of our own that lacks a module that is the command that adds its extra; for any other failure the reason's
+    first line, and the distribution to install anew or to remove.
+    """
     from assistant.host.extras import NAME, find_extra, missing_extra_error  # noqa: PLC0415 - reads what is installed
 
     distribution = entry.dist.name if entry.dist else ""

@@ -37,7 +37,7 @@ class Message:
 
     `many` is the plural, chosen by the value `count`. With an empty `id` the values are sentences to be joined. The
     value `option` names what one adds at the command line to do what the sentence says; only there is it shown. `key`
-    names the sentence for programs, in any language and whatever becomes of its words; "" where none is given.
+    names the sentence for programs, in any language and whatever becomes of its words; "" if none is given.
     """
 
     id: str
@@ -55,7 +55,10 @@ class Message:
         return format(render(self), spec)
 
     def format(self, **params: object) -> Message:
-        """Return a copy of the message with these values, too; one that is no text, number or message becomes text."""
+        """Return a copy with these values beside its own, or in their place if they have the same name.
+
+        A value that is no text, number, tuple or message becomes text.
+        """
         given: dict[str, Value] = {
             name: value if isinstance(value, str | int | float | Message | tuple) else str(value)
             for name, value in params.items()
@@ -84,7 +87,7 @@ def _translations(code: str, folder: Path) -> gettext.NullTranslations:
 
 @contextmanager
 def in_language(code: str, folder: Path = FOLDER) -> Iterator[None]:
-    """Render messages in another language within the block, as for files in two; other threads keep theirs."""
+    """Render messages in the language `code` within the block, in this thread only; `folder` holds the catalogues."""
     token = _INSTEAD.set((code, _translations(code, folder)))
     try:
         yield
@@ -93,18 +96,20 @@ def in_language(code: str, folder: Path = FOLDER) -> Iterator[None]:
 
 
 def preferred_language(environ: Mapping[str, str], system: str) -> str:
-    """Return the language that the variables ask for: `LANGUAGE`, then `LC_ALL`, `LC_MESSAGES`, `LANG`.
+    """Return the language that the variables ask for, as they spell it: `LANGUAGE`, `LC_ALL`, `LC_MESSAGES`, `LANG`.
+
+    The first that is set counts; without any, `system`.
 
     As in GNU gettext, C and POSIX switch translation off whatever `LANGUAGE` says:
-    https://www.gnu.org/software/gettext/manual/html_node/The-LANGUAGE-variable.html. Windows sets none of them; there
-    `system` decides, such as "Chinese (Simplified)_China.936".
+    https://www.gnu.org/software/gettext/manual/html_node/The-LANGUAGE-variable.html. Windows sets none of them; its
+    `system` is such as "Chinese (Simplified)_China.936".
     """
     named = next((environ[name] for name in ("LC_ALL", "LC_MESSAGES", "LANG") if environ.get(name)), "")
     return named if named in {"C", "POSIX"} else environ.get("LANGUAGE") or named or system
 
 
 def show_options() -> None:
-    """Show, behind each sentence that has one, the option of the command line: for the terminal alone."""
+    """From now on, render each sentence with its command-line option, if it has one: for the terminal only."""
     _Current.options = True
 
 
@@ -162,7 +167,10 @@ def map_texts(value: Value, change: Callable[[str], str]) -> Any:  # noqa: ANN40
 
 
 def render(message: Value | None) -> str:
-    """Return a message as text in the current language, "" for None; for shells and writers of files only."""
+    """Return a message as text in the current language, "" for None; for shells and writers of files only.
+
+    The items of a tuple are joined by commas; any other value becomes text as `str` writes it.
+    """
     if isinstance(message, tuple):
         return ", ".join(map(render, message))
     if not isinstance(message, Message):
@@ -185,7 +193,10 @@ _WIDE = re.compile(r"\{[^{}]+(?:\{|\d{3})")
 
 
 def _fill_placeholders(text: str, params: Mapping[str, Value]) -> str:
-    """Return a text with its placeholders filled; one that a file brought stays as it is if that is impossible."""
+    """Return a text with its placeholders filled, or as it is if one cannot be filled or is wider than two digits say.
+
+    Both can happen to texts from files only.
+    """
     if _WIDE.search(text):
         return text
     try:
@@ -195,16 +206,16 @@ def _fill_placeholders(text: str, params: Mapping[str, Value]) -> str:
 
 
 def _with_option(text: str, option: str) -> str:
-    """Put an option in front of a sentence's full stop: "Choose another folder (--target)."."""
+    """Return a sentence with an option before its full stop, if it has one: "Choose another folder (--target)."."""
     if text.endswith("。"):
         return f"{text[:-1]}（{option}）。"
     return f"{text[:-1]} ({option})." if text.endswith(".") else f"{text} ({option})"
 
 
 def _placeholder_text(text: str, name: str, value: Value) -> str | int | float:
-    """Return what replaces the placeholder `name`: a value's text, or a number.
+    """Return what replaces the placeholder `name` in `text`: a number as it is, or the value's text.
 
-    It loses its full stop before another one; that of a message, before any punctuation mark.
+    That loses its full stop if one follows the placeholder; a message's text, if any punctuation mark does.
     """
     if isinstance(value, int | float):
         return value
@@ -219,7 +230,10 @@ def say(sentence: str, /, **params: object) -> str:
 
 
 def _join_sentences(parts: Iterable[str]) -> str:
-    """Join sentences: without a space after a Chinese one, and with a full stop after one that has no end."""
+    """Join sentences, with a space after all but Chinese ones, and a full stop after one without an end if more follow.
+
+    Empty ones are left out.
+    """
     text = ""
     for part in filter(None, parts):
         space = "" if not text or text.endswith(("。", "！", "？")) else " " if text.endswith((".", "!", "?")) else ". "

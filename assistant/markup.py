@@ -36,12 +36,12 @@ def plain(value: object) -> Markup:
 
 
 def joined(parts: Iterable[object]) -> Markup:
-    """Return parts behind one another, escaping those that are no `Markup`."""
+    """Return parts concatenated, those that are no `Markup` escaped."""
     return Markup("".join(map(plain, parts)))
 
 
 def tag(name: str, /, *content: object, **attributes: object) -> Markup:
-    """Return an element around its content; without any it closes itself, as HTML does not know it: there give "".
+    """Return an element around its content, or "<name/>" without any, which in HTML is no empty element: there give "".
 
     `stroke_width=2` is stroke-width, `class_` class; an attribute that is None is left out.
     """

@@ -82,7 +82,7 @@ def _test_arguments(arguments: Sequence[str]) -> list[str]:
 
 
 def _kind(arguments: Sequence[str]) -> str:
-    """Return the kind of environment that a command line needs; before its command only `--lang CODE` may stand."""
+    """Return the kind of environment that a command line needs; only `--lang CODE` may come before its command."""
     words = arguments[2:] if arguments[:1] == ["--lang"] else arguments
     return NEEDS.get(words[0], "core") if words else "lab"
 
@@ -117,7 +117,7 @@ def _python(folder: Path) -> Path:
 
 
 def _find_finished(kind: str) -> Path | None:
-    """Find the Python of a finished environment that holds enough."""
+    """Return the Python of the smallest finished environment that holds what `kind` needs; None if there is none."""
     enough = (other for other in KINDS[KINDS.index(kind) :] if (kind, other) != ("agents", "lab"))
     return next((_python(folder) for folder in map(_environment_folder, enough) if _is_finished(folder)), None)
 
@@ -132,7 +132,8 @@ def _is_finished(folder: Path) -> bool:
 def _prepare(kind: str) -> Path:
     """Make the environment, hold a lock meanwhile, remove outdated ones, and return its Python.
 
-    If another start has made it by then, that is returned. Raises `WorkFailed` if the folder cannot be written.
+    If another start has made it by then, that is returned. Raises `WorkFailed` if the folder cannot be written or the
+    installation fails.
     """
     folder = _environment_folder(kind)
     began = time.monotonic()
@@ -213,7 +214,7 @@ def _requirements(groups: list[str]) -> list[str]:
 
 
 def _remove_others(finished: Path) -> None:
-    """Remove environments of an earlier pyproject.toml and what a killed start left; other Pythons' ones stay."""
+    """Remove environments that are unfinished or made from other files of the project; those of other Pythons stay."""
     project = finished.name.split("-")[2]
     for folder in HOME.glob("python*"):
         if folder.name.split("-")[2:3] != [project] or not _is_finished(folder):
@@ -266,7 +267,7 @@ def _find_pip(python: Path) -> list[str | Path]:
 
 
 def _pip_settings(pip: list[str | Path]) -> PipSettings:
-    """Return pip's settings as it tells them; without a pip, those in its environment variables."""
+    """Return the settings that pip reports, none if it fails; without a pip, those in its environment variables."""
 
     def run(*words: str) -> tuple[bool, str]:
         asked = subprocess.run([*pip, *words], capture_output=True, env=child_environment(), check=False)
@@ -306,7 +307,10 @@ def _run_logged(command: Sequence[str | Path], environment: dict[str, str]) -> b
 
 
 def _obtain_browser(python: Path) -> None:
-    """Let the browser tests find or fetch their browser now; where that fails they say so themselves, later."""
+    """Run the script that finds or downloads the browser for tests, at most for a quarter of an hour.
+
+    A failure is ignored: the tests that need the browser report it.
+    """
     script = ROOT / "tests" / "browser" / "obtain.py"
     with contextlib.suppress(TimeoutError):
         stream([python, script], _say, limit=BROWSER_LIMIT_SECONDS)

@@ -34,7 +34,8 @@ Rows = list[tuple[Text, Text]]
 def machine_rows(machine: Machine, *, hide: Container[str] = ()) -> Rows:
     """Return the known facts of a machine that matter to a reader, as labels and values, without those in `hide`.
 
-    Its keys: system, libc, python, wsl, container, memory, disk, gpu, driver, cuda, rocm, packages.
+    The keys for `hide`: system, libc, python, wsl, container, memory, disk, gpu, driver, cuda, rocm, packages. Each GPU
+    has a row; without any, one says "none found".
     """
     packages = ", ".join(f"{name} {version}" for name, version in sorted(machine.packages.items()))
     gpus: list[Text] = [gpu_line(gpu) for gpu in machine.gpus]
@@ -60,7 +61,7 @@ def _shown(rows: list[tuple[str, Text, Text | None]], hide: Container[str]) -> R
 
 
 def gpu_line(gpu: Gpu) -> str:
-    """Describe a GPU in one line: its name, and what decides which builds it can run."""
+    """Return a GPU's name and, in brackets, what is known of its gfx name, compute capability, memory and PCI id."""
     facts = [gpu.gfx, gpu.compute_capability, f"{gpu.vram_gb:g} GB" if gpu.vram_gb else None, gpu.name and gpu.pci_id]
     return f"{gpu.label} ({', '.join(filter(None, facts))})".removesuffix(" ()")
 
@@ -79,7 +80,7 @@ def plan_title(plan: Plan) -> Message:
 def kernel_title(plan: Plan, card: str = "") -> str:
     """Return what JupyterLab's launcher calls a plan's kernel, such as "PyTorch 2.13 · Radeon RX 7800 XT".
 
-    It names the release line and the card, or the backend if the card is unknown or unused; it is alike in any
+    It names the release line and the card, or the backend if the card is unknown or unused; it is the same in any
     language.
     """
     line = ".".join(plan.torch.split(".")[:2])
@@ -172,10 +173,10 @@ def _ratio(value: float | None) -> str:
 FOLD_FROM = 6  # chosen: packages that passed, from which one row for all of them says as much
 
 
-def folded(report: Report) -> Report:
-    """Return a report in which packages that passed, if they are six or more, share one row at the end.
+def fold_packages(report: Report) -> Report:
+    """Return a report in which packages that passed without a remark share one row at the end, if six or more did.
 
-    Before it come the checks of no package, then the other packages, skipped ones last.
+    Before it come the checks of no package, then the other packages, skipped ones last. With fewer, it is as it was.
     """
     packages = [check for check in report.checks if check.key.startswith(PACKAGE)]
     passed = [check for check in packages if check.status is Status.PASSED and not check.detail]
@@ -250,7 +251,7 @@ def remedy_lines(remedy: Remedy, shell: Shell = HERE) -> Iterator[Line]:
 
 
 class Block(NamedTuple):
-    """Lines of one kind that can be typed together as they stand, and what is said before them: "" for nothing."""
+    """Lines of one kind that can be typed together unchanged, and the words that introduce them, "" for none."""
 
     kind: LineKind
     lead: Text

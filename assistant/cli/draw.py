@@ -28,7 +28,7 @@ from assistant.views import (
     CHECK_HEADINGS,
     change_rows,
     check_rows,
-    folded,
+    fold_packages,
     gpu_line,
     machine_rows,
     plan_summary,
@@ -369,7 +369,7 @@ def draw_verified(state: State) -> None:
     """Print every check of a verification, and the verdict."""
     if state.report is None:
         return
-    report = folded(state.report)
+    report = fold_packages(state.report)
     rows = (
         (row.title, Text(render(row.result), style=STYLES.get(check.status, "red")), row.later, row.detail)
         for row, check in zip(check_rows(report), report.checks, strict=True)

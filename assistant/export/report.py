@@ -10,7 +10,7 @@ from assistant.i18n import Message, render
 from assistant.model.record import replace, to_json
 from assistant.model.report import verdict
 from assistant.privacy import shorten_home
-from assistant.views import CHECK_HEADINGS, check_rows, folded, machine_rows, plan_rows, speed_lines
+from assistant.views import CHECK_HEADINGS, check_rows, fold_packages, machine_rows, plan_rows, speed_lines
 
 _SPECIAL = re.compile(r"([\\`*_\[\]|#~])")
 
@@ -37,7 +37,7 @@ def report_text(setup: Setup) -> str:
         choice=plan_rows(setup.plan, setup.machine.disk_free_gb),
         verdict=verdict(report),
         headings=CHECK_HEADINGS,
-        checks=check_rows(folded(report)),
+        checks=check_rows(fold_packages(report)),
         speeds=speed_lines(report),
         activate={
             "bash": f"source {_shell_path(environment.path, folder, 'activate')}",

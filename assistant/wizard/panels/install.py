@@ -21,7 +21,7 @@ from assistant.session.actions import Add, Begin, Choose, Show
 from assistant.session.session import Session
 from assistant.session.state import Adding, Page, Phase, State, Task
 from assistant.session.steps import TITLES, split_requirements
-from assistant.views import CHECK_HEADINGS, CheckRow, change_rows, check_rows, folded, plan_title, speed_lines
+from assistant.views import CHECK_HEADINGS, CheckRow, change_rows, check_rows, fold_packages, plan_title, speed_lines
 from assistant.wizard import html
 from assistant.wizard.head import Footer, OpenNotebook, Other
 from assistant.wizard.panels.base import PageView, failure
@@ -146,7 +146,7 @@ def press_effect(state: State) -> str:
 
 
 def draw_working(state: State) -> Markup:
-    """Show the parts of the work, and the question that it waits for."""
+    """Return a title for the running task, the question that it waits for, and the parts of an installation."""
     title = say("Installing") if state.running is Task.INSTALL else say("Checking that it computes correctly")
     step = state.running.step if state.running else Step.INSTALL
     return html.heading(title) + failure(state, step) + _draw_parts(state)
@@ -189,7 +189,7 @@ ICONS = {Status.PASSED: "ok", Status.SLOW: "warning", Status.SKIPPED: "info", St
 def draw_checks(report: Report) -> Markup:
     """Return the verdict, the checks by kind, the speeds that were measured, and a fold with times and errors."""
     severity = Severity.OK if report.passed else Severity.WARNING if report.usable else Severity.ERROR
-    judged, report = verdict(report), folded(report)
+    judged, report = verdict(report), fold_packages(report)
     signed = (
         row._replace(result=f"{SIGNS.get(check.status, '✗')} {render(row.result)}")
         for check, row in zip(report.checks, check_rows(report), strict=True)
@@ -247,7 +247,7 @@ class Done(PageView):
         )
 
     def _add(self, text: str) -> None:
-        """Work out what adding packages would change."""
+        """Begin to work out what adding packages would change, unless the text is empty."""
         if text.strip():
             self.session.dispatch(Add(requirements=split_requirements(text)))
             self.session.begin(Task.ADD)
