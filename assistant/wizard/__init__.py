@@ -34,7 +34,7 @@ def open_doctor(printed: str = "", python: str = "", *, language: str | None = N
     one. `language` is as in `open_wizard`. A wizard that is changing something is returned as it is.
     """
     from assistant.i18n import use_language  # noqa: PLC0415
-    from assistant.wizard.app import open_at_cell  # noqa: PLC0415 - widgets are loaded where a wizard is wanted
+    from assistant.wizard.app import open_at_cell  # noqa: PLC0415 - widgets are loaded only on demand
 
     use_language(language)
     return open_at_cell(printed, python or sys.executable)

@@ -86,7 +86,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
             self._draw(self.session.state)
 
     def press(self, name: str, offer: object = None, view: object = None) -> None:
-        """Do what the button `name` of the foot stands for, such as "stop", "main" or "other0".
+        """Do what the button `name` of the foot is for, such as "stop", "main" or "other0".
 
         A press on a foot that was drawn before the present one (`offer` is its number) does nothing, but for "stop": of
         many quick presses the first counts. `view` is the page of the browser that the press came from.
@@ -120,7 +120,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
             self.session.wait(self._drawn, LOOK_SECONDS)
             try:
                 self.catch_up()
-            except Exception:  # noqa: BLE001 - where one state cannot be drawn, the next one may
+            except Exception:  # noqa: BLE001 - if one state cannot be drawn, the next one may
                 traceback.print_exc()
             time.sleep(PAUSE_SECONDS)
 
@@ -195,7 +195,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
                 self.session.dispatch(Show(page=page))
 
     def _send_file(self, key: str, message: dict[str, object]) -> None:
-        """Send the file that a link or a fold stands for to the page in which it was pressed."""
+        """Send the file `key`, with the fields of `message`, to the browser; do nothing if there is none."""
         if file := find_file(self.session.state, key):
             self.head.send({**message, "name": file[0]}, buffers=[file[1]])
 
@@ -270,14 +270,14 @@ def replace_wizard(asked: str, begins: State, host: Host | None = None, simulate
 _current: list[tuple[str, SetupWizard]] = []  # one wizard per kernel, and what was asked for
 
 
-_CELL = "a cell"  # stands where the name of a machine does, and is none
+_CELL = "a cell"  # in place of the name of a machine
 
 
 def open_at_cell(printed: str, python: str) -> SetupWizard:
     """Return a wizard that shows what is wrong with a cell, by what it printed and the Python of its kernel.
 
-    A wizard of this kernel that is changing something is returned instead, as it is; one that looks for the cause of
-    another cell is replaced.
+    A wizard of this kernel that is changing something is returned instead, as it is; any other is replaced, also one
+    that looks for the cause of another cell.
     """
     wizard = find_wizard(None)
     if wizard and wizard.session.state.running is not Task.DIAGNOSE:

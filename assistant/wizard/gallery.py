@@ -15,13 +15,13 @@ _CELL = "text-align: left; vertical-align: top; padding: 4px 8px"
 
 
 class Gallery:
-    """The table, in the language in force; its caption is all that is printed where there is no page."""
+    """The table, in the language in force; its caption is all that is printed if HTML cannot be shown."""
 
     def __repr__(self) -> str:
         return say("Recorded machines and the PyTorch that each of them gets")
 
     def _repr_html_(self) -> str:
-        """Return the table as HTML, with its style in each cell, as no style sheet of ours is there."""
+        """Return the table as HTML, by the machines' labels; its style is in each cell, as it has no style sheet."""
         titles = (say("Machine"), say("GPU"), say("What it gets"), say("Name"), say("Origin"))
         head = tag("tr", *(tag("th", title, scope="col", style=_CELL) for title in titles))
         rows = sorted(map(_machine_row, shipped()))
@@ -30,7 +30,7 @@ class Gallery:
 
 
 def _machine_row(name: str) -> tuple[str, ...]:
-    """Return label, GPUs, plan, name and origin of a shipped machine, for which it plans without asking any index."""
+    """Return label, GPUs, plan, name and origin of a shipped machine; the plan is made without asking any index."""
     recording, catalog = load(name), load_catalog()
     machine = detect(ReplayHost(recording)).machine
     choice = make_plans(machine, catalog).choice

@@ -61,7 +61,7 @@ class Footer(Record, frozen=True):
 
     @property
     def offer(self) -> tuple[object, ...]:
-        """What a press means: one on words that meant something else must do nothing."""
+        """What a press means; if that has changed since the button was drawn, the press must do nothing."""
         return (self.label, self.actions, self.able)
 
 
@@ -100,7 +100,10 @@ NOTEBOOK = "first-steps.ipynb"
 
 
 def send_notebook(widget: widgets.Widget, made: Environment, plan: Plan, view: object, **detail: str) -> None:
-    """Let JupyterLab open a first notebook on the kernel of an environment, and run it; `detail` tells more of it."""
+    """Ask JupyterLab, in the page `view`, to open a first notebook on the kernel of an environment, and to run it.
+
+    `detail` is added to the message's "name", "kernel" and "notebook", or replaces them.
+    """
     given = {"name": NOTEBOOK, "kernel": made.kernel, "notebook": first_notebook(made, plan), **detail}
     widget.send({"event": OPEN_NOTEBOOK, "detail": given, "view": view})
 
@@ -189,7 +192,10 @@ def draw_head(head: Head, state: State) -> None:
 
 
 def _status_line(state: State) -> str:
-    """Return in one line what is going on, or how the last step ended; "" if nothing has been done."""
+    """Return in one line what is going on, else the status of the furthest step that began; "" if none did.
+
+    On the page of environments it is the status of its own last task; if packages could not be resolved, the reason.
+    """
     if state.running:
         progress = state.progress
         text = visible(render(progress.text)) if progress else ""

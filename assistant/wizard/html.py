@@ -27,7 +27,7 @@ NOTHING = Markup()
 
 
 def icon(name: str, words: Text = "") -> Markup:
-    """Return a sign of `ICONS` as SVG; without words it only repeats what stands beside it, and is not read out."""
+    """Return a sign of `ICONS` as SVG; `words` are read out for it; without any, screen readers skip it."""
     named = {"role": "img", "aria_label": words} if words else {"aria_hidden": "true"}
     return tag(
         "svg",
@@ -48,7 +48,7 @@ def heading(text: str, lead: str = "") -> Markup:
 
 
 def lead_line(text: Text) -> Markup:
-    """Return a quiet sentence that explains what stands around it."""
+    """Return a sentence in the quiet style of explanations."""
     return tag("p", text, class_="ptsa-lead")
 
 
@@ -104,7 +104,7 @@ def remedies(found: Iterable[Remedy]) -> Markup:
 
 
 def paragraph(text: Text, sign: str = "") -> Markup:
-    """Return a sentence, with a sign before it where one is named; nothing for no text."""
+    """Return a sentence, with the sign named before it, if any; nothing for no text."""
     return tag("p", _signed(sign, text)) if text else NOTHING
 
 
@@ -147,7 +147,7 @@ def inline(line: Text) -> Markup:
 
 
 def bullets(lines: Iterable[Text], sign: str = "") -> Markup:
-    """Return a list, with a sign before each line where one is named; nothing for no lines."""
+    """Return a list, with the sign named before each line, if any; nothing for no lines."""
     items = [tag("li", icon(sign) if sign else "", tag("span", line)) for line in lines]
     return tag("ul", *items, class_="ptsa-signed" if sign else "ptsa-plain") if items else NOTHING
 

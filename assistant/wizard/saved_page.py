@@ -57,7 +57,7 @@ def write_page(state: State) -> str:
 
 
 def _draw_result(state: State, step: Step) -> Markup:  # noqa: PLR0911 - one for each step
-    """Return what a step brought, as the wizard shows it; nothing if it brought nothing."""
+    """Return the result of a step, as the wizard shows it; nothing if it has none."""
     plan, found, report = state.plan, state.detection, state.report
     match step:
         case Step.DETECT:
@@ -78,9 +78,10 @@ def _draw_result(state: State, step: Step) -> Markup:  # noqa: PLR0911 - one for
 
 
 def find_file(state: State, key: str) -> tuple[str, bytes] | None:
-    """Return name and content of the file that a link of the export panel stands for.
+    """Return name and content of the file that a link of the export page asks for by `key`.
 
-    None for any other key, and for a file that cannot be read.
+    They are for `PAGE` the page as it would be written now, for `PACK` a zip of all files, and for a number the file at
+    that place among them. None for any other key, before any file is written, and if the file cannot be read.
     """
     if key == PAGE and state.exported.files:
         return PAGE, write_page(state).encode()

@@ -20,8 +20,8 @@ PLACES = (Page.SETUP, Page.WRONG)  # the pages that have room for add-ons
 class AddonPart(Part):
     """What one add-on shows on a page; an entry point of `assistant.pages` names a class derived from this one.
 
-    `page` is where it stands, one of `PLACES`. `parts` are its widgets, from top to bottom. They stand below a fold
-    where `title` gives one its words, and what costs time is then made by `fill`, when the fold is opened for the first
+    `page` is where it is shown, one of `PLACES`. `parts` are its widgets, from top to bottom. They are below a fold
+    if `title` gives one its words, and what costs time is then made by `fill`, when the fold is opened for the first
     time.
     """
 
@@ -38,14 +38,14 @@ class AddonPart(Part):
         return ""
 
     def fill(self) -> None:
-        """Make what is shown once the fold is open."""
+        """Make what the fold shows, if that is still to be made: it is called whenever the fold is opened or closed."""
 
     def adopt(self, other: AddonPart) -> None:
         """Take over what was typed into a part in another language, which this one replaces."""
 
 
 class AddonParts:
-    """What all add-ons show on a page: each of `shown` by its name, below its fold in `folds` where it has one."""
+    """What all add-ons show on a page: each of `shown` by its name, below its fold in `folds` if it has one."""
 
     def __init__(self, session: Session, page: Page) -> None:
         self.note = make(Drawing)

@@ -23,7 +23,7 @@ CAUSES = 3  # chosen, as in the terminal: how many causes of one log are shown, 
 
 
 def draw_causes(state: State) -> Markup:
-    """Return what was mended, the likeliest cause with its first fix, up to two others, and other problems.
+    """Return how applied fixes ended, the likeliest cause with its first fix, up to two others, and other problems.
 
     Without a cause it is what failed here, that no known problem matches, or what was found well; with a text that
     changed since, that it can be examined.
@@ -63,7 +63,7 @@ def draw_causes(state: State) -> Markup:
 
 
 def _draw_own(state: State) -> Markup:
-    """Return a note if a failed cell ran in the assistant's own environment: make another one; else nothing."""
+    """Return the advice to make another environment if a failed cell ran in the assistant's own; else nothing."""
     made = state.environment
     if not (made and state.failed_cell and is_own_environment(made.path)):
         return html.NOTHING
@@ -75,7 +75,7 @@ def _draw_own(state: State) -> Markup:
 def _draw_answer(cause: Diagnosis, state: State) -> Markup:
     """Return the likeliest cause: machine and program, where it shows, why it is so, and the first fix.
 
-    How sure that is, and the report to copy, stand below it.
+    How sure that is, and the report to copy, come below it.
     """
     place = state.diagnosed.places[0] if state.diagnosed.places else None
     shown = help_for_first_cause(state)
@@ -214,10 +214,11 @@ def folder_name(path: str) -> str:
 
 
 def draw_remedy(fix: Remedy, name: str, state: State) -> Markup:
-    """Return a fix: its sentence, what to set and to type, and an application's start line.
+    """Return a fix: its sentence, its plan's title, what to set and to type, and how to start an application.
 
-    `name` is its key in `all_fixes`, such as that of a cause, "#" and a number. Commands name the log's interpreter if
-    they are of its cause, else this setup's. If it can be applied here, the exact commands are folded away below.
+    `name` is its key in `all_fixes`, such as "oom#1". Commands name the log's interpreter if the fix is for its
+    cause and the log names one or is of another computer, else for this setup's. If it can be applied here, the exact
+    commands are folded away below. Of several applications none is shown, unless the log names its program.
     """
     source, made = state.diagnosed.source, state.environment
     of_cause = name.partition("#")[0] in {cause.key for cause in state.diagnosed.diagnoses}
@@ -241,7 +242,7 @@ def draw_remedy(fix: Remedy, name: str, state: State) -> Markup:
             plan,
             *(
                 (html.NOTHING if one is shell else html.paragraph(f"{one.value}:")) + html.copyable("\n".join(lines))
-                for one, lines in (settings(fix.env, shell) if fix.env else ())  # where it may be one of two shells
+                for one, lines in (settings(fix.env, shell) if fix.env else ())  # named, as it may be one of two shells
             ),
             html.copyable("\n".join(typed)) if typed else html.NOTHING,
             *(_draw_launch(launch, source.arguments) for launch in launches),
@@ -251,7 +252,10 @@ def draw_remedy(fix: Remedy, name: str, state: State) -> Markup:
 
 
 def _draw_launch(launch: Launch, arguments: tuple[str, ...]) -> Markup:
-    """Return how an application was started (`arguments`), what to take out or add, and the line to start it with."""
+    """Return the line to start an application with, below its `arguments` till now, those to take out struck through.
+
+    If no such line is known, return what to take out and what to add.
+    """
     where = ", ".join(filter(None, (launch.app, launch.file)))
     rows = []
     if arguments and launch.line:

@@ -52,9 +52,9 @@ class Part:
 
 
 class PageView(Part):
-    """One page below the head: made once for a language, then only told what has changed.
+    """One page below the head: made once for a language, then brought up to date by `follow`.
 
-    `parts` stand in the middle from top to bottom; they may change with the state.
+    `parts` are in the middle from top to bottom; they may change with the state.
     """
 
     parts: tuple[widgets.Widget, ...] = ()

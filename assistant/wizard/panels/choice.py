@@ -32,7 +32,7 @@ def draw_machine_line(machine: Machine) -> Markup:
 
 
 def draw_machine(state: State) -> Markup:
-    """Return every known fact, which were set by hand, and where each comes from; nothing before detection."""
+    """Return every known fact, its source, and which were set by hand; nothing before detection."""
     if state.detection is None:
         return html.NOTHING
     machine = state.detection.machine
@@ -58,8 +58,8 @@ def plan_headline(plan: Plan, machine: Machine) -> str:
     return say("PyTorch {torch} for your {card}", torch=plan.torch, card=card)
 
 
-def draw_promise(state: State, plan: Plan) -> Text:
-    """Return on what it will compute, how much it downloads and how much of the disk it takes, in sentences."""
+def plan_promise(state: State, plan: Plan) -> Text:
+    """Return sentences on what a plan's PyTorch will compute on, the download and the disk space, if they are known."""
     through = {
         Backend.CUDA: say("It will compute on the GPU, through NVIDIA's CUDA."),
         Backend.ROCM: say("It will compute on the GPU, through AMD's ROCm."),
@@ -95,7 +95,7 @@ def format_megabytes(megabytes: float) -> str:
 
 
 def draw_ready_to_install(state: State) -> Markup:
-    """Return the machine, the plan as a heading with its sentence, and what should be known before.
+    """Return the machine, the plan as a heading with its sentence, and what should be known before installing.
 
     That is a failed resolution, the project, the plan's warnings, and findings from a warning on. Without a plan it is
     that the machine is being looked at.
@@ -110,7 +110,7 @@ def draw_ready_to_install(state: State) -> Markup:
         [
             draw_machine_line(found.machine),
             html.heading(plan_headline(plan, found.machine)),
-            tag("p", draw_promise(state, plan), class_="ptsa-promise"),
+            tag("p", plan_promise(state, plan), class_="ptsa-promise"),
             failure(state, Step.INSTALL),
             draw_project(project, state.choices.request.project) if project else "",
             *(html.note(Severity.WARNING, line) for line in plan.warnings),
@@ -145,7 +145,7 @@ def _draw_others(planning: Planning, chosen: Plan) -> Markup:
 
 
 def draw_project(project: ProjectSummary, name: str) -> Markup:
-    """Return what was read of the project called `name`, what was left out, and a command that can include it."""
+    """Return what was read of the project called `name`, what was left out, and the command whose options add it."""
     lines = project.lines
     options = (str(line.params["option"]) for line in lines if isinstance(line, Message) and "option" in line.params)
     command = f"assistant setup -r {quote(name)}"

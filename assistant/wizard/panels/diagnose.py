@@ -31,7 +31,7 @@ LABEL = 100  # chosen: characters of a fix that a small card shows
 def make_footer(state: State) -> Footer:
     """Return the footer: to apply the best fix, or, if there is none, to look for the cause of what is in the box.
 
-    The latter cannot be pressed, with the reason as its note, while it is blocked.
+    The latter cannot be pressed while it is blocked, with the reason as its note. Beside either is the way back.
     """
     reasons = blockers(replace(state, running=None), Task.DIAGNOSE)
     back = (Other(label=say("Back"), actions=(Show(page=Page.SETUP),)),)
@@ -80,14 +80,14 @@ def describe_fix(way: str, state: State) -> Text:
     )
 
 
-def label_of(fix: Remedy) -> str:
-    """Return a short label for a fix's button."""
+def fix_label(fix: Remedy) -> str:
+    """Return a fix's sentence for its button, cut to `LABEL` characters."""
     text = visible(render(fix.text))
     return text if len(text) <= LABEL else f"{text[: LABEL - 1]}…"
 
 
 class WrongPage(PageView):
-    """A place to give a log, what is wrong and how it is mended, and further folds; all of it rests on the state."""
+    """A place to give a log, what is wrong, the fixes, and folds of add-ons; all of it follows from the state."""
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
@@ -112,7 +112,7 @@ class WrongPage(PageView):
             self.fold.unfolded = other.fold.unfolded
 
     def follow(self, state: State) -> None:
-        """Show the log as the state has it, what it means, the fixes, the output of mending, and the add-ons."""
+        """Show the log as the state has it, its causes, the fixes, the output of applying one, and the add-ons."""
         self.head.value = html.heading(say("Is anything wrong?"))
         self.answer.value = draw_causes(state)
         with self.box.hold_sync():
@@ -133,7 +133,7 @@ class WrongPage(PageView):
         found = help_for_first_cause(state).others
         buttons = [name for name, fix in found.items() if fix.offered]
         options = [
-            {"key": name, "title": label_of(found[name].remedy), "lead": render(describe_fix(name, state))}
+            {"key": name, "title": fix_label(found[name].remedy), "lead": render(describe_fix(name, state))}
             for name in buttons
         ]
         if self.others.options != options:

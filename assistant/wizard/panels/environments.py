@@ -23,7 +23,7 @@ from assistant.wizard.shared_widgets import Details, Drawing, EnvironmentRows, m
 
 
 def draw_lead(state: State) -> Markup:
-    """Return the heading, a task's failure, notes on the search, and what a finished check of the chosen one found."""
+    """Return heading, a task's failure, notes on the search, and what a check of the chosen environment found."""
     survey, phase = state.environments.survey, state.environments.status.phase
     waits = state.running is not None and not state.running.is_about_environments
     lead = say("The list comes when the work below is done.") if waits else say("Looking for environments …")
@@ -53,7 +53,7 @@ def draw_checked(summary: EnvironmentSummary) -> Markup:
 
 
 def draw_repair(state: State, repair: Repair) -> Markup:
-    """Return which packages would change or are changing, what that mends and what it leaves as it is."""
+    """Return which packages would change or are changing, which problems that solves, and which remain."""
     running = state.running is Task.REPAIR
     summary = state.survey.summary_at(repair.path)
     name = summary.name if summary else Path(repair.path).name

@@ -65,7 +65,7 @@ class ExportPage(PageView):
         self.folder.value, self.formats.value = state.choices.folder, list(state.choices.formats)
 
     def footer(self, state: State) -> Footer:
-        """Return the footer: to write the files, also again, to show their folder, or to go back."""
+        """Return the footer: to write the files, also again, to show their folder if JupyterLab can, or to go back."""
         written = _common_folder(state)
         reached = written and Path(written).is_relative_to(current_folder())
         show = (Other(label=say("Show the folder"), actions=(ShowFolder(path=written),)),) if reached else ()
@@ -96,7 +96,7 @@ class Download(Record, frozen=True):
 
 
 def zip_files(paths: Iterable[str]) -> bytes:
-    """Return exported files in one zip, by their paths below the folder of all; one that is gone is left out."""
+    """Return files in one zip, named by their paths below their common folder; those not readable are left out."""
     files = [file for file in read_files(paths) if not file.fault]
     root = Path(os.path.commonpath([Path(file.path).parent for file in files])) if files else Path()
     written = io.BytesIO()
@@ -116,7 +116,7 @@ def read_files(paths: Iterable[str]) -> Iterator[Download]:
 
 
 def _default_folder(state: State) -> str:
-    """Return the folder to write to by default: beside the notebook, where JupyterLab's file browser shows it."""
+    """Return the default folder to write to: "ENVIRONMENT-configuration", beside the notebook."""
     name = Path(state.environment.path).name if state.environment else "pytorch"
     return str(current_folder() / f"{name}-configuration")
 
@@ -146,7 +146,7 @@ def draw_files(state: State) -> Markup:
 def _draw_file(file: Download, key: str, folder: str, lead: str = "") -> Markup:
     """Return a link to a file, by its path in `folder`, and a fold to read it if it is text and not large.
 
-    For a file that could not be read, return the reason.
+    `lead` is a sentence between them. For a file that could not be read, return the reason.
     """
     if file.fault:
         return tag("li", html.icon("error"), f"{file.path}: ", file.fault)

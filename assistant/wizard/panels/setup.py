@@ -154,7 +154,7 @@ class Offer(widgets.HBox):  # type: ignore[misc]  # the library has no types
         super().__init__(children=(self.text, self.resume, self.drop), layout=shared(widgets.Layout))
         self.add_class("ptsa-offers")
         self._session, self.saved = session, session.saved()
-        self.installed = False  # whether what is offered stands already, so that going on is what most will want
+        self.installed = False  # whether what is offered is installed, so that most will want to use it
         self.resume.on_click(lambda _button: self._resume())
         self.drop.on_click(lambda _button: self._drop())
 
@@ -232,7 +232,7 @@ class Changes(Part):
         self.fold.observe(lambda _change: self._open(), "unfolded")
 
     def _open(self) -> None:
-        """Make the controls and connect them, when the fold is opened first, and show the present state in them."""
+        """Make and connect the controls and show the present state in them, unless that was done before."""
         if self.box.children:
             return
         self.machine = make(widgets.Dropdown, options=machine_options(), description=say("Machine"))
