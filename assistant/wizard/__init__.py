@@ -30,7 +30,7 @@ def open_wizard(machine: str = "", *, language: str | None = None) -> SetupWizar
 def open_doctor(printed: str = "", python: str = "", *, language: str | None = None) -> SetupWizard:
     """Return the wizard at the page on what is wrong with a notebook's cell, and what helps; call it as `open_wizard`.
 
-    `printed` is what the cell printed, its traceback above all; `python` the interpreter of its kernel, "" for this
+    `printed` is what the cell printed, above all its traceback; `python` the interpreter of its kernel, "" for this
     one. `language` is as in `open_wizard`. A wizard that is changing something is returned as it is.
     """
     from assistant.i18n import use_language  # noqa: PLC0415

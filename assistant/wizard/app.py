@@ -226,9 +226,9 @@ def _reads_aside(state: State) -> bool:
 
 
 def find_wizard(machine: str | None = "") -> SetupWizard | None:
-    """Return this kernel's wizard if a task changes something, or if it was opened for this machine; else None.
+    """Return this kernel's wizard if it is changing something, or if it was opened for this machine; else None.
 
-    For None as the machine, only one whose task changes something is returned.
+    For None as the machine, only one that is changing something is returned; one that was closed never is.
     """
     for asked, wizard in _current:
         if wizard.comm is not None and (wizard.session.state.held or asked == machine):
@@ -237,9 +237,9 @@ def find_wizard(machine: str | None = "") -> SetupWizard | None:
 
 
 def show_wizard(machine: str = "", host: Host | None = None) -> SetupWizard:
-    """Return this kernel's wizard, or a new one for another machine or for a `host` that is given.
+    """Return this kernel's wizard, or replace it by a new one for another machine, or if a `host` is given.
 
-    One whose task is changing something is always returned.
+    One that is changing something is always returned as it is.
     """
     wizard = find_wizard(machine)
     if wizard and (wizard.session.state.held or host is None):

@@ -103,7 +103,7 @@ class Foot(anywidget.AnyWidget):
     _sent_at = 0.0
 
     def send_progress(self, progress: Mapping[str, object], figures: Mapping[str, object]) -> None:
-        """Send `progress` at once if it has changed, mere `figures` once a second: every message has its price.
+        """Send `progress` at once if it has changed, mere `figures` at most once a second, as messages cost time.
 
         Its `share` is in whole percent, None if it is unknown.
         """

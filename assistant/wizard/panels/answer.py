@@ -25,8 +25,8 @@ CAUSES = 3  # chosen, as in the terminal: how many causes of one log are shown, 
 def draw_causes(state: State) -> Markup:
     """Return how applied fixes ended, the likeliest cause with its first fix, up to two others, and other problems.
 
-    Without a cause it is what failed here, that no known problem matches, or what was found well; with a text that
-    changed since, that it can be examined.
+    Without a cause it is what failed here, that no known problem matches, or what was found well; if the text was
+    changed since it was examined, that a press examines it.
     """
     causes = state.diagnosed.diagnoses if is_diagnosis_current(state) else ()
     keys = {cause.key for cause in causes}

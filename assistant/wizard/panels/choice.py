@@ -23,7 +23,7 @@ def machine_options() -> list[tuple[str, str]]:
 
 
 def draw_machine_line(machine: Machine) -> Markup:
-    """Return the different GPUs, the system and the memory in one line; what is unknown is left out."""
+    """Return in one line the different GPUs, or that none was found, and the system and the memory, if known."""
     cards = [gpu.label + (f" ({gpu.vram_gb:g} GB)" if gpu.vram_gb else "") for gpu in dict.fromkeys(machine.gpus)]
     memory = say("{size:g} GB of RAM", size=machine.memory_gb) if machine.memory_gb else ""
     words = [machine.os_version or machine.os or "", memory]
@@ -59,7 +59,7 @@ def plan_headline(plan: Plan, machine: Machine) -> str:
 
 
 def plan_promise(state: State, plan: Plan) -> Text:
-    """Return sentences on what a plan's PyTorch will compute on, the download and the disk space, if they are known."""
+    """Return sentences on what a plan computes on, and on its download and disk space, or that it is installed."""
     through = {
         Backend.CUDA: say("It will compute on the GPU, through NVIDIA's CUDA."),
         Backend.ROCM: say("It will compute on the GPU, through AMD's ROCm."),

@@ -139,7 +139,8 @@ class EnvironmentsPage(PageView):
     def footer(self, state: State) -> Footer:
         """Return the footer: to make the change that is shown, to remove what was asked for, else to set up another.
 
-        Beside the latter are the undoing of the chosen environment's change, if there is one, and another search.
+        Beside the latter is another search, and if the chosen environment's last change can be undone, that, and
+        deleting what is stored for it.
         """
         summary = state.survey.summary_at(state.environments.picked)
         if state.environments.repair:

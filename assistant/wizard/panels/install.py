@@ -99,7 +99,7 @@ def draw_restart(state: State) -> Markup:
 
 
 def draw_adding(adding: Adding) -> Markup:
-    """Return what adding packages would change, why they cannot be added, or that they were."""
+    """Return what adding packages would change, with findings, why they cannot be added, or that they were."""
     if adding.status.message:
         return html.failure(adding.status.message, adding.status.hint)
     if adding.installed:
@@ -128,7 +128,7 @@ def draw_ready(state: State) -> Markup:
 
 
 def press_effect(state: State) -> str:
-    """Return a sentence on what Install would do to the folder's environment, or on what is still being looked up."""
+    """Return a sentence on what Install would do to the folder's environment, or on what is looked up now; else ""."""
     preview = state.preview
     if state.running is Task.PREPARE:
         return say("Working out every package …")

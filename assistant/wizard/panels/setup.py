@@ -154,7 +154,7 @@ class Offer(widgets.HBox):  # type: ignore[misc]  # the library has no types
         super().__init__(children=(self.text, self.resume, self.drop), layout=shared(widgets.Layout))
         self.add_class("ptsa-offers")
         self._session, self.saved = session, session.saved()
-        self.installed = False  # whether what is offered is installed, so that most will want to use it
+        self.installed = False  # whether what is offered stands already, so that going on is what most will want
         self.resume.on_click(lambda _button: self._resume())
         self.drop.on_click(lambda _button: self._drop())
 
@@ -162,7 +162,7 @@ class Offer(widgets.HBox):  # type: ignore[misc]  # the library has no types
         """Show how far the saved setup came and the buttons to go on, or why that is impossible here.
 
         Hide all of it if nothing is worth continuing, on a simulated machine, and for good once there is an
-        environment.
+        environment. Hide the buttons if the setup is finished and nothing else was chosen: the footer has them.
         """
         if state.environment:
             self.saved = None
