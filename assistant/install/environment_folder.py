@@ -108,7 +108,7 @@ class EnvironmentFolder(NamedTuple):
         Raises `BadInput` for any other path. No program is started.
         """
         path = full_path(text)
-        folder = project_environment(path.parent.parent if path.is_file() else path)
+        folder = project_environment(cls(path).folder)
         if not ((folder / "pyvenv.cfg").is_file() or (folder / "conda-meta").is_dir()):
             raise cls(Path(text)).not_an_environment_error()
         return cls.from_folder(folder)
@@ -161,6 +161,13 @@ class EnvironmentFolder(NamedTuple):
             with suppress(BadInput):  # a Python that does not answer is another finding
                 if host.read(str(guard_files(environment.path)[0])):
                     yield from environment.find_replaced_builds(Site.ask(environment.path, host), host)
+
+    @property
+    def folder(self) -> Path:
+        """Its folder; if the path is a file, a Python, the folder of the environment that this belongs to."""
+        place = self.path.parent  # conda on Windows keeps python.exe in the environment's own folder
+        above = place if (place / "conda-meta").is_dir() else place.parent
+        return above if self.path.is_file() else self.path
 
     @property
     def python(self) -> Path:
@@ -216,10 +223,9 @@ class EnvironmentFolder(NamedTuple):
         """
         if not self.exists:
             return False
-        folder = self.python.parent.parent if self.path.is_file() else self.path
         own = Path(str(host.facts("platform").get("executable", ""))).parent.parent
-        is_ours = folder in {own, *(environment.path for environment in self.list_made())}
-        return not (is_ours and self.python.parent == interpreter(folder).parent)
+        is_ours = self.folder in {own, *(environment.path for environment in self.list_made())}
+        return not (is_ours and self.python.parent == interpreter(self.folder).parent)
 
     def not_an_environment_error(self) -> BadInput:
         """Return the error for a path that should be an environment and is none."""

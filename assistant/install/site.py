@@ -127,11 +127,11 @@ class Site(Record, frozen=True):
         return self if self.stamp and self.stamp == read_timestamps(python) else Site.ask(python, host)
 
     @classmethod
-    def read(cls, prefix: Path, host: Host) -> Self:
+    def read(cls, prefix: Path, host: Host, *, with_packages: bool = True) -> Self:
         """Return what an environment holds by its files, without running its Python.
 
-        Filled are prefix, base prefix, Python, version, folder of packages and distributions with their requirements;
-        all else is empty, and so is what cannot be read. Raises nothing.
+        Filled are prefix, base prefix, Python, version, folder of packages and, `with_packages`, the distributions with
+        their requirements; all else is empty, and so is what cannot be read. Raises nothing.
         """
         # home = /usr/bin
         # version = 3.11.2                  (venv)
@@ -151,7 +151,7 @@ class Site(Record, frozen=True):
             python=str(interpreter(prefix)),
             version=(numbers[0] if numbers else python.rstrip("t")) + "t" * python.endswith("t"),
             purelib=str(packages or ""),
-            distributions=tuple(_read_distributions(packages, host)) if packages else (),
+            distributions=tuple(_read_distributions(packages, host)) if packages and with_packages else (),
         )
 
     @property

@@ -15,6 +15,7 @@ from packaging.version import Version
 from assistant.diagnose import UV_OPTIONS, load_rules, read_log
 from assistant.host.extras import find_uv
 from assistant.host.files import is_own_environment
+from assistant.host.live import LiveHost
 from assistant.host.process import stream
 from assistant.i18n import Message, _, render, sentences
 from assistant.install import ChangeRequest, EnvironmentFolder, Site, Tools, Unsolved
@@ -119,7 +120,7 @@ def _environment_of_log(state: State) -> Environment | None:
         return None
     if state.failed_cell or not source.interpreter.path or (own and python == Path(own.python)):
         return own
-    folder = python.parent.parent
+    folder = EnvironmentFolder(python).folder
     return (
         Environment(path=str(folder), python=str(python))
         if python.is_file() and EnvironmentFolder(folder).exists
@@ -314,15 +315,16 @@ def best_fix_name(state: State) -> str:
 def fix_folder(fix: Fix, state: State) -> str:
     """Return the existing environment to install a fix's plan into; "" for a new one, or if the fix has no plan.
 
-    It must not be the assistant's own or the setup's, unless a cell failed, and must have the plan's Python, as its
-    folder `lib/python3.12` tells.
+    It is the fix's environment, if that has the plan's version of Python, by its files, is not the assistant's own, and
+    is not the setup's, unless a cell failed.
     """
     plan, environment = fix.remedy.plan, fix.environment
     if plan is None or environment is None or is_own_environment(environment.path):
         return ""
     if environment == state.environment and not state.failed_cell:
         return ""
-    return environment.path if Path(environment.path, "lib", f"python{plan.python}").is_dir() else ""
+    site = Site.read(Path(environment.path), LiveHost(), with_packages=False)
+    return environment.path if site.minor == plan.python else ""
 
 
 class Help(NamedTuple):

@@ -299,10 +299,10 @@ def state_for_cell(printed: str, python: str) -> State:
     begins = State(page=Page.WRONG, pasted=pasted, failed_cell=True)
     if not (path.is_absolute() and path.is_file()):
         return begins
-    above = (path.parent, path.parent.parent)  # conda on Windows keeps python.exe in the environment's own folder
-    if folder := next((folder for folder in above if EnvironmentFolder(folder).exists), None):
+    folder = EnvironmentFolder(path).folder
+    if EnvironmentFolder(folder).exists:
         return _with_environment(begins, folder)
-    return replace(begins, installed=Installed(environment=Environment(path=str(path.parent.parent), python=python)))
+    return replace(begins, installed=Installed(environment=Environment(path=str(folder), python=python)))
 
 
 def _with_environment(state: State, folder: Path) -> State:
@@ -314,8 +314,8 @@ def _with_environment(state: State, folder: Path) -> State:
     python = environment.python
     if not python.exists():
         raise environment.not_an_environment_error()
-    path = folder if folder.is_dir() else python.parent.parent
-    return replace(state, installed=Installed(environment=Environment(path=str(path), python=str(python))))
+    made = Environment(path=str(environment.folder), python=str(python))
+    return replace(state, installed=Installed(environment=made))
 
 
 def _join_words(value: object) -> Text:
