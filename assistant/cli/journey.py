@@ -116,7 +116,7 @@ class Work:
 
     def hear(self, event: Event) -> None:
         """Write lines of output into the log, and show how far the step is."""
-        self.bar.show(self.store.logged(event))
+        self.bar.show(self.store.log_event(event))
 
     @contextmanager
     def show_progress(self, *, takes_back: bool = False) -> Iterator[None]:

@@ -266,7 +266,7 @@ def _substitutes(plan: Plan, case: PlanInputs, reason: Message, tools: Tools, *,
 def _torch_candidates(plan: Plan, case: PlanInputs, addresses: tuple[str | None, ...]) -> Iterator[_Candidate]:
     """Yield the builds of torch to look for: at each address the plan's variant, from its release down to older ones.
 
-    PyPI's default builds, which have no local tag, are among them if of the same variant; for CUDA, any of them come last.
+    PyPI's default builds, which have no local tag, are among them if of the same variant; for CUDA, any of them, last.
     """
     target = find_target(case.machine, replace(case.request, python=plan.python), case.catalog)
     if not isinstance(target, Target) or not has_builds(plan):

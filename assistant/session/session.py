@@ -208,7 +208,7 @@ class Session:
         self._cancel.set()
         self._cancel = CancelToken()
 
-    def saved(self) -> Saved | None:
+    def read_saved(self) -> Saved | None:
         """Read the setup that was saved last, here or in another window; None if there is none."""
         return self._store.read() if self._store else None
 
@@ -218,7 +218,7 @@ class Session:
         if self._store:
             self._store.drop()
 
-    def aside(self, work: Callable[[], object]) -> None:
+    def run_aside(self, work: Callable[[], object]) -> None:
         """Run some short work in the background, beside the tasks."""
         self._runner.start(work)
 
@@ -251,7 +251,7 @@ class Session:
             return False
 
         def sink(event: Event) -> None:
-            emit(self._store.logged(event) if self._store else event)
+            emit(self._store.log_event(event) if self._store else event)
 
         try:
             return perform_task(task, self.state, Tools(self._host, self._sources, sink, cancel, ask))

@@ -149,7 +149,7 @@ class Store:
             write_atomically(path, redact(text, known=private_names_here()), private=True)
         return path
 
-    def logged(self, event: Event) -> Event:
+    def log_event(self, event: Event) -> Event:
         """Write a line of output into the log, and return its event without colours; return other events unchanged."""
         if not isinstance(event, LogLine):
             return event

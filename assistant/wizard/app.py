@@ -178,9 +178,9 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         message = content if isinstance(content, dict) else {}
         key, code = message.get("file"), message.get("language")
         if isinstance(key, str):
-            self.session.aside(lambda: self._send_file(key, message))
+            self.session.run_aside(lambda: self._send_file(key, message))
         if isinstance(code, str):
-            self.session.aside(lambda: self.speak(code))
+            self.session.run_aside(lambda: self.speak(code))
         for page in PAGES:
             if page.value == message.get("page"):
                 self.session.dispatch(Show(page=page))
@@ -193,7 +193,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
     def _on_foot(self, _widget: object, content: object, _buffers: object) -> None:
         message = content if isinstance(content, dict) else {}
         if message.get("refused") == OPEN_NOTEBOOK:
-            self.session.aside(self._write_notebook)
+            self.session.run_aside(self._write_notebook)
         elif message.get("refused") == SHOW_FOLDER:
             self.foot.note = html.inline(say("JupyterLab cannot show the folder here; its name is above."))
         else:
