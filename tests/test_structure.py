@@ -27,7 +27,7 @@ BUDGETS = {
     "assistant_addons/agents": (500, 300),
     "assistant_addons/classroom": (1300, 600),
     "assistant/catalog": (1900, 850),
-    "assistant/cli": (2550, 1150),
+    "assistant/cli": (2625, 1150),
     "assistant/detect": (1350, 700),
     "assistant/diagnose": (6450, 2950),
     "assistant/export": (1250, 500),
