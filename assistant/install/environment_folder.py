@@ -107,8 +107,7 @@ class EnvironmentFolder(NamedTuple):
 
         Raises `BadInput` for any other path. No program is started.
         """
-        path = full_path(text)
-        folder = project_environment(cls(path).folder)
+        folder = project_environment(cls(full_path(text)).folder)
         if not ((folder / "pyvenv.cfg").is_file() or (folder / "conda-meta").is_dir()):
             raise cls(Path(text)).not_an_environment_error()
         return cls.from_folder(folder)
@@ -207,8 +206,9 @@ class EnvironmentFolder(NamedTuple):
 
     @property
     def constraints(self) -> tuple[str, ...]:
-        """The pins, such as "torch==2.13.0", in the constraints that the assistant wrote into it; `OSError` if none."""
-        lines = guard_files(self.path)[0].read_text(encoding="utf-8", errors="replace").splitlines()
+        """The pins, such as "torch==2.13.0", in the constraints that the assistant wrote into it; () without any."""
+        file = guard_files(self.path)[0]
+        lines = file.read_text(encoding="utf-8", errors="replace").splitlines() if file.is_file() else ()
         return tuple(line.strip() for line in lines if "==" in line and not line.startswith("#"))  # it may be edited
 
     def is_unreadable(self, host: Host) -> bool:
