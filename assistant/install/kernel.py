@@ -50,7 +50,10 @@ def record_kernel(name: str, python: Path) -> KernelNote:
 
 
 def restore_kernel(note: KernelNote) -> None:
-    """Restore a kernelspec from its record, or delete it if there was none; leave links and other Pythons' specs."""
+    """Restore a kernelspec from its record, or delete it if there was none; ignore what cannot be written.
+
+    A link, and a spec that starts another Python than the record's, is left alone.
+    """
     folder, python = kernel_folder(note.name), Path(note.python)
     if folder.is_symlink():
         return
@@ -94,7 +97,10 @@ def kernel_file(name: str) -> Path:
 
 
 def choose_launcher_name(plan: Plan, python: Path, folder: str, gpu_name: str = "") -> str:
-    """Return a display name of torch and GPU ("": the backend); with `folder`, then a number, if others have it."""
+    """Return the name of a kernel in JupyterLab: release of torch, and GPU (the backend if `gpu_name` is "").
+
+    While another Python's kernel has the name, the environment's `folder` is added, then a number.
+    """
     title = kernel_title(plan, gpu_name)
     specs = map(_read_kernelspec, _find_kernelspecs().values())
     others = {spec.get("display_name") for spec in specs if _program_in_kernelspec(spec) != str(python)}

@@ -119,7 +119,7 @@ class Site(Record, frozen=True):
         return replace(from_json(line, cls, str(python)), stamp=stamp)
 
     def ask_again(self, host: Host) -> Site:
-        """Return what the environment holds now: this object, unless its stamp shows that something changed since.
+        """Return what the environment holds now: this object if its stamp shows no change since, else as `ask` does.
 
         Raises `BadInput` if its Python no longer answers.
         """
@@ -179,7 +179,7 @@ class Site(Record, frozen=True):
     def installed_files(self, names: Iterable[str]) -> list[str]:
         """Return the files that the named distributions (canonical names) list, relative to the environment.
 
-        Raises `BadInput` for a distribution that lists no files, or one outside the environment.
+        Raises `BadInput` for a distribution that lists no files, or a file outside the environment.
         """
         selected, files = set(names), []
         for distribution in self.own:
