@@ -162,8 +162,8 @@ def main() -> None:
 def run(words: list[str]) -> int:
     """Run the command that `words` begin with, print the error of one that fails, and return the exit code.
 
-    Without words the user is offered what to begin with; a shell that asks how a word goes on is answered. An
-    interruption ends the process here.
+    Without words the user is offered what to begin with. For a shell's completion the possible words are printed. An
+    interruption ends the process, and this does not return.
     """
     translate(cli)
     if asked := os.environ.get(COMPLETION):

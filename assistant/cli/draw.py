@@ -378,7 +378,7 @@ def draw_installed(state: State) -> None:
 
 
 def draw_verified(state: State) -> None:
-    """Print the checks of a verification (many packages that passed as one), speeds and verdict; nothing without."""
+    """Print a verification's checks (many packages that passed in one row), speeds and verdict; nothing before it."""
     if state.report is None:
         return
     report = folded(state.report)

@@ -85,9 +85,10 @@ def envs(remove: str, *, prune: bool, every: bool, yes: bool, as_json: bool, **o
 
 
 def _delete(remove: str, to_forget: str, *, prune: bool, yes: bool, as_json: bool) -> None:
-    """Delete downloads (`prune`), or what the environment at the path `to_forget` keeps for undoing; then remove one.
+    """Delete downloads (`prune`) or what the environment `to_forget` keeps for undoing; then the environment `remove`.
 
-    The user is asked only before one is removed, unless `yes`; on a no `Cancelled` is raised. Prints what was freed.
+    The user is asked only before an environment is removed, unless `yes`; raises `Cancelled` on a no. Prints what was
+    removed, and how much was freed.
     """
     freed = None
     if prune or to_forget:

@@ -170,7 +170,10 @@ def project_environment(folder: Path) -> Path:
 
 
 def find_project(environment: Path) -> Project | None:
-    """Return the project of uv or pixi whose tool manages an environment; None if there is none."""
+    """Return the project of uv or pixi whose tool manages an environment; None if there is none.
+
+    It is found by the environment's place, .venv or .pixi/envs/NAME, and by the project's files beside that.
+    """
     if environment.name == ".venv":
         file = environment.parent / "pyproject.toml"
         if "uv" in _read_tool_tables(file) or (file.is_file() and (file.parent / "uv.lock").is_file()):

@@ -80,7 +80,7 @@ def choose_kernel_name(plan: Plan, python: Path) -> str:
 
 
 def kernel_folder(name: str) -> Path:
-    """Return the folder of a kernelspec by its name; raise `WorkFailed` for a text that cannot be a name."""
+    """Return the folder of a kernelspec by its name, in the user's Jupyter data; raise `WorkFailed` if invalid."""
     if not is_kernel_name(name):
         raise WorkFailed(
             _("'{name}' cannot be the name of a kernel.", name=ascii(name)[1:-1][:80]),

@@ -118,9 +118,10 @@ def _resolve(
 ) -> Resolution:
     """Return the packages to which uv resolves a plan in `folder`; raise `Unsolved` if there is no solution.
 
-    If torch requires more of its family than the plan names, these are bound to torch's index, too: uv asks an index
-    of a project's own (`explicit`) only for what the project itself requires, and torch for ROCm and for XPU needs a
-    Triton that no other index has: https://docs.astral.sh/uv/guides/integration/pytorch/
+    If uv fails it is run once more with an empty cache. If torch requires more of its family than the plan names, these
+    are bound to torch's index, too: uv asks an index of a project's own (`explicit`) only for what the project itself
+    requires, and torch for ROCm and for XPU needs a Triton that no other index has:
+    https://docs.astral.sh/uv/guides/integration/pytorch/
     """
     is_usual_cache = True
     while failure := _run_resolver(uv, uv.resolve_command(plan, folder, keep, locked, dependencies=dependencies)):

@@ -65,7 +65,8 @@ def find_plan_target(plan: Plan, text: str, host: Host) -> tuple[Path, Site | No
 def check_target(target: Path, site: Site | None = None) -> None:
     """Raise if no new environment can be made at a target or, with `site`, if that environment cannot be changed.
 
-    `BadInput` if it is in use, hidden from other programs, the system's or unknown; `WorkFailed` if it is not writable.
+    `BadInput` if something is there, other programs would not see it, it is the system's, or an unknown folder is in
+    the way beside it; `WorkFailed` if it is not writable.
     """
     target = Path(site.prefix) if site else target
     check_path(target)
