@@ -187,9 +187,9 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         message = content if isinstance(content, dict) else {}
         key, code = message.get("file"), message.get("language")
         if isinstance(key, str):
-            self.session.aside(lambda: self._send_file(key, message))
+            self.session.run_aside(lambda: self._send_file(key, message))
         if isinstance(code, str):
-            self.session.aside(lambda: self.speak(code))
+            self.session.run_aside(lambda: self.speak(code))
         for page in PAGES:
             if page.value == message.get("page"):
                 self.session.dispatch(Show(page=page))
@@ -203,7 +203,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         """Do what was pressed in the foot; if the browser could not open a notebook, write it, or a folder, say so."""
         message = content if isinstance(content, dict) else {}
         if message.get("refused") == OPEN_NOTEBOOK:
-            self.session.aside(self._write_notebook)
+            self.session.run_aside(self._write_notebook)
         elif message.get("refused") == SHOW_FOLDER:
             self.foot.note = html.inline(say("JupyterLab cannot show the folder here; its name is above."))
         else:

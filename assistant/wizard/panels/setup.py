@@ -153,7 +153,7 @@ class Offer(widgets.HBox):  # type: ignore[misc]  # the library has no types
         self.text, self.resume, self.drop = make(Drawing), make(widgets.Button), make(widgets.Button)
         super().__init__(children=(self.text, self.resume, self.drop), layout=shared(widgets.Layout))
         self.add_class("ptsa-offers")
-        self._session, self.saved = session, session.saved()
+        self._session, self.saved = session, session.read_saved()
         self.installed = False  # whether what is offered stands already, so that going on is what most will want
         self.resume.on_click(lambda _button: self._resume())
         self.drop.on_click(lambda _button: self._drop())
