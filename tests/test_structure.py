@@ -31,7 +31,7 @@ BUDGETS = {
     "assistant/detect": (1350, 700),
     "assistant/diagnose": (6450, 2950),
     "assistant/export": (1250, 500),
-    "assistant/host": (2900, 1350),
+    "assistant/host": (2985, 1350),
     "assistant/install": (4500, 2050),
     "assistant_addons/labs": (2550, 1300),
     "assistant/machines": (50, 50),
