@@ -26,7 +26,7 @@ BUDGETS = {
     "assistant": (37250, 17300),
     "assistant_addons/agents": (500, 300),
     "assistant_addons/classroom": (1300, 600),
-    "assistant/catalog": (1900, 850),
+    "assistant/catalog": (1950, 850),
     "assistant/cli": (2550, 1150),
     "assistant/detect": (1350, 700),
     "assistant/diagnose": (6450, 2950),
