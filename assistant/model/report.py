@@ -27,14 +27,14 @@ class CheckInfo:
     """Title and kind of a check, and how much depends on it.
 
     A `quick` check takes a few tenths of a second after `import torch`. If an `essential` one fails, no user's program
-    can run. A device passes without a `spare` one: types that many devices lack, and a compiler that is only faster.
+    can run. A device passes without a `optional` one: types that many devices lack, and a compiler that is only faster.
     """
 
     title: Message
     kind: Message
     quick: bool = False
     essential: bool = False
-    spare: bool = False
+    optional: bool = False
 
 
 _TABLE = {
@@ -58,12 +58,12 @@ _TABLE = {
     "attention": CheckInfo(_("Compute attention over a sequence"), NETWORKS),
     "indexing": CheckInfo(_("Gather, scatter, mask and sort"), BASE),
     "random": CheckInfo(_("Draw random numbers"), BASE),
-    "complex": CheckInfo(_("Compute with complex numbers and Fourier transforms"), ALGEBRA, spare=True),
+    "complex": CheckInfo(_("Compute with complex numbers and Fourier transforms"), ALGEBRA, optional=True),
     "integers": CheckInfo(_("Compute with 64-bit integers"), ALGEBRA),
-    "float16": CheckInfo(_("Compute in float16"), ALGEBRA, spare=True),
-    "bfloat16": CheckInfo(_("Compute in bfloat16"), ALGEBRA, spare=True),
-    "float64": CheckInfo(_("Compute in float64"), ALGEBRA, spare=True),
-    "autocast": CheckInfo(_("Train in mixed precision"), NETWORKS, spare=True),
+    "float16": CheckInfo(_("Compute in float16"), ALGEBRA, optional=True),
+    "bfloat16": CheckInfo(_("Compute in bfloat16"), ALGEBRA, optional=True),
+    "float64": CheckInfo(_("Compute in float64"), ALGEBRA, optional=True),
+    "autocast": CheckInfo(_("Train in mixed precision"), NETWORKS, optional=True),
     "out_of_memory": CheckInfo(_("Survive a request for too much memory"), BASE),
     "memory": CheckInfo(_("Release memory"), BASE),
     "small_kernels": CheckInfo(_("Run many small operators"), BASE),
@@ -72,13 +72,13 @@ _TABLE = {
     "workload.vocoder": CheckInfo(_("Turn a spectrogram into sound"), WHOLE),
     "workload.lora": CheckInfo(_("Fine-tune a model with LoRA"), WHOLE),
     "speed.matmul.float32": CheckInfo(_("Matrix product speed in float32"), SPEED),
-    "compile": CheckInfo(_("Compile with torch.compile"), BASE, spare=True),
+    "compile": CheckInfo(_("Compile with torch.compile"), BASE, optional=True),
 }
 QUICK = tuple(key for key, info in _TABLE.items() if info.quick)
 FULL = tuple(_TABLE)
 CHECKS: dict[Level, tuple[str, ...]] = {"quick": QUICK, "full": FULL}
 ESSENTIAL = frozenset(key for key, info in _TABLE.items() if info.essential)
-SPARE = frozenset(key for key, info in _TABLE.items() if info.spare)
+OPTIONAL = frozenset(key for key, info in _TABLE.items() if info.optional)
 
 
 def package_check(name: str) -> str:
@@ -196,10 +196,10 @@ class Report(Record, frozen=True):
 
     @property
     def passed(self) -> bool:
-        """Whether at least one check ran and all were right, except that spare ones may be unsupported."""
+        """Whether at least one check ran and all were right, except that optional ones may be unsupported."""
         ran = [check for check in self.checks if check.status is not Status.SKIPPED]
         right = [check for check in ran if check.status in RIGHT]
-        spared = [check for check in ran if check.status is Status.UNSUPPORTED and check.key in SPARE]
+        spared = [check for check in ran if check.status is Status.UNSUPPORTED and check.key in OPTIONAL]
         return bool(right) and len(right) + len(spared) == len(ran)
 
     @property

@@ -67,7 +67,7 @@ def quote_for_powershell(text: str) -> str:
     return "'{}'".format(_POWERSHELL_QUOTES.sub(r"\1\1", text))
 
 
-def run_by_both_shells(line: str) -> str:
+def rewrite_for_both_shells(line: str) -> str:
     """Return a command line of cmd in a form that PowerShell runs, too; it changes only one with a quoted program."""
     if not line.startswith('"'):
         return line
