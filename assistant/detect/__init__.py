@@ -7,7 +7,7 @@ from assistant.model.machine import Detection
 
 
 def read_report(text: str) -> Detection:
-    """Return one machine from all reports in a pasted text; raise `BadInput` if nothing of a machine can be read."""
+    """Return one machine from all reports in a pasted text; raise `BadInput` if it says too little."""
     from assistant.detect.report import read_report as read  # noqa: PLC0415 - looking at this machine needs no parser
 
     return read(text)

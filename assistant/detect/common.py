@@ -61,7 +61,7 @@ class Notes:
     def record_fact(self, name: str, value: object, source: str) -> None:
         """Record a fact with its source, unless it has a value already, or `value` is None.
 
-        Of a dict, the keys that are missing are added. Texts are put on one line.
+        Of a dict, the keys that are missing are added. Texts are cleaned as `clean` does.
         """
         before = self.facts.get(name)
         if isinstance(before, dict) and isinstance(value, dict):
@@ -121,7 +121,7 @@ FIELDS = tuple(name for name in Gpu.__struct_fields__ if name != "vendor")
 
 
 def merge_sightings(sightings: Iterable[Sighting], notes: Notes) -> tuple[Gpu, ...]:
-    """Return one GPU for all sightings of it, discrete ones first, else in the order in which they were first seen.
+    """Return one GPU for all sightings of it: integrated ones last, else in the order in which they were first seen.
 
     The sources of each GPU's fields are added to the notes as evidence, named as `gpus[0].name`.
     """
@@ -141,10 +141,10 @@ def merge_sightings(sightings: Iterable[Sighting], notes: Notes) -> tuple[Gpu, .
 
 
 def _is_same_gpu(card: list[Sighting], new: Sighting) -> bool:
-    """Return whether a sighting may be of the GPU that other sightings (`card`) are of.
+    """Return whether a new sighting may be of the GPU that other sightings (`card`) are of.
 
-    It is if one of their bus addresses is its own; if either has none, if the vendor is the same, and no PCI id, gfx
-    target, or for NVIDIA name, differs. It is not if its source is among theirs: a source lists each GPU once.
+    It is not if its source is among theirs: a source lists each GPU once. Bus addresses decide if both sides have one;
+    else the vendor must be the same, and PCI id, gfx target and for NVIDIA the name must not differ where both have it.
     """
     if any(seen.source == new.source for seen in card):
         return False
@@ -163,7 +163,10 @@ def _is_same_gpu(card: list[Sighting], new: Sighting) -> bool:
 
 
 def _merge_gpu(card: list[Sighting]) -> tuple[Gpu, dict[str, str]]:
-    """Return a GPU, each field from the first sighting that has it, else from the catalogue, and the sources."""
+    """Return the GPU that sightings describe, and the source of each field by its name.
+
+    A field is that of the first sighting that has it, else the catalogue's, which is asked by PCI id, then by name.
+    """
     revision = next((seen.revision for seen in card if seen.revision), None)
     by_id = (identify(seen.gpu.pci_id, revision) for seen in card if seen.gpu.pci_id)
     by_name = (identify_name(seen.gpu.vendor, seen.gpu.name) for seen in card if seen.gpu.name)
@@ -183,7 +186,7 @@ def _merge_gpu(card: list[Sighting]) -> tuple[Gpu, dict[str, str]]:
 def reason_not_a_gpu(pci_id: str, kind: str = "0300", name: str | None = None) -> Text:
     """Return why an adapter does not count as a GPU, as one sentence; "" for one that does.
 
-    It is a server's console, a virtual display or, by its PCI class and subclass (`kind`), an NPU.
+    Server consoles, virtual displays and, by PCI class and subclass (`kind`), NPUs of Intel or others do not count.
     """
     idle = find_idle_adapter(pci_id)
     if idle and idle.kind == "console":
@@ -211,8 +214,8 @@ def note_adapter(
 ) -> bool:
     """Record an adapter as a GPU, or a finding that says why it is none; return whether it is one.
 
-    `kind` is its PCI class and subclass; a `reason`, if given, rules it out. An NVIDIA driver's number is recorded as a
-    fact, that of Windows (32.0.15.6094) as NVIDIA's own (560.94).
+    `kind` is its PCI class and subclass. With a `reason` it is none, unless `reason_not_a_gpu` has another. NVIDIA's
+    driver is recorded as the fact `nvidia_driver`, too: that of Windows (32.0.15.6094) by NVIDIA's number (560.94).
     """
     reason = reason_not_a_gpu(gpu.pci_id or "", kind, gpu.name) or reason
     if reason:
@@ -254,7 +257,7 @@ SYSTEMS = {"Linux": "linux", "Windows": "windows", "Darwin": "macos"}
 
 
 def interpreter(host: Host, notes: Notes) -> None:
-    """Record the system's family, the processor and this Python; findings if it is from the Store or from conda."""
+    """Record the system's family, the architecture and this Python; findings if it is from the Store or from conda."""
     facts = {name: str(value) for name, value in host.facts("platform").items()}
     if not facts:
         notes.read_answer("Python", host.ask("platform"))

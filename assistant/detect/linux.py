@@ -140,7 +140,7 @@ SECURE_BOOT = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e0
 
 
 def secure_boot(host: Host, notes: Notes) -> None:
-    """Record a finding that Secure Boot is on if a GPU of NVIDIA or AMD has another driver than its own, or none.
+    """Record a finding if Secure Boot is on and an NVIDIA or AMD GPU has no driver, or neither nvidia nor amdgpu.
 
     Secure Boot may be the reason.
     """
@@ -156,7 +156,10 @@ DEVICE = "/dev/dxg"
 
 
 def wsl(host: Host, notes: Notes) -> None:
-    """In WSL, record the GPUs that Windows shares with it, and warnings of what keeps WSL from using them."""
+    """In WSL, record the GPUs that Windows shares with it, and warnings of what keeps WSL from using them.
+
+    They are read from Windows' registry by reg.exe; if that cannot be started, or none is shared, a finding says so.
+    """
     kernel = kernel_release(host)
     if "microsoft" not in kernel.lower():
         return
@@ -189,7 +192,7 @@ def wsl(host: Host, notes: Notes) -> None:
 
 
 def _note_windows(host: Host, notes: Notes) -> bool:
-    """Record the Windows around this WSL; return whether it is too old to share its GPU, with a finding then."""
+    """Record the Windows around this WSL as evidence; return whether it is too old to share its GPU, and warn if so."""
     values = windows.read_reg_query(host.run("reg.exe", "query", VERSION).text)
     name, build = windows.windows_name(values), str(values.get("CurrentBuild", ""))
     if name is None:
@@ -225,7 +228,7 @@ def _amd_on_bus(host: Host) -> list[linux.PciDevice]:
 
 
 def amd_gpus(host: Host, notes: Notes) -> None:
-    """Record each AMD GPU that the kernel lists, with gfx target and memory."""
+    """Record each AMD GPU that the kernel lists in KFD, with its gfx target, and the memory of each on PCI."""
     for node in sorted(host.names(NODES).text.split(), key=lambda name: (len(name), name)):
         folder = f"{NODES}/{node}"
         agent = amd.read_kfd_node(
@@ -241,9 +244,9 @@ def amd_gpus(host: Host, notes: Notes) -> None:
 
 
 def rocm(host: Host, notes: Notes) -> None:
-    """Record the version of the installed ROCm, and whether its tools are there; do nothing without an AMD GPU.
+    """Record the version of the installed ROCm, and whether rocminfo is there; do nothing without an AMD GPU or WSL.
 
-    The tools are asked for GPUs if the kernel reports no gfx target: in WSL, in some containers.
+    In WSL, and in containers without the kernel's list of compute nodes, rocminfo, or else amd-smi, is asked for GPUs.
     """
     wsl = bool(host.link("/dev/dxg"))
     if not _amd_on_bus(host) and not host.link("/dev/kfd") and not wsl:
@@ -272,7 +275,7 @@ def amd_access(host: Host, notes: Notes) -> None:
         return
     kfd = host.access("/dev/kfd")
     if kfd.status == "missing":
-        _note_missing_kfd(host, notes)
+        _warn_of_missing_kfd(host, notes)
         return
     nodes = [f"/dev/dri/{name}" for name in host.names("/dev/dri").text.split() if name.startswith("renderD")]
     denied = [path for path in ("/dev/kfd", *nodes) if host.access(path).status == "denied"]
@@ -283,7 +286,7 @@ def amd_access(host: Host, notes: Notes) -> None:
         notes.warn("kfd-permission", text, fix, "sudo usermod -aG render,video $USER", evidence=groups)
 
 
-def _note_missing_kfd(host: Host, notes: Notes) -> None:
+def _warn_of_missing_kfd(host: Host, notes: Notes) -> None:
     """Record a warning of why /dev/kfd is missing: not given to this container, or the driver is not loaded."""
     if any(host.link(path) for path in CONTAINER_FILES):
         notes.warn(

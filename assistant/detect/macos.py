@@ -28,7 +28,7 @@ def release(host: Host, notes: Notes) -> None:
 
 
 def gpus(host: Host, notes: Notes) -> None:
-    """Record the GPU of the Apple chip, or the cards of a Mac with an Intel processor."""
+    """Record the GPU of the Apple chip, with all of the memory, or else the GPUs that system_profiler lists."""
     values = _ask_sysctl(host)
     chip = values.get("machdep.cpu.brand_string", "")
     size = values.get("hw.memsize", "")

@@ -14,7 +14,7 @@ _SIGNS = (PROC, "/dev/nvidiactl", "/dev/nvhost-gpu", "/usr/lib/wsl/lib/libcuda.s
 
 
 def nvidia_gpus(host: Host, notes: Notes) -> None:
-    """Record the driver and each GPU; if the driver does not answer, record what state it is in.
+    """Record the driver and each GPU by NVML, else by nvidia-smi; if neither answers, record the driver's state.
 
     Do nothing without a sign of NVIDIA's hardware or driver.
     """
@@ -33,13 +33,13 @@ def nvidia_gpus(host: Host, notes: Notes) -> None:
 
 
 def nvidia_gpus_on_windows(host: Host, notes: Notes) -> None:
-    """Record the driver and each GPU if NVIDIA's library is there, which comes with the driver."""
+    """Record the driver and each GPU by NVML, else by nvidia-smi; do nothing without NVML, which the driver brings."""
     if host.link(r"C:\Windows\System32\nvml.dll").status != "missing" and not _ask_nvml(host, notes):
         _ask_nvidia_smi(host, notes)
 
 
 def _ask_nvml(host: Host, notes: Notes) -> bool:
-    """Record the driver and the GPUs that NVML reports; return whether it reported any."""
+    """Record the driver and the GPUs that NVML reports; return whether it reported any, a Jetson's skipped one too."""
     answer = host.facts("nvml")
     devices = answer.get("devices")
     if not isinstance(devices, list):
@@ -82,8 +82,8 @@ def _ask_nvidia_smi(host: Host, notes: Notes) -> bool:
 def _driver_state(host: Host, drivers: set[str | None], *, loaded: bool) -> str | None:
     """Return why NVIDIA's driver does not answer, by the kernel drivers of its devices and whether it is `loaded`.
 
-    "nouveau", "vfio": that driver has the GPU. "not-passed-in": this container was not given it. "failed": it is there.
-    "missing": no driver has the GPU. None: there is neither.
+    "nouveau", "vfio": that driver has the GPU. "not-passed-in": the driver is loaded, but this container has no device
+    node. "failed": it is loaded, with one. "missing": it is not loaded. None: no device is known, and it is not loaded.
     """
     if drivers & {"nouveau", "nova_core"}:
         return "nouveau"

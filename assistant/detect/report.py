@@ -35,7 +35,7 @@ def read_report(text: str) -> Detection:
     """Return one machine from all reports in a text; findings say what was read and what stays unknown.
 
     If the text has the output of `assistant detect --json`, nothing else is read; else what prose mentions fills what
-    no report has. Raises `BadInput` if nothing of a machine can be read.
+    no report has. Raises `BadInput` without any report if prose says too little, such as a driver alone.
     """
     if own := _read_own_json(text):
         return _add_summary(Detection(machine=own), [OWN])
@@ -56,7 +56,7 @@ def read_report(text: str) -> Detection:
 
 
 def _read_own_json(text: str) -> Machine | None:
-    """Return the machine that `assistant detect --json` printed into a text; None for a text without one."""
+    """Return the machine in a text with the output of `assistant detect --json`; None for other texts, or no facts."""
     start, end = text.find("{"), text.rfind("}")
     if start < 0 or not re.match(r'\{\s*"(?:schema|os|machine|gpus)"', text[start : start + 200]):
         return None
@@ -83,9 +83,10 @@ def _add_summary(found: Detection, read: Iterable[str]) -> Detection:
 
 
 def _infer_facts(notes: Notes) -> None:
-    """Record what other facts imply, if it is unknown: the system by NVIDIA's driver or an Apple GPU; no WSL; the ROCm.
+    """Record, unless known, what other facts imply: the system, that this is not WSL, and the version of ROCm.
 
-    Windows and macOS are no WSL; torch's tag names the ROCm.
+    The system is Linux by an NVIDIA driver with three numbers, macOS by an Apple GPU. Windows and macOS are not WSL.
+    torch's tag names the ROCm.
     """
     parts = str(notes.facts.get("nvidia_driver", "")).count(".")
     notes.record_fact("os", "linux" if parts == 2 else None, "nvidia_driver")  # noqa: PLR2004 - 560.94 is one of Windows' drivers
@@ -139,7 +140,8 @@ _REPEATED = {
 def _note_reports(text: str, notes: Notes) -> list[str]:
     """Record the facts and GPUs of the reports in a text; return the names of the tools whose reports were read.
 
-    A report that says less of the same GPUs than one read before is skipped.
+    A report that says less of the same GPUs than one read before is skipped. nvidia-smi's error is not recorded if a
+    driver is known, unless the tool was missing or saw no device.
     """
     read = []
     for name, reader in READERS.items():
@@ -162,7 +164,7 @@ _SAID = ("os", "wsl", "python", "nvidia_driver", "packages")
 
 
 def note_mentioned(text: str, notes: Notes) -> set[str]:
-    """Record what a text mentions in a prompt, a path or prose; return the names of these facts.
+    """Record what a text mentions in a prompt, a path or prose; return the names of these facts, known before or not.
 
     GPUs are recorded only if no report gave any with a name or a PCI id.
     """

@@ -87,7 +87,7 @@ _OWN_MEMORY = 2**29
 
 
 def direct3d(host: Host, notes: Notes) -> None:
-    """Record the GPUs that DXGI lists with their memory; findings for one without Direct3D 12, or no DirectML."""
+    """Record the GPUs that DXGI lists, with their own memory; findings if Direct3D 12 or DirectML.dll is missing."""
     for adapter in _hardware_adapters(host) or ():
         pci_id = str(adapter.get("pci_id"))
         if reason_not_a_gpu(pci_id, name=str(adapter.get("name", ""))):

@@ -56,7 +56,7 @@ def _bus(location: int, domain: int = 0) -> str:
 def read_rocminfo(text: str) -> Reading | None:
     """Return the GPU agents in rocminfo's output, and whether it says WSL; None for any other text.
 
-    If the kernel module is not loaded, that is the absence.
+    If it says that the kernel module is not loaded, that is the reading's `absence`.
     """
     facts: dict[str, object] = {"os": "linux", "wsl": True if "WSL environment detected" in text else None}
     if not any(mark in text for mark in ("HSA Agents", "HSA System Attributes", "Alloc Recommended Granule", "BDFID:")):
@@ -97,7 +97,7 @@ _CONCISE = re.compile(
 
 
 def read_rocm_smi(text: str) -> Reading | None:
-    """Return the GPUs in rocm-smi's output, lines or JSON, or as many as its table lists; None for other texts."""
+    """Return the GPUs in rocm-smi's lines or JSON, else one for each row of its table; None for any other text."""
     cards: dict[int, dict[str, str]] = {}
     for number, key, value in _ROCM_SMI.findall(text):
         cards.setdefault(int(number), {}).setdefault(key.strip().lower(), value.strip())
@@ -112,7 +112,7 @@ def read_rocm_smi(text: str) -> Reading | None:
 
 
 def _card(facts: dict[str, str]) -> Device:
-    """Return the GPU that rocm-smi describes by these values; their names are in lower case."""
+    """Return the GPU by values that rocm-smi prints, with their names in lower case, such as "card series"."""
     shown = (facts.get(key, "") for key in ("card model", "device id", "card series"))
     chip = next((found[1] for text in shown if (found := re.fullmatch(r"0x([0-9a-f]{4})", text))), None)
     names = (facts.get(key, "") for key in ("card series", "device name", "card model"))
@@ -193,7 +193,7 @@ def read_xpu_smi(text: str) -> tuple[Device, ...] | None:
 
 
 def _objects(text: str) -> Iterator[dict[str, object]]:
-    """Yield every object in a text that is JSON after what a tool prints before it; none for any other text."""
+    """Yield the objects, down to the sixth level, of JSON that ends a text; none for any other text."""
     start = min((at for at in map(text.find, "[{") if at >= 0), default=None)
     if start is None:
         return

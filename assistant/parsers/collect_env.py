@@ -154,7 +154,7 @@ _PACKAGE = re.compile(
 
 
 def _read_packages(dump: Dump) -> dict[str, str]:
-    """Return the versions of the listed packages by name; for torch, that which the running one printed goes first.
+    """Return the versions of the listed packages by name; torch's is the one that it printed itself, if it did.
 
     Of a package listed twice the first counts. conda's "pytorch" is taken for torch if that is not listed.
     """
@@ -168,7 +168,7 @@ def _read_packages(dump: Dump) -> dict[str, str]:
 
 
 def _read_gpus(dump: Dump) -> tuple[Gpu, ...]:
-    """Return the GPUs of the lines `GPU 0: …`, or else of the first line, with Intel's and Apple's chip.
+    """Return the GPUs of the lines `GPU 0: …`, or else of the first line, then Intel's GPUs, then Apple's chip.
 
     Slices (MIG) and error messages are not GPUs.
     """

@@ -49,7 +49,7 @@ class PciDevice(Record, frozen=True):
 # PCI_SLOT_NAME=0000:0b:00.0
 # REVISION=0xc1
 def read_pci_devices(uevents: str) -> tuple[PciDevice, ...]:
-    """Return the devices in `uevent` descriptions, parted by empty lines, each with its REVISION line last.
+    """Return the devices in `uevent` descriptions, separated by empty lines, each with its REVISION line last.
 
     Descriptions without id, class or address are left out.
     """
@@ -115,7 +115,7 @@ def read_lspci(text: str) -> Reading | None:
         if kind in {"Processing", "12"} and vendor not in {Vendor.AMD, Vendor.NVIDIA}:
             continue
         driver = re.search(r"Kernel driver in use: (\w{1,20})", more)
-        plain = _catalogued_name(name, ids[-1]) if ids else re.sub(r" \(rev \w\w\).*$", "", name)
+        plain = _name_for_shared_id(name, ids[-1]) if ids else re.sub(r" \(rev \w\w\).*$", "", name)
         gpu = Gpu(vendor=vendor, name=plain, pci_id=ids[-1] if ids else None, driver=driver[1] if driver else None)
         bus = bus_address(f"{domain or '0000:'}{address}")
         if gpu.pci_id or bus not in found:
@@ -124,15 +124,15 @@ def read_lspci(text: str) -> Reading | None:
 
 
 def _ids(name: str) -> list[str]:
-    """Return the PCI ids after a name, or the id by a number that pci.ids did not know: "Device 1db6"; [] for none."""
+    """Return the PCI ids beside a name, else that of its maker and the number in "Device 1db6"; [] for none."""
     ids = re.findall(r"\[([0-9a-f]{4}:[0-9a-f]{4})\]|^([0-9a-f]{4}:[0-9a-f]{4})\b", name)
     unknown = re.search(r"(?:Corporation|Inc\. \[AMD/ATI\]) Device ([0-9a-f]{4})(?![\w\[])", name)
     number = pci_id(vendor_of_name(name), unknown[1]) if unknown else None
     return [own or other for own, other in ids] or ([number] if number else [])
 
 
-def _catalogued_name(line: str, number: str) -> str | None:
-    """Return the product that a line names if the catalogue knows only several for its id (`number`); else None."""
+def _name_for_shared_id(line: str, number: str) -> str | None:
+    """Return the product that lspci names in a line if the catalogue has several for its id (`number`); else None."""
     identity = identify(number)
     named = re.search(r"(?:Inc\. \[AMD/ATI\]|Corporation) ([A-Z][^\n]{3,100}?) \[[0-9a-f]{4}:", line)
     family = identity and re.search(r" / |\(", identity.name)

@@ -178,10 +178,10 @@ def _read_packages(text: str) -> dict[str, str]:
 
 
 def _find_installed_torch(text: str, named: str | None) -> str | None:
-    """Return the installed torch: the one installed last, else the one changed to, else stated; None without any.
+    """Return the installed torch: the one installed last, else last changed to, else stated first; None without any.
 
-    Left out are stated ones that were removed; `named` is one that the text mentions. One with a build's tag is
-    preferred if it is of the same version.
+    Stated ones are builds, conda's and `named`, another that the text mentions, but for removed ones. Of the same
+    version, one with a build's tag is preferred.
     """
     installed = [match[1] for match in _INSTALLED.finditer(text)]
     removed = {match[1] for match in _REMOVED.finditer(text)}
@@ -197,7 +197,7 @@ def _find_installed_torch(text: str, named: str | None) -> str | None:
 
 
 def find_replaced_torch(text: str) -> tuple[str, str] | None:
-    """Return the GPU build of PyTorch that a lower-case text says was removed, and its replacement, or None."""
+    """Return the GPU build of PyTorch that was removed, and its replacement; None for two of CUDA or with one tag."""
     changed = list(_CHANGED.finditer(text))
     removed = [*_REMOVED.finditer(text), *changed]
     before = next((match[1] for match in removed if re.search(r"\+(?:cu|rocm|xpu)", match[1])), None)
@@ -217,7 +217,7 @@ def find_replaced_torch(text: str) -> tuple[str, str] | None:
 
 
 def _find_builds(text: str) -> list[str]:
-    """Return the builds of PyTorch that a text names by their tags (`2.7.0+cpu`), in the text's order."""
+    """Return PyTorch's builds that a text names by tag (`2.7.0+cpu`), in its order; other packages' are skipped."""
     found = []
     for match in _find_present(_BUILD, text):
         owner = _OTHERS.search(text[max(0, match.start() - 40) : match.start()])

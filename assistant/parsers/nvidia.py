@@ -52,7 +52,7 @@ _WDDM = re.compile(r" (?:WDDM|MCDM|TCC/WDDM) |: (?:WDDM|MCDM|TCC)$", re.MULTILIN
 
 
 def _read_facts(text: str) -> dict[str, object]:
-    """Return the driver, its CUDA and the system by the head of what nvidia-smi prints; None for unknown ones."""
+    """Return `nvidia_driver`, `cuda_driver_api` and `os` ("windows") in what nvidia-smi prints; None for unknown."""
     return {
         "nvidia_driver": _search_first(r"\b(?:Driver|KMD) Version\s*:\s*(\d{2,4}\.[\d.]{1,12})", text),
         "cuda_driver_api": _search_first(r"\bCUDA(?: UMD| Driver)? Version\s*:\s*(\d{1,3}\.\d{1,3})", text),
@@ -75,9 +75,9 @@ _LEAST_SHOWN = 0.85  # of a card's memory, drivers and error correction leave so
 def _complete_name(shown: str, vram_gb: float | None) -> tuple[str | None, str | None]:
     """Return the whole name for one that a table cut off at either end, `NVIDIA GeForce RTX 4060 ...`, and None.
 
-    A name that was not cut off stays as it is. If several names would complete it, those whose memory differs are left
-    out, and what the others share is returned, unless that is another card's name. If the name stays unknown it is
-    None, and the second value is the compute capability that all share; else None.
+    A name that was not cut off, or a beginning that no name completes, stays as it is. If several complete it, those
+    whose memory differs are left out, and what the others share is returned, unless that is another card's name. If
+    the name stays unknown it is None, and the second value is the compute capability that all share; else None.
     """
     part, at_end = _CUT.sub("", shown).strip(), bool(_CUT.match(shown))
     if part == shown or (at_end and identify_name(Vendor.NVIDIA, part)):

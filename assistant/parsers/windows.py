@@ -146,7 +146,7 @@ def _fields(section: str) -> dict[str, str]:
 
 
 def _cards(section: str) -> list[Adapter]:
-    """Return the adapters in a section, each from its card's name to the next, by the names that the registry uses."""
+    """Return the adapters in a section of dxdiag's report, one for each line `Card name: ` with a name."""
     found = []
     for block in re.split(r"^[ \t]{0,40}(?=Card name: )", section, flags=re.MULTILINE)[1:]:
         fields = _fields(block)
