@@ -97,7 +97,7 @@ def checked_package(key: str) -> str:
 
 
 def check_title(key: str) -> Message:
-    """Return a check's title; for an unknown key that key."""
+    """Return a check's title; for the key of an unknown check the key itself."""
     if name := checked_package(key):
         text = _("{name}: verification call") if key.startswith(RECIPE) else _("{name}: import")
         return text.format(name=name)
@@ -196,7 +196,7 @@ class Report(Record, frozen=True):
 
     @property
     def passed(self) -> bool:
-        """Whether at least one check ran and all were right, except that optional ones may be unsupported."""
+        """Whether a check was right, and so were all others that ran, but for optional ones that are unsupported."""
         ran = [check for check in self.checks if check.status is not Status.SKIPPED]
         right = [check for check in ran if check.status in RIGHT]
         spared = [check for check in ran if check.status is Status.UNSUPPORTED and check.key in OPTIONAL]
@@ -204,7 +204,7 @@ class Report(Record, frozen=True):
 
     @property
     def usable(self) -> bool:
-        """Whether the device works, though operators may be missing: nothing wrong, failed or hung."""
+        """Whether results were compared, nothing was wrong, failed or hung, and nothing essential is unsupported."""
         outcomes = {check.status for check in self.checks} - {Status.SKIPPED, Status.UNSUPPORTED}
         compared = any(check.error is not None for check in self.checks if check.status in RIGHT)
         return compared and outcomes <= RIGHT and not ESSENTIAL.intersection(self.lacking)
@@ -216,7 +216,7 @@ class Report(Record, frozen=True):
 
     @property
     def wrong(self) -> tuple[Check, ...]:
-        """The checks that were neither right nor skipped."""
+        """The checks that were neither right nor skipped, unsupported ones included."""
         return tuple(check for check in self.checks if check.status not in {*RIGHT, Status.SKIPPED})
 
     @property
