@@ -168,7 +168,7 @@ def _started(text: str, folder: Path) -> str:
 
 def _evidence(text: str, _folder: Path) -> str:
     notes = Notes()
-    notes.looked("gpus", "tool", text)
+    notes.record_evidence("gpus", "tool", text)
     notes.inform("x", "", text)
     notes.warn("y", "", "", evidence=text)
     return to_json([notes.evidence, notes.findings])

@@ -12,7 +12,7 @@ from assistant.i18n import Message, _, sentences
 from assistant.model.finding import Interpreter, Remedy
 from assistant.model.machine import Machine
 from assistant.model.record import Record, replace
-from assistant.model.shell import run_by_both_shells
+from assistant.model.shell import rewrite_for_both_shells
 
 # pip's options and uv's in place of them: https://docs.astral.sh/uv/pip/compatibility/. UV_DEFAULT_INDEX, which many
 # set to a mirror, goes before --index-url.
@@ -131,7 +131,7 @@ def with_interpreter(remedy: Remedy, interpreter: Interpreter) -> Remedy:
     commands = tuple(line for command in remedy.commands for line in _commands_for(command, interpreter))
     check = tuple(line for command in remedy.check for line in _commands_for(command, interpreter))
     if "\\" in interpreter.python:
-        commands, check = tuple(map(run_by_both_shells, commands)), tuple(map(run_by_both_shells, check))
+        commands, check = tuple(map(rewrite_for_both_shells, commands)), tuple(map(rewrite_for_both_shells, check))
     changes_packages = any(map(_CHANGES.search, commands))
     if not changes_packages and commands == remedy.commands:
         return replace(remedy, check=check)
