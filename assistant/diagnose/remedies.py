@@ -19,7 +19,7 @@ from assistant.diagnose.kits import compiler_names, header_names, kit_names, kit
 from assistant.diagnose.log import Log
 from assistant.diagnose.missing import package_of
 from assistant.diagnose.rules import PLACEHOLDER, Rule, table
-from assistant.diagnose.wheels import wheel_names
+from assistant.diagnose.wheels import ready_pair_names, wheel_names
 from assistant.model.finding import Launch
 from assistant.model.machine import Vendor
 from assistant.model.plan import Backend
@@ -314,7 +314,7 @@ def _only_compiled_package(context: LogContext) -> str:
 
 
 _OF_PACKAGE = frozenset(
-    {"wheel_url", "its_torch", "torch_command", "pyg", "pyg_page", "from_source", "ready", "wheel_page"}
+    {"wheel_url", "its_torch", "torch_command", "pyg", "pyg_page", "from_source", "ready", "wheel_page", "torch_first"}
 )
 
 
@@ -338,7 +338,12 @@ def with_remedy_names(context: LogContext, rule: Rule, names: Mapping[str, str])
             {"again": all_names["typed"]} if "typed" in all_names else {"bare": all_names.get("best_python", "")}
         )
     if _OF_PACKAGE & missing and (package := all_names.get("package", "")):
-        all_names = {"from_source": source_of(package), **wheel_names(context, package), **all_names}
+        all_names = {
+            "from_source": source_of(package),
+            **wheel_names(context, package),
+            **ready_pair_names(context, package),
+            **all_names,
+        }
     return all_names
 
 
