@@ -121,6 +121,7 @@ def _listed_in_tables() -> frozenset[str]:
         *installer_tables().names.values(),
         *PYG,
         *CORE,
+        "uv",  # which brings other Pythons
     )
     return frozenset(map(canonicalize_name, names))
 

@@ -65,6 +65,7 @@ _CHANGES = re.compile(
     r"\b(?:assistant|pip3?|uv|conda|mamba|pixi|poetry|pdm|apt|apt-get|dnf|pacman|zypper|winget|choco|brew)\b"
     r"[^|&;\n]{0,80}? (?:install|uninstall|add|remove)\b"
 )
+_BY_PIP = re.compile(r"\b(?:pip3?|conda|mamba) (?:install|uninstall)\b")  # what a sync takes back
 # What a path may hold that is put into a command: nothing that a shell reads, even between quotation marks.
 _PLAIN = re.compile(r"[\w .()+,@~:\\/-]+")
 _ABSOLUTE = re.compile(r"(?:[A-Za-z]:)?[\\/]")
@@ -80,7 +81,10 @@ class Application(Record, frozen=True):
 
 
 class Project(Record, frozen=True):
-    """A row of projects' tools: `marks` are patterns, `run` types its Python, the others how packages are changed."""
+    """A row of projects' tools: `marks` are patterns, `run` types its Python, the others how packages are changed.
+
+    `pin_python` with a version lets the project use another Python.
+    """
 
     name: str
     marks: tuple[str, ...]
@@ -89,6 +93,7 @@ class Project(Record, frozen=True):
     install: tuple[str, ...] = ()
     from_index: tuple[str, ...] = ()
     sync: str = ""
+    pin_python: str = ""
 
 
 class _File(Record, frozen=True):
@@ -104,7 +109,7 @@ def interpreter_of(log: Log, machine: Machine, line: int | None = None) -> Inter
     Its fields are empty if the log does not tell that.
     """
     path = _interpreter_path(log, line)
-    project = next((row for row in _tables().project if any(re.search(mark, log.text) for mark in row.marks)), None)
+    project = project_of_text(log.text)
     application = None if project and project.sync else _application_of(log, machine)
     container = bool(machine.container or _CONTAINER.search(log.text))
     has_uv = bool(project and project.pip) or bool(application and application.pip)
@@ -146,7 +151,8 @@ def _notes(commands: tuple[str, ...], interpreter: Interpreter) -> Iterator[Mess
     if interpreter.folder:
         yield _("Type it in the folder of {program}.", program=interpreter.folder)
     adding_commands = tuple(line.partition(" {")[0] for line in (*tool.install, *tool.from_index)) if tool else ()
-    if tool and tool.sync and not any(line.startswith(adding_commands) for line in commands):
+    by_pip = any(map(_BY_PIP.search, commands))
+    if tool and tool.sync and by_pip and not any(line.startswith((*adding_commands, tool.sync)) for line in commands):
         yield _("The next `{sync}` undoes it unless pyproject.toml says the same.", sync=tool.sync)
     if interpreter.container:
         yield _("In a container it lasts only if the image has it: add it to the Dockerfile as a RUN line.")
@@ -180,6 +186,11 @@ def _project_commands(verb: str, arguments: str, tool: Project) -> tuple[str, ..
         return ()
     index_name = f"pytorch-{index.rstrip('/').rpartition('/')[2]}"
     return tuple(row.format(packages=" ".join(words), index=index, name=index_name) for row in rows)
+
+
+def project_of_text(text: str) -> Project | None:
+    """Return the row of the first project's tool that a text shows; None if it shows none."""
+    return next((row for row in _tables().project if any(re.search(mark, text) for mark in row.marks)), None)
 
 
 def _project_of(interpreter: Interpreter) -> Project | None:

@@ -143,7 +143,7 @@ def _wheel_url(context: LogContext, package: str) -> str:
     torch, variant = context.torch.partition("+")[0], _torch_variant(context)
     system = {"windows": "win_amd64", "linux": "linux_x86_64"}.get(context.machine.os or "", "")
     python = "cp" + "".join((context.machine.python or "").split(".")[:2])
-    if not torch or not variant or python == "cp" or context.machine.arch in {"aarch64", "arm64"}:
+    if not torch or Version(torch).is_devrelease or not variant or python == "cp" or context.machine.arch in {"aarch64", "arm64"}:
         return ""
     if url := _url_of_named_file(context, package, torch, variant, python):
         return url

@@ -187,7 +187,7 @@ ROWS = [
         "building flash_attn\nPrecompiled wheel not found. Building from source...",
         with_torch(WINDOWS, "2.9.1+cu128"),
         "ext-no-wheel",
-        "https://github.com/mjun0812/flash-attention-prebuild-wheels/releases",
+        "torch2.9.0cxx11abiFALSE-cp311-cp311-win_amd64.whl",
     ),
     (
         (
