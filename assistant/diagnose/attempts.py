@@ -180,7 +180,12 @@ def _mac_arch(machine: Machine, failure: Failure, text: str) -> dict[str, object
     offers_intel_torch = failure.package == "torch" and bool(versions) and max(versions) == last_intel_torch
     if Vendor.APPLE in vendors or re.search(r"\bapple\b|\bm[1-9]\b", names):
         return {"arch": "x86_64" if offers_intel_torch else "arm64"}
-    is_intel = offers_intel_torch or _INTEL_MAC.search(text) or vendors & {Vendor.AMD, Vendor.INTEL, Vendor.NVIDIA} or "intel" in names
+    is_intel = (
+        offers_intel_torch
+        or _INTEL_MAC.search(text)
+        or vendors & {Vendor.AMD, Vendor.INTEL, Vendor.NVIDIA}
+        or "intel" in names
+    )
     return {"arch": "x86_64"} if is_intel else {}
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+from assistant.catalog.rows import FAMILY
 from assistant.diagnose.log import Log
 from assistant.diagnose.rules import table
 from assistant.i18n import Message, _, sentences
@@ -66,6 +67,11 @@ _CHANGES = re.compile(
     r"[^|&;\n]{0,80}? (?:install|uninstall|add|remove)\b"
 )
 _BY_PIP = re.compile(r"\b(?:pip3?|conda|mamba) (?:install|uninstall)\b")  # what a sync takes back
+CONDA = "conda"  # the row of conda's own packages
+# conda create -n tv python=3.12     conda activate tv
+_CONDA_NAME = re.compile(
+    r"\b(?:conda|mamba) \w{3,9}[^\n]{0,40}? (?:-n|--name) ([\w.-]{1,40})|\bconda activate ([\w.-]{1,40})"
+)
 # What a path may hold that is put into a command: nothing that a shell reads, even between quotation marks.
 _PLAIN = re.compile(r"[\w .()+,@~:\\/-]+")
 _ABSOLUTE = re.compile(r"(?:[A-Za-z]:)?[\\/]")
@@ -113,7 +119,7 @@ def interpreter_of(log: Log, machine: Machine, line: int | None = None) -> Inter
     application = None if project and project.sync else _application_of(log, machine)
     container = bool(machine.container or _CONTAINER.search(log.text))
     has_uv = bool(project and project.pip) or bool(application and application.pip)
-    if path and not (project and project.sync):
+    if path and not (project and (project.sync or project.name == CONDA)):
         python_command = f'"{path}"' if set(path) & set(" (),") else path
         isolation = " -s" if "python_embed" in path.lower() else ""
         absolute_path = path if _ABSOLUTE.match(path) else ""
@@ -123,6 +129,10 @@ def interpreter_of(log: Log, machine: Machine, line: int | None = None) -> Inter
             pip="uv pip" if has_uv and ".venv" in path else "",
             container=container,
         )
+    if project and project.name == CONDA:
+        environment = _CONDA_NAME.search("\n".join(line for _number, line in log.lines))
+        python = f"conda run -n {environment[1] or environment[2]} python" if environment else project.run
+        return Interpreter(python=python, project=project.name, container=container)
     if project:
         return Interpreter(path=path, python=project.run, pip=project.pip, project=project.name, container=container)
     if application:
@@ -162,6 +172,9 @@ def _commands_for(command: str, interpreter: Interpreter) -> Iterator[str]:
     """Yield the commands that do for an interpreter what a command of `python` or pip says."""
     pip_command = _PIP.fullmatch(command)
     tool = _project_of(interpreter)
+    if tool and tool.name == CONDA and pip_command:
+        yield from _conda_commands(pip_command[1], pip_command[2], tool, interpreter)
+        return
     project_commands = pip_command and tool and _project_commands(pip_command[1], pip_command[2], tool)
     if project_commands:
         yield from project_commands
@@ -171,6 +184,25 @@ def _commands_for(command: str, interpreter: Interpreter) -> Iterator[str]:
         yield " ".join((f"{interpreter.pip} {pip_command[1]}{python}", *filter(None, words)))
     else:
         yield re.sub(r"(?:^|(?<=\$\())python(?= )", lambda _found: interpreter.python, command)
+
+
+def _conda_commands(verb: str, arguments: str, tool: Project, interpreter: Interpreter) -> tuple[str, ...]:
+    """Return conda's commands for what pip would do with torch's family; pip's own for other packages.
+
+    Conda exchanges what is there itself, so that nothing is uninstalled before.
+    """
+    words = re.sub(r"--index-url \S+", "", arguments).split()
+    names = [re.split(r"[\[=<>~!]", word.strip("\"'"), maxsplit=1)[0] for word in words if not word.startswith("-")]
+    if not names or not {*names} <= {"torch", *FAMILY} or verb not in {"install", "uninstall"}:
+        return (f"{interpreter.python} -m pip {verb} {arguments}",)
+    if verb == "uninstall":
+        return ()
+    environment = re.search(r"conda run( -n \S+)", interpreter.python)
+    torch = "pytorch-gpu" if "/whl/cu" in arguments else "pytorch"
+    packages = " ".join({"torch": torch}.get(name, name) for name in names if name != "torchaudio")
+    return tuple(
+        row.format(packages=packages, environment=environment[1] if environment else "") for row in tool.install
+    )
 
 
 def _project_commands(verb: str, arguments: str, tool: Project) -> tuple[str, ...]:

@@ -13,20 +13,25 @@ from assistant.diagnose.context import LogContext
 from assistant.diagnose.index_addresses import addresses, classify_address
 from assistant.diagnose.interpreters import Project, project_of_text
 
+INSTALLERS = {"pip", "setuptools", "wheel", "uv"}  # what brings packages, and is none that somebody is after
 PLATFORMS = {"windows": "win32", "macos": "darwin", "linux": "linux"}  # sys_platform in a marker
 # PS D:\code\demo> uv add torch --index https://…     % poetry lock && poetry install     ╰─➤  uv sync
 _TYPED = re.compile(
-    r"(?P<prompt>^|(?:[$#%>➤❯➜)+✗»]|&&) {1,3})(?=(?P<line>(?:uv|poetry|pdm|pixi)(?:\.exe)?"
-    r" (?P<verb>sync|add|lock|install|update|run|pip install|pip sync)\b ?[^\n]{0,300}))"
+    r"(?P<prompt>^|(?:[$#%>➤❯➜)+✗»]|&&) {0,3})(?=(?P<line>(?:(?:uv|poetry|pdm|pixi)(?:\.exe)?"
+    r" (?P<verb>sync|add|lock|install|update|run|pip install|pip sync)|(?:python[\d.]{0,5} -m )?pip3? install)\b"
+    r" ?[^\n]{0,300}))"
 )
 _END = re.compile(r" (?:&&|\|\|?|;|#|2?>) |  |[;；，。→]|[.,:](?: |$)")
 _PLAIN = re.compile(r"[A-Za-z0-9_.,/\\:@=+\[\]<>~!'#*-]{1,200}")
 _INDEX_OPTIONS = {"--index", "--index-url", "--extra-index-url", "--default-index", "-i", "--find-links", "-f"}
-_VALUED = {"--extra", "--group", "--no-group", "--only-group", "--package", "--python", "-p", "--with", "--without"}
-_VALUED |= {"--only", "--extras", "-E", "-r", "-e", "-c", "--feature", "-G", "--environment", "--directory", "--project"}
-# torch = [{ index = "pytorch-cu128", marker = "sys_platform == 'linux'" }]     or the part in braces in a line of its own
+_VALUED = frozenset(
+    "--extra --group --no-group --only-group --package --python -p --with --without --only --extras -E -r -e -c"
+    " --feature -G --directory --project".split()
+)
+# torch = [{ index = "pytorch-cu128", marker = "sys_platform == 'linux'" }]     or only what is in braces
 _MARKED = re.compile(
-    r"^[\s+-]{0,8}((?:torch\w{0,6} ?= ?\[? ?)?\{ ?index ?= ?\"[\w.-]{2,40}\", ?marker ?= ?\"([^\"\n]{4,120})\"[^\n]{0,40}?),?$"
+    r"^[\s+-]{0,8}((?:torch\w{0,6} ?= ?\[? ?)?\{ ?index ?= ?\"[\w.-]{2,40}\", ?marker ?="
+    r" ?\"([^\"\n]{4,120})\"[^\n]{0,40}?),?$"
 )
 _INDEX_NAME = re.compile(r"\bindex ?= ?\"([\w.-]{2,40})\"|\[\[tool\.uv\.index\]\]\s{1,6}name ?= ?\"([\w.-]{2,40})\"")
 _SOURCE = re.compile(r"\bsource ?= ?\"([\w.-]{2,40})\"")
@@ -35,18 +40,19 @@ _SOURCE = re.compile(r"\bsource ?= ?\"([\w.-]{2,40})\"")
 def project_names(context: LogContext) -> dict[str, str]:
     """Return the placeholders by which a project is mended, without those that a log does not tell.
 
-    `redo` is the user's own command, `pin_python` starts to type the one that lets the project use another Python,
-    `pixi` that for pixi.
-    For uv, `uv_source` and `uv_marker` widen a marker to this system, `uv_index` and `uv_torch` name torch's index for
+    `redo` is the user's own command, else the one that installs a project; `repeat` is the user's alone, or "".
+    `pin_python` begins the command that lets the project use another Python, `pixi` that for pixi.
+    For uv, `uv_source` and `uv_marker` widen a marker to this system, `uv_index` and `uv_torch` give torch's index to
     torch alone, `redo_plain` is `redo` without indexes, `redo_best` with all indexes compared, `redo_links` with its
     index as a list of files, and `uv_here` admits this system. `pixi_index` and `mac_source` are lines of the manifest.
     """
     project = project_of_text(context.text)
-    words = _typed_words(context)
+    words = _typed_words(context, of_project=bool(project and project.sync))
+    names = {"repeat": _joined(words)}
     if project is None and not words:
-        return {}
+        return names
     redo = _joined(words) or (project.sync if project else "")
-    names = {"redo": redo, "redo_plain": redo}
+    names |= {"redo": redo, "redo_plain": redo}
     is_project = bool(project and project.sync)
     if project and project.name == "pixi":
         names["pixi"] = "pixi add"
@@ -56,16 +62,21 @@ def project_names(context: LogContext) -> dict[str, str]:
         names |= _uv_command_names(words, is_pip=words[1] == "pip")
     if project and is_project:
         names |= _manifest_names(context, project)
-    return {name: value for name, value in names.items() if value}
+    return {name: value for name, value in names.items() if value or name == "repeat"}
 
 
-def _typed_words(context: LogContext) -> list[str]:
-    """Return the words of the last command of a project's tool that installs, else of one that runs; [] if none is."""
+def _typed_words(context: LogContext, *, of_project: bool) -> list[str]:
+    """Return the words of the last command that installs packages, else of one that runs something; [] if none is.
+
+    `of_project` leaves out those of pip, which a project does not use.
+    """
     ran: list[str] = []
     for _number, line in reversed(context.log.lines):
         for match in reversed([*_TYPED.finditer(line)]):
             words = _safe_words(_END.split(match["line"], maxsplit=1)[0], typed=bool(match["prompt"]))
-            if words and match["verb"] != "run":
+            if not words or (of_project and not match["verb"]):
+                continue
+            if match["verb"] != "run":
                 return words
             ran = ran or words
     return ran
@@ -83,8 +94,9 @@ def _safe_words(text: str, *, typed: bool) -> list[str]:
     words = [word.strip("\"'") for word in words]
     if len(words) < 2:  # noqa: PLR2004 - a tool and what it is to do
         return []
-    head = 3 if words[1:2] == ["pip"] else 2
-    takes_packages = words[head - 1] in {"add", "install"} and (words[0] == "uv" or words[1] == "add")
+    by_pip = next((at for at, word in enumerate(words[:3]) if re.fullmatch(r"pip3?", word)), None)
+    head = 2 if by_pip is None else by_pip + 2
+    takes_packages = words[1] == "add" or by_pip is not None
     taken = words[:head]
     for previous, word in zip(words[head - 1 :], words[head:], strict=False):
         is_package = word in known_names() | CORE or bool(set(word) & set("=<>[/\\@"))
@@ -92,6 +104,9 @@ def _safe_words(text: str, *, typed: bool) -> list[str]:
         if not (is_argument or (typed and (takes_packages or words[1] == "run")) or (takes_packages and is_package)):
             break
         taken.append(word)
+    packages = [word for word in taken[head:] if not word.startswith("-")]
+    if takes_packages and {*packages} <= INSTALLERS:
+        return []
     return taken if all(map(_PLAIN.fullmatch, taken)) else []
 
 
@@ -132,7 +147,7 @@ def _manifest_names(context: LogContext, project: Project) -> dict[str, str]:
             "uv_index": f'name = "{name}", url = "{index}", explicit = true' if index else "",
             "uv_torch": lines if index else "",
             "uv_here": f"sys_platform == '{here}'" if here else "",
-            "mac_source": f"torch = [{{ index = \"{name}\", marker = \"sys_platform != 'darwin'\" }}]" if index else "",
+            "mac_source": f'torch = [{{ index = "{name}", marker = "sys_platform != \'darwin\'" }}]' if index else "",
         }
     if project.name == "Poetry":
         version = next(_tagged_versions(context), "")

@@ -22,7 +22,7 @@ from assistant.diagnose.interpreters import project_of_text
 from assistant.diagnose.kits import compiler_names, header_names, kit_names, kit_tables, source_of
 from assistant.diagnose.log import Log
 from assistant.diagnose.missing import package_of
-from assistant.diagnose.projects import project_names
+from assistant.diagnose.projects import INSTALLERS, project_names
 from assistant.diagnose.rules import PLACEHOLDER, Rule, table
 from assistant.diagnose.wheels import ready_pair_names, wheel_names
 from assistant.model.finding import Launch
@@ -40,7 +40,6 @@ _FETCHED = re.compile(
 _LISTED = re.compile(r"'pip', 'install', ([^\]\n]{3,400})")
 _PLAIN = re.compile(r"[A-Za-z0-9_.,/:@=+\[\]<>~!#-]{1,200}")
 _WITH_VALUE = {"-r", "--requirement", "-c", "--constraint", "-e", "--editable"}
-_INSTALLERS = {"pip", "setuptools", "wheel", "uv"}
 _INDEXES = {"-i", "--index-url", "--extra-index-url", "-f", "--find-links"}
 
 
@@ -61,7 +60,7 @@ def typed_names(context: LogContext) -> dict[str, str]:
             if printed_list
             else []
         )
-        if words and not {*words} <= _INSTALLERS:
+        if words and not {*words} <= INSTALLERS:
             packages = [word for previous, word in pairwise(("", *words)) if not {previous, word} & _INDEXES]
             files = any(word in _WITH_VALUE or set(word) & {"/", "\\"} for word in packages)
             return {
@@ -269,16 +268,22 @@ def _uv_names(context: LogContext) -> dict[str, str]:
     project = project_of_text(context.text)
     if project and project.sync:
         return {}
-    return {"uv": "uv", "get_uv": ""} if re.search(r"\buv\b", context.text) else {
-        "uv": "python -m uv",
-        "get_uv": "python -m pip install uv",
-    }
+    return (
+        {"uv": "uv", "get_uv": ""}
+        if re.search(r"\buv\b", context.text)
+        else {
+            "uv": "python -m uv",
+            "get_uv": "python -m pip install uv",
+        }
+    )
 
 
 _FILLERS: tuple[tuple[frozenset[str], Callable[[LogContext], Mapping[str, str]]], ...] = (
     (frozenset({"typed", "typed_any", "typed_packages", "again"}), typed_names),
     (
-        frozenset({"redo", "redo_plain", "redo_best", "redo_links", "pin_python", "pixi", "uv_here", "mac_source"}),
+        frozenset(
+            {"redo", "repeat", "redo_plain", "redo_best", "redo_links", "pin_python", "pixi", "uv_here", "mac_source"}
+        ),
         project_names,
     ),
     (frozenset({"uv", "get_uv"}), _uv_names),

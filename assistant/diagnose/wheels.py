@@ -143,7 +143,13 @@ def _wheel_url(context: LogContext, package: str) -> str:
     torch, variant = context.torch.partition("+")[0], _torch_variant(context)
     system = {"windows": "win_amd64", "linux": "linux_x86_64"}.get(context.machine.os or "", "")
     python = "cp" + "".join((context.machine.python or "").split(".")[:2])
-    if not torch or Version(torch).is_devrelease or not variant or python == "cp" or context.machine.arch in {"aarch64", "arm64"}:
+    if (
+        not torch
+        or Version(torch).is_devrelease
+        or not variant
+        or python == "cp"
+        or context.machine.arch in {"aarch64", "arm64"}
+    ):
         return ""
     if url := _url_of_named_file(context, package, torch, variant, python):
         return url
@@ -198,7 +204,8 @@ def _url_of_named_file(context: LogContext, package: str, torch: str, variant: s
     for match in _NAMED_FILE.finditer(context.text) if base else ():
         name, version, cuda, of_torch, of_python = match.groups()
         if name.replace("_", "-") == package and (of_torch, of_python) == (minor, python):
-            file = f"{name}-{version}+{cuda}torch{minor}cxx11abi{_abi_of(torch, variant)}-{python}-{python}-linux_x86_64.whl"
+            built_for = f"{cuda}torch{minor}cxx11abi{_abi_of(torch, variant)}"
+            file = f"{name}-{version}+{built_for}-{python}-{python}-linux_x86_64.whl"
             return f"{base.format(version=version)}{file}"
     return ""
 
@@ -223,8 +230,7 @@ def ready_pair_names(context: LogContext, package: str) -> dict[str, str]:
     wheels = [
         wheel
         for wheel in load_catalog().wheels("linux_x86_64", tag, variant)
-        if wheel.variant == variant
-        and all(has_code(wheel.sm, wheel.ptx, card, alone=False) for card in cards if card)
+        if wheel.variant == variant and all(has_code(wheel.sm, wheel.ptx, card, alone=False) for card in cards if card)
     ]
     rows = [row for row in _wheel_tables().file if row.package == package and row.told]
     rows = [row for row in rows if _is_within(row.told, version)] or rows[: not version]
