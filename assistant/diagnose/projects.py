@@ -24,10 +24,8 @@ _TYPED = re.compile(
 _END = re.compile(r" (?:&&|\|\|?|;|#|2?>) |  |[;；，。→]|[.,:](?: |$)")
 _PLAIN = re.compile(r"[A-Za-z0-9_.,/\\:@=+\[\]<>~!'#*-]{1,200}")
 _INDEX_OPTIONS = {"--index", "--index-url", "--extra-index-url", "--default-index", "-i", "--find-links", "-f"}
-_VALUED = frozenset(
-    "--extra --group --no-group --only-group --package --python -p --with --without --only --extras -E -r -e -c"
-    " --feature -G --directory --project".split()
-)
+_VALUED = {"--extra", "--group", "--no-group", "--only-group", "--package", "--python", "-p", "--with", "--without"}
+_VALUED |= {"--only", "--extras", "-E", "-r", "-e", "-c", "--feature", "-G", "--directory", "--project"}
 # torch = [{ index = "pytorch-cu128", marker = "sys_platform == 'linux'" }]     or only what is in braces
 _MARKED = re.compile(
     r"^[\s+-]{0,8}((?:torch\w{0,6} ?= ?\[? ?)?\{ ?index ?= ?\"[\w.-]{2,40}\", ?marker ?="
