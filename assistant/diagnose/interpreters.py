@@ -143,7 +143,8 @@ def interpreter_of(log: Log, machine: Machine, line: int | None = None) -> Inter
 
 def with_interpreter(remedy: Remedy, interpreter: Interpreter) -> Remedy:
     """Return a remedy with its commands typed for an interpreter, and notes on what is to be minded there."""
-    commands = tuple(line for command in remedy.commands for line in _commands_for(command, interpreter))
+    typed = tuple(line for command in remedy.commands for line in _commands_for(command, interpreter))
+    commands = _without_uninstalls(typed, _project_of(interpreter))
     check = tuple(line for command in remedy.check for line in _commands_for(command, interpreter))
     if "\\" in interpreter.python:
         commands, check = tuple(map(taken_by_both, commands)), tuple(map(taken_by_both, check))
@@ -155,6 +156,14 @@ def with_interpreter(remedy: Remedy, interpreter: Interpreter) -> Remedy:
     )
 
 
+def _without_uninstalls(commands: tuple[str, ...], tool: Project | None) -> tuple[str, ...]:
+    """Return commands without those that uninstall what a later one of a project's tool exchanges anyway."""
+    adding = tuple(line.partition(" {")[0] for line in (*tool.install, *tool.from_index)) if tool and tool.sync else ()
+    if not adding or not any(line.startswith(adding) for line in commands):
+        return commands
+    return tuple(line for line in commands if "pip uninstall" not in line)
+
+
 def _notes(commands: tuple[str, ...], interpreter: Interpreter) -> Iterator[Message]:
     """Yield what to mind with commands: the folder, what a later sync undoes, that a container forgets changes."""
     tool = _project_of(interpreter)
@@ -164,6 +173,8 @@ def _notes(commands: tuple[str, ...], interpreter: Interpreter) -> Iterator[Mess
     by_pip = any(map(_BY_PIP.search, commands))
     if tool and tool.sync and by_pip and not any(line.startswith((*adding_commands, tool.sync)) for line in commands):
         yield _("The next `{sync}` undoes it unless pyproject.toml says the same.", sync=tool.sync)
+    if any(line.startswith("uv add --index ") for line in commands):
+        yield _("In pyproject.toml write explicit = true below that index, so that all else still comes from PyPI.")
     if interpreter.container:
         yield _("In a container it lasts only if the image has it: add it to the Dockerfile as a RUN line.")
 

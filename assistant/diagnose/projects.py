@@ -35,8 +35,10 @@ _INDEX_NAME = re.compile(r"\bindex ?= ?\"([\w.-]{2,40})\"|\[\[tool\.uv\.index\]\
 _SOURCE = re.compile(r"\bsource ?= ?\"([\w.-]{2,40})\"")
 
 
-def project_names(context: LogContext) -> dict[str, str]:
+def project_names(context: LogContext, package: str = "") -> dict[str, str]:
     """Return the placeholders by which a project is mended, without those that a log does not tell.
+
+    For a `package` that is built, `uv_build` or `pixi_build` below `pixi_options` lets its build see torch.
 
     `redo` is the user's own command, else the one that installs a project; `repeat` is the user's alone, or "".
     `pin_python` begins the command that lets the project use another Python, `pixi` that for pixi.
@@ -60,6 +62,11 @@ def project_names(context: LogContext) -> dict[str, str]:
         names |= _uv_command_names(words, is_pip=words[1] == "pip")
     if project and is_project:
         names |= _manifest_names(context, project)
+    if package and is_project and project and project.name == "uv":
+        names["uv_build"] = f'{package} = [{{ requirement = "torch", match-runtime = true }}]'
+    if package and project and project.name == "pixi":
+        table = "[tool.pixi.pypi-options]" if "pyproject.toml" in context.text else "[pypi-options]"
+        names |= {"pixi_options": table, "pixi_build": f'no-build-isolation = ["{package}"]'}
     return {name: value for name, value in names.items() if value or name == "repeat"}
 
 

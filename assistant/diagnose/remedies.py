@@ -40,6 +40,10 @@ _FETCHED = re.compile(
 _LISTED = re.compile(r"'pip', 'install', ([^\]\n]{3,400})")
 _PLAIN = re.compile(r"[A-Za-z0-9_.,/:@=+\[\]<>~!#-]{1,200}")
 _WITH_VALUE = {"-r", "--requirement", "-c", "--constraint", "-e", "--editable"}
+# Options whose value is no package, and that are not repeated.
+_LEFT_OUT = {"--python", "-p", "--target", "-t", "--prefix", "--root", "--trusted-host", "--proxy", "--cache-dir"}
+_LEFT_OUT |= {"--timeout", "--retries", "--index-strategy", "--torch-backend", "--only-binary", "--no-binary"}
+_LEFT_OUT |= {"--platform", "--python-version", "--progress-bar", "--upgrade-strategy", "--use-feature", "--log"}
 _INDEXES = {"-i", "--index-url", "--extra-index-url", "-f", "--find-links"}
 
 
@@ -100,7 +104,9 @@ def _installable_words(text: str) -> list[str]:
     understood: list[str] = []
     rest = iter(words)
     for word in rest:
-        if word in _WITH_VALUE or word in _INDEXES:
+        if word in _LEFT_OUT:
+            next(rest, "")
+        elif word in _WITH_VALUE or word in _INDEXES:
             value = next(rest, "")
             is_safe = word in _WITH_VALUE or classify_address(value.rstrip("/").lower()).kind in {"pypi", "torch"}
             understood += [word, value] if is_safe and value else []
@@ -279,7 +285,7 @@ def _uv_names(context: LogContext) -> dict[str, str]:
 
 
 _FILLERS: tuple[tuple[frozenset[str], Callable[[LogContext], Mapping[str, str]]], ...] = (
-    (frozenset({"typed", "typed_any", "typed_packages", "again"}), typed_names),
+    (frozenset({"typed", "typed_any", "typed_packages", "typed_right", "again"}), typed_names),
     (
         frozenset(
             {"redo", "repeat", "redo_plain", "redo_best", "redo_links", "pin_python", "pixi", "uv_here", "mac_source"}
@@ -371,6 +377,11 @@ def with_remedy_names(context: LogContext, rule: Rule, names: Mapping[str, str])
         if placeholders & missing:
             filled |= find(context)
     all_names = {**filled, **_names_for_rule(context, rule.key, missing), **names}
+    if "uv_build" in missing and (package := all_names.get("package", "")):
+        all_names |= project_names(context, package)
+    if "typed_right" in missing and {"typed", "right", "package"} <= {*all_names}:
+        old_name = rf"(?<![\w.-]){re.escape(all_names['package'])}(?![\w.-])"
+        all_names["typed_right"] = re.sub(old_name, all_names["right"], all_names["typed"])
     if all_names.get("package") == UNNAMED:  # the installer refuses a Python without saying for which package
         all_names = {name: value for name, value in all_names.items() if name not in {"requirement", "release"}}
         all_names |= (
