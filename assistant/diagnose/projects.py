@@ -35,6 +35,12 @@ _INDEX_NAME = re.compile(r"\bindex ?= ?\"([\w.-]{2,40})\"|\[\[tool\.uv\.index\]\
 _SOURCE = re.compile(r"\bsource ?= ?\"([\w.-]{2,40})\"")
 
 
+# uv sync --extra cuda     uv sync --locked --extra=cu128     uv sync --group gpu
+_EXTRA = re.compile(
+    r"\buv sync(?: --[a-z-]{2,20})?[^\S\n]--(?:extra|group)[ =][\w-]{0,12}(?:cu|gpu|rocm|xpu)[\w-]{0,12}"
+)
+
+
 def project_names(context: LogContext, package: str = "") -> dict[str, str]:
     """Return the placeholders by which a project is mended, without those that a log does not tell.
 
@@ -42,24 +48,29 @@ def project_names(context: LogContext, package: str = "") -> dict[str, str]:
 
     `redo` is the user's own command, else the one that installs a project; `repeat` is the user's alone, or "".
     `pin_python` begins the command that lets the project use another Python, `pixi` that for pixi.
-    For uv, `uv_source` and `uv_marker` widen a marker to this system, `uv_index` and `uv_torch` give torch's index to
-    torch alone, `redo_plain` is `redo` without indexes, `redo_best` with all indexes compared, `redo_links` with its
-    index as a list of files, and `uv_here` admits this system. `pixi_index` and `mac_source` are lines of the manifest.
+    For uv, `redo_extra` syncs the extra of a GPU build, `uv_source` and `uv_marker` widen a marker to this system,
+    `uv_index` and `uv_torch` give torch's index to torch alone, `uv_here` admits this system; `redo_plain` is `redo`
+    without indexes, `redo_best` with all indexes compared, `redo_links` with its index as a list of files.
+    `pixi_index` and `mac_source` are lines of the manifest.
     """
     project = project_of_text(context.text)
     words = _typed_words(context, of_project=bool(project and project.sync))
     names = {"repeat": _joined(words)}
     if project is None and not words:
         return names
-    redo = _joined(words) or (project.sync if project else "")
+    by_pip = words[1:2] == ["pip"]
+    redo = project.sync if project and project.sync and (by_pip or not words) else _joined(words)
     names |= {"redo": redo, "redo_plain": redo}
     is_project = bool(project and project.sync)
     if project and project.name == "pixi":
         names["pixi"] = "pixi add"
     if project and project.pin_python:
         names["pin_python"] = project.pin_python
+    with_extra = _EXTRA.search(_written(context)) if is_project else None
+    if with_extra:
+        names["redo_extra"] = with_extra[0]
     if words and words[0] == "uv":
-        names |= _uv_command_names(words, is_pip=words[1] == "pip")
+        names |= {} if by_pip and is_project else _uv_command_names(words, is_pip=by_pip)
     if project and is_project:
         names |= _manifest_names(context, project)
     if package and is_project and project and project.name == "uv":
@@ -181,7 +192,8 @@ def _torch_tag(context: LogContext) -> str:
     """Return the tag of the torch build that a text names by a version or an index, such as "cu126"; "" for none."""
     versions = (version.partition("+")[2] for version in _tagged_versions(context))
     urls = (classify_address(address.url).variant for address in addresses(context.text))
-    return next(filter(None, (*versions, *urls)), "")
+    tags = [tag for tag in (*versions, *urls) if tag]
+    return next((tag for tag in tags if tag != "cpu"), "cpu" if tags else "")
 
 
 def _tagged_versions(context: LogContext) -> Iterator[str]:
