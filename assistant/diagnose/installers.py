@@ -145,8 +145,8 @@ def _name_causes(attempt: Attempt) -> Iterator[Cause]:
     ):
         right_name = next(iter(get_close_matches(package, known_packages, n=1, cutoff=0.84)), "")
     if right_name:
-        channel = "conda-forge" if attempt.failure.conda else ""
-        yield attempt.cause("obsolete-package-name", right=right_name, channel=channel)
+        for_conda = {"channel": "conda-forge", "conda_name": right_name} if attempt.failure.conda else {}
+        yield attempt.cause("obsolete-package-name", right=right_name, **for_conda)
 
 
 def _index_causes(attempt: Attempt) -> Iterator[Cause]:
