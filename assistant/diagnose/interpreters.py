@@ -66,15 +66,15 @@ _CHANGES = re.compile(
     r"\b(?:assistant|pip3?|uv|conda|mamba|pixi|poetry|pdm|apt|apt-get|dnf|pacman|zypper|winget|choco|brew)\b"
     r"[^|&;\n]{0,80}? (?:install|uninstall|add|remove)\b"
 )
+# What a path may hold that is put into a command: nothing that a shell reads, even between quotation marks.
+_PLAIN = re.compile(r"[\w .()+,@~:\\/-]+")
+_ABSOLUTE = re.compile(r"(?:[A-Za-z]:)?[\\/]")
 _BY_PIP = re.compile(r"\b(?:pip3?|conda|mamba) (?:install|uninstall)\b")  # what a sync takes back
 CONDA = "conda"  # the row of conda's own packages
 # conda create -n tv python=3.12     conda activate tv
 _CONDA_NAME = re.compile(
     r"\b(?:conda|mamba) \w{3,9}[^\n]{0,40}? (?:-n|--name) ([\w.-]{1,40})|\bconda activate ([\w.-]{1,40})"
 )
-# What a path may hold that is put into a command: nothing that a shell reads, even between quotation marks.
-_PLAIN = re.compile(r"[\w .()+,@~:\\/-]+")
-_ABSOLUTE = re.compile(r"(?:[A-Za-z]:)?[\\/]")
 
 
 class Application(Record, frozen=True):
@@ -143,25 +143,17 @@ def interpreter_of(log: Log, machine: Machine, line: int | None = None) -> Inter
 
 def with_interpreter(remedy: Remedy, interpreter: Interpreter) -> Remedy:
     """Return a remedy with its commands typed for an interpreter, and notes on what is to be minded there."""
-    typed = tuple(line for command in remedy.commands for line in _commands_for(command, interpreter))
-    commands = _without_uninstalls(typed, _project_of(interpreter))
+    commands = tuple(line for command in remedy.commands for line in _commands_for(command, interpreter))
     check = tuple(line for command in remedy.check for line in _commands_for(command, interpreter))
     if "\\" in interpreter.python:
         commands, check = tuple(map(taken_by_both, commands)), tuple(map(taken_by_both, check))
+    commands = _without_uninstalls(commands, _project_of(interpreter))
     changes_packages = any(map(_CHANGES.search, commands))
     if not changes_packages and commands == remedy.commands:
         return replace(remedy, check=check)
     return replace(
         remedy, text=sentences((remedy.text, *_notes(commands, interpreter))), commands=commands, check=check
     )
-
-
-def _without_uninstalls(commands: tuple[str, ...], tool: Project | None) -> tuple[str, ...]:
-    """Return commands without those that uninstall what a later one of a project's tool exchanges anyway."""
-    adding = tuple(line.partition(" {")[0] for line in (*tool.install, *tool.from_index)) if tool and tool.sync else ()
-    if not adding or not any(line.startswith(adding) for line in commands):
-        return commands
-    return tuple(line for line in commands if "pip uninstall" not in line)
 
 
 def _notes(commands: tuple[str, ...], interpreter: Interpreter) -> Iterator[Message]:
@@ -204,7 +196,8 @@ def _conda_commands(verb: str, arguments: str, tool: Project, interpreter: Inter
     """
     words = re.sub(r"--index-url \S+", "", arguments).split()
     names = [re.split(r"[\[=<>~!]", word.strip("\"'"), maxsplit=1)[0] for word in words if not word.startswith("-")]
-    if not names or not {*names} <= {"torch", *FAMILY} or verb not in {"install", "uninstall"}:
+    is_elsewhere = re.search(r"/whl/(?:rocm|xpu)|repo\.amd\.com", arguments)  # conda-forge has no builds for AMD's GPUs
+    if not names or is_elsewhere or not {*names} <= {"torch", *FAMILY} or verb not in {"install", "uninstall"}:
         return (f"{interpreter.python} -m pip {verb} {arguments}",)
     if verb == "uninstall":
         return ()
@@ -214,6 +207,14 @@ def _conda_commands(verb: str, arguments: str, tool: Project, interpreter: Inter
     return tuple(
         row.format(packages=packages, environment=environment[1] if environment else "") for row in tool.install
     )
+
+
+def _without_uninstalls(commands: tuple[str, ...], tool: Project | None) -> tuple[str, ...]:
+    """Return commands without those that uninstall what a later one of a project's tool exchanges anyway."""
+    adding = tuple(line.partition(" {")[0] for line in (*tool.install, *tool.from_index)) if tool and tool.sync else ()
+    if not adding or not any(line.startswith(adding) for line in commands):
+        return commands
+    return tuple(line for line in commands if "pip uninstall" not in line)
 
 
 def _project_commands(verb: str, arguments: str, tool: Project) -> tuple[str, ...]:
