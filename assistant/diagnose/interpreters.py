@@ -162,11 +162,11 @@ def _notes(commands: tuple[str, ...], interpreter: Interpreter) -> Iterator[Mess
     if interpreter.folder:
         yield _("Type it in the folder of {program}.", program=interpreter.folder)
     adding_commands = tuple(line.partition(" {")[0] for line in (*tool.install, *tool.from_index)) if tool else ()
+    if any(line.startswith("uv add --index ") for line in commands):
+        yield _("In pyproject.toml write explicit = true below that index, so that all else still comes from PyPI.")
     by_pip = any(map(_BY_PIP.search, commands))
     if tool and tool.sync and by_pip and not any(line.startswith((*adding_commands, tool.sync)) for line in commands):
         yield _("The next `{sync}` undoes it unless pyproject.toml says the same.", sync=tool.sync)
-    if any(line.startswith("uv add --index ") for line in commands):
-        yield _("In pyproject.toml write explicit = true below that index, so that all else still comes from PyPI.")
     if interpreter.container:
         yield _("In a container it lasts only if the image has it: add it to the Dockerfile as a RUN line.")
 
