@@ -27,7 +27,7 @@ from assistant.diagnose.index_addresses import PYPI, addresses, classify_address
 from assistant.diagnose.installer_output import Failure, failures, mentions, narrower_pythons, refused_pythons
 from assistant.diagnose.log import Log
 from assistant.diagnose.rules import Cause
-from assistant.model.machine import Machine
+from assistant.model.machine import Machine, Vendor
 from assistant.model.record import replace
 
 MOST = 6  # failures of one log that are judged: the rest follow from the first
@@ -347,15 +347,27 @@ def _release_causes(attempt: Attempt) -> Iterator[Cause]:
     """Yield a cause if a release is not on offer although Python and platform would suit it."""
     failure = attempt.failure
     if failure.conda:
-        is_of_torch = attempt.package in {"pytorch", "torchvision", "torchaudio", "pytorch-cuda", "cudatoolkit"}
-        if is_of_torch:
-            yield attempt.cause("release-not-on-index", channel="conda-forge")
+        if attempt.package in {"pytorch", "torchvision", "torchaudio", "pytorch-cuda", "cudatoolkit"}:
+            yield attempt.cause(
+                "release-not-on-index", channel="conda-forge", release="", requirement="", **_conda_names(attempt)
+            )
         return
     is_listed = failure.lacks == "version" or bool(failure.offered)
     if _NETWORK.search(attempt.text):  # a page that did not come may list the release
         return
     if is_listed and failure.wanted and (attempt.rows or failure.offered):
         yield attempt.cause("release-not-on-index", right=right_index(attempt), nearest=_nearest_release(attempt))
+
+
+def _conda_names(attempt: Attempt) -> dict[str, str]:
+    """Return the placeholder `conda_gpu` or `conda_plain`: what conda-forge has in place of a package of torch's."""
+    version = attempt.failure.wanted.removesuffix(".*") if attempt.failure.wanted.startswith("==") else ""
+    asks_for_cuda = re.search(r"\bpytorch-cuda\b|\bcudatoolkit\b", attempt.text)
+    has_nvidia = any(gpu.vendor is Vendor.NVIDIA for gpu in attempt.machine.gpus)
+    if attempt.machine.os == "macos" or not (asks_for_cuda or has_nvidia):
+        return {"conda_plain": f"{attempt.package}{version.replace('==', '=')}"}
+    is_pinned = attempt.package == "pytorch" and version
+    return {"conda_gpu": f"pytorch-gpu{version.replace('==', '=')}" if is_pinned else "pytorch-gpu"}
 
 
 def _index_with_release(attempt: Attempt, right: str) -> str:
@@ -527,6 +539,9 @@ def bound_causes(log: Log, machine: Machine) -> Iterator[Cause]:
         depends = re.search(r"and ([a-z0-9][\w.-]{0,60}?)(?:==[\w.+]{1,30})? depends", log.text[at : at + 300])
         failure = Failure(depends[1] if depends else UNNAMED, at)
         attempt = attempt_of(failure, log, machine)._replace(python=tag or tag_of(machine))
+        if bounds.startswith(">") and re.match(r"python version \(>", log.text[at : at + 20]):  # a project's range
+            yield attempt.cause("python-unsupported-for-wheel", bounds=bounds, best_python="")
+            return
         bound = re.search(r"<=? ?(\d\.\d{1,2})", bounds)
         is_too_new = bool(bound) and number(version) >= number(bound[1] if bound else "")
         key = "python-too-new-for-wheel" if is_too_new else "python-unsupported-for-wheel"

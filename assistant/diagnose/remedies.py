@@ -72,6 +72,7 @@ def typed_names(context: LogContext) -> dict[str, str]:
                 "typed_any": _quoted_words(packages),
                 "index_option": "--index-url" if _all_on_torch_index(packages) else "--extra-index-url",
                 **({} if files or not packages else {"typed_packages": _quoted_words(packages)}),
+                **({} if files else _divided_packages(packages)),
             }
     downloads = list(_FETCHED.finditer(context.text))
     if not downloads:
@@ -79,6 +80,13 @@ def typed_names(context: LogContext) -> dict[str, str]:
     name, version, build = downloads[-1].groups()
     index = load_catalog().index_url(build) if build and build.startswith(("cu", "rocm", "xpu", "cpu")) else None
     return {"typed": f'"{name.replace("_", "-")}=={version}"' + (f" --index-url {index}" if index else "")}
+
+
+def _divided_packages(packages: list[str]) -> dict[str, str]:
+    """Return the placeholders `typed_torch`, what torch's index has, and `typed_rest`; {} if either would be empty."""
+    of_torch = [word for word in packages if _all_on_torch_index([word])]
+    rest = [word for word in packages if word not in of_torch]
+    return {"typed_torch": _quoted_words(of_torch), "typed_rest": _quoted_words(rest)} if of_torch and rest else {}
 
 
 def _all_on_torch_index(packages: list[str]) -> bool:
@@ -285,7 +293,7 @@ def _uv_names(context: LogContext) -> dict[str, str]:
 
 
 _FILLERS: tuple[tuple[frozenset[str], Callable[[LogContext], Mapping[str, str]]], ...] = (
-    (frozenset({"typed", "typed_any", "typed_packages", "typed_right", "again"}), typed_names),
+    (frozenset({"typed", "typed_torch", "typed_any", "typed_packages", "typed_right", "again"}), typed_names),
     (
         frozenset(
             {"redo", "repeat", "redo_plain", "redo_best", "redo_links", "pin_python", "pixi", "uv_here", "mac_source"}
