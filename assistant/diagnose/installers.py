@@ -32,6 +32,7 @@ from assistant.model.record import replace
 
 MOST = 6  # failures of one log that are judged: the rest follow from the first
 NEWEST = 3  # chosen: a package's newest Pythons, which an index, a mirror or an old log may not have yet
+LAST_OF_PYTORCH_CHANNEL = (2, 5)  # https://github.com/pytorch/pytorch/issues/138506
 SHORTEST_NAME = 4  # characters of a name that is taken for a misspelt one
 PROSE = 1500  # characters of a text that may be somebody's own words
 OTHERS = frozenset({"tensorflow", "intel-extension-for-pytorch", "triton", "bitsandbytes", "flash-attn", "xformers"})
@@ -364,7 +365,8 @@ def _conda_names(attempt: Attempt) -> dict[str, str]:
     version = attempt.failure.wanted.removesuffix(".*") if attempt.failure.wanted.startswith("==") else ""
     asks_for_cuda = re.search(r"\bpytorch-cuda\b|\bcudatoolkit\b", attempt.text)
     has_nvidia = any(gpu.vendor is Vendor.NVIDIA for gpu in attempt.machine.gpus)
-    if attempt.machine.os == "macos" or not (asks_for_cuda or has_nvidia):
+    is_older = bool(version) and attempt.package == "pytorch" and number(version) < LAST_OF_PYTORCH_CHANNEL
+    if attempt.machine.os == "macos" or is_older or not (asks_for_cuda or has_nvidia):
         return {"conda_plain": f"{attempt.package}{version.replace('==', '=')}"}
     is_pinned = attempt.package == "pytorch" and version
     return {"conda_gpu": f"pytorch-gpu{version.replace('==', '=')}" if is_pinned else "pytorch-gpu"}
