@@ -146,8 +146,8 @@ def _name_causes(attempt: Attempt) -> Iterator[Cause]:
     ):
         right_name = next(iter(get_close_matches(package, known_packages, n=1, cutoff=0.84)), "")
     if right_name:
-        for_conda = {"channel": "conda-forge", "conda_name": right_name} if attempt.failure.conda else {}
-        yield attempt.cause("obsolete-package-name", right=right_name, **for_conda)
+        channel, conda_name = ("conda-forge", right_name) if attempt.failure.conda else ("", "")
+        yield attempt.cause("obsolete-package-name", right=right_name, channel=channel, conda_name=conda_name)
 
 
 def _index_causes(attempt: Attempt) -> Iterator[Cause]:
@@ -349,9 +349,8 @@ def _release_causes(attempt: Attempt) -> Iterator[Cause]:
     failure = attempt.failure
     if failure.conda:
         if attempt.package in {"pytorch", "torchvision", "torchaudio", "pytorch-cuda", "cudatoolkit"}:
-            yield attempt.cause(
-                "release-not-on-index", channel="conda-forge", release="", requirement="", **_conda_names(attempt)
-            )
+            names = {"channel": "conda-forge", "release": "", "requirement": ""}
+            yield attempt.cause("release-not-on-index", "installer", (), **names, **_conda_names(attempt))
         return
     is_listed = failure.lacks == "version" or bool(failure.offered)
     if _NETWORK.search(attempt.text):  # a page that did not come may list the release
