@@ -351,6 +351,30 @@ ROWS = [
         "ext-build-without-torch",
         'flash_attn-2.8.1+cu12torch2.7cxx11abiTRUE-cp311-cp311-linux_x86_64.whl"\nuv pip install -r requirements.txt',
     ),
+    (
+        (
+            "$ conda env create -f environment.yml\nPackagesNotFoundError: The following packages are not available from "
+            "current channels:\n\n  - pytorch-cuda=12.6\n"
+        ),
+        LINUX,
+        "release-not-on-index",
+        "pytorch-gpu in place of pytorch and pytorch-cuda",
+    ),
+    (
+        (
+            "$ pip install torch transformers --index-url https://download.pytorch.org/whl/cu128\nERROR: Could not find a "
+            "version that satisfies the requirement transformers (from versions: none)"
+        ),
+        WINDOWS,
+        "index-wrong",
+        "install torch --index-url https://download.pytorch.org/whl/cu128\npython -m pip install transformers",
+    ),
+    (
+        "$ uv sync --extra cu128\n + torch==2.8.0+cu128\n$ uv run a.py\n - torch==2.8.0+cu128\n + torch==2.8.0+cpu\n",
+        LINUX,
+        "torch-replaced",
+        "name it in each uv run as well, or write uv run --no-sync.\nuv sync --extra cu128",
+    ),
 ]
 
 
