@@ -353,8 +353,8 @@ ROWS = [
     ),
     (
         (
-            "$ conda env create -f environment.yml\nPackagesNotFoundError: The following packages are not available from "
-            "current channels:\n\n  - pytorch-cuda=12.6\n"
+            "$ conda env create -f environment.yml\nPackagesNotFoundError: The following packages are not available "
+            "from current channels:\n\n  - pytorch-cuda=12.6\n"
         ),
         LINUX,
         "release-not-on-index",
@@ -362,8 +362,8 @@ ROWS = [
     ),
     (
         (
-            "$ pip install torch transformers --index-url https://download.pytorch.org/whl/cu128\nERROR: Could not find a "
-            "version that satisfies the requirement transformers (from versions: none)"
+            "$ pip install torch transformers --index-url https://download.pytorch.org/whl/cu128\nERROR: Could not find "
+            "a version that satisfies the requirement transformers (from versions: none)"
         ),
         WINDOWS,
         "index-wrong",
