@@ -362,8 +362,8 @@ ROWS = [
     ),
     (
         (
-            "$ pip install torch transformers --index-url https://download.pytorch.org/whl/cu128\nERROR: Could not find "
-            "a version that satisfies the requirement transformers (from versions: none)"
+            "$ pip install torch transformers --index-url https://download.pytorch.org/whl/cu128\nERROR: Could not "
+            "find a version that satisfies the requirement transformers (from versions: none)"
         ),
         WINDOWS,
         "index-wrong",
