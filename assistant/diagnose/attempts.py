@@ -91,6 +91,7 @@ class Attempt(NamedTuple):
             "python": f"3.{self.python[1:]}" if self.python else "",
             "best_python": newest_tagged_python(self.failure) or newest_python(self.for_platform),
             "by": self.failure.by,
+            "local": self.failure.local,
             "tag_index": f"https://download.pytorch.org/whl/{self.failure.local}"
             if self.failure.local[:2] == "cu"
             else "",
@@ -147,8 +148,10 @@ def _with_installer_facts(failure: Failure, text: str, machine: Machine) -> Mach
         changes = {"python": f"3.{match[1]}"}
     if failure.conda and (match := _SUBDIR.search(text)):
         changes = dict(zip(("os", "arch"), _SUBDIRS[match[1]], strict=True))
+    if not machine.os and not changes.get("os") and any(gpu.vendor is Vendor.APPLE for gpu in machine.gpus):
+        changes["os"] = "macos"
     if (changes.get("os") or machine.os) == "macos" and not changes.get("arch") and machine.arch != "x86_64":
-        changes |= _mac_arch(machine, failure)
+        changes |= _mac_arch(machine, failure, text)
     is_mac = (changes.get("os") or machine.os) == "macos"
     if (
         is_mac
@@ -159,8 +162,15 @@ def _with_installer_facts(failure: Failure, text: str, machine: Machine) -> Mach
     return replace(machine, **changes)
 
 
-def _mac_arch(machine: Machine, failure: Failure) -> dict[str, object]:
-    """Return {"arch": …} of a Mac, by its GPU or since the newest torch on offer is the last for Intel; else {}."""
+# macbook pro 2019     2019 imac     an intel mac     (2018 mbp, i7): all Macs until 2019 are Intel's
+_INTEL_MAC = re.compile(
+    r"\bintel[ -](?:mac|based)|\bmac\w{0,4} ?(?:pro|air|mini)?[ ,(]{0,3}20(?:0\d|1\d)\b"
+    r"|\b20(?:0\d|1\d) (?:intel )?(?:imac|mac|mbp)|\bmacosx_\d{2}_\d{1,2}_x86_64\b"
+)
+
+
+def _mac_arch(machine: Machine, failure: Failure, text: str) -> dict[str, object]:
+    """Return {"arch": …} of a Mac, by its GPU, its year, or the newest torch on offer, the last for Intel; else {}."""
     names = " ".join((gpu.name or "").lower() for gpu in machine.gpus)
     vendors = {gpu.vendor for gpu in machine.gpus}
     last_intel_torch = max(
@@ -170,7 +180,12 @@ def _mac_arch(machine: Machine, failure: Failure) -> dict[str, object]:
     offers_intel_torch = failure.package == "torch" and bool(versions) and max(versions) == last_intel_torch
     if Vendor.APPLE in vendors or re.search(r"\bapple\b|\bm[1-9]\b", names):
         return {"arch": "x86_64" if offers_intel_torch else "arm64"}
-    is_intel = offers_intel_torch or vendors & {Vendor.AMD, Vendor.INTEL, Vendor.NVIDIA} or "intel" in names
+    is_intel = (
+        offers_intel_torch
+        or _INTEL_MAC.search(text)
+        or vendors & {Vendor.AMD, Vendor.INTEL, Vendor.NVIDIA}
+        or "intel" in names
+    )
     return {"arch": "x86_64"} if is_intel else {}
 
 

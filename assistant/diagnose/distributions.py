@@ -67,6 +67,7 @@ _INSTALLS = re.compile(
     r"(?:\bpip(?:3|\.exe)?|\bconda|\bmamba)[ ](?:install|uninstall|show|download)\b|\buv[ ](?:add|remove|lock)\b"
     r"|\b(?:poetry|pdm)[ ](?:add|remove|update)\b|\bassistant[ ](?:install|plan|setup)\b"
 )
+_OF_CONDA_FORGE = {"pytorch", "pytorch-gpu"}  # which are none of PyPI's: https://anaconda.org/conda-forge/pytorch-gpu
 _REQUIREMENT = re.compile(r"([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?(?:$|[ =<>!~;@])")
 
 
@@ -96,11 +97,14 @@ def distributions_in(command: str) -> Iterator[str]:
     """Yield the distributions that a command installs, removes or shows, by their canonical names."""
     installation = _INSTALLS.search(command)
     words = iter(_shell_words(command[installation.end() :]) if installation else ())
+    by_conda = bool(installation) and command.startswith(("conda ", "mamba "))
     for word in words:
         if word in {"&&", "|", ";"}:
             return
         if word in _VALUED:
             next(words, "")
+        elif by_conda and word.partition("=")[0] in _OF_CONDA_FORGE:
+            continue
         elif (requirement := _REQUIREMENT.match(word)) and not {"/", "\\", ":"} & set(word.partition("@")[0]):
             yield canonicalize_name(requirement[1])
 
@@ -121,6 +125,7 @@ def _listed_in_tables() -> frozenset[str]:
         *installer_tables().names.values(),
         *PYG,
         *CORE,
+        "uv",  # which brings other Pythons
     )
     return frozenset(map(canonicalize_name, names))
 

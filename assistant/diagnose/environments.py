@@ -7,9 +7,11 @@ from collections.abc import Iterable, Iterator
 
 from assistant.catalog import load_catalog, number
 from assistant.diagnose.attempts import lock_commands, unjoined_text
+from assistant.diagnose.context import LogContext
 from assistant.diagnose.index_addresses import addresses, classify_address
 from assistant.diagnose.installer_output import CONDA_GLIBC
 from assistant.diagnose.log import Log
+from assistant.diagnose.projects import torch_alone_from_its_index
 from assistant.diagnose.rules import Cause
 from assistant.model.machine import Machine
 from assistant.parsers.mentioned import replaced_torch
@@ -64,6 +66,7 @@ def environment_causes(log: Log, machine: Machine) -> Iterable[Cause]:
     if lock := _STALE_LOCK.search(log.text):
         yield _environment_cause("lock-outdated", log, lock.start(), **lock_commands(log.text))
     yield from _wrong_build_causes(log, machine)
+    yield from _source_causes(log, machine)
 
 
 def _environment_cause(key: str, log: Log, at: int, **names: str) -> Cause:
@@ -103,3 +106,32 @@ def _wrong_build_causes(log: Log, machine: Machine) -> Iterator[Cause]:
         yield _environment_cause(
             "index-not-applied", log, installed[-1].start() + 1, package="torch", requirement="torch", **names
         )
+
+
+# deleted the venv and synced again     uv sync in this folder     in our pyproject
+_BY_UV_PROJECT = re.compile(r"\buv (?:sync|lock|run)\b|\buv\.lock\b|\btool\.uv\b")
+_HAS_INDEX = re.compile(
+    r"(?:cuda|gpu|pytorch|torch|cu1\d\d)[^\n.]{0,30}\bindex\b|\bindex\b[^\n.]{0,60}(?:pyproject|toml|cu1\d\d|cuda)"
+    r"|(?:索引|源)[^\n。]{0,20}pyproject|pyproject[^\n。]{0,30}(?:索引|源|cu1\d\d)"
+)
+_ON_ANOTHER = re.compile(r"\b(?:linux|ubuntu|debian|the server|our server|cluster)\b|服务器")
+_GETS_CPU = re.compile(r"\+cpu\b|\bcpu (?:one|build|version|torch|wheel|only)|cpu-only|\bcpu again|cpu ?版")
+
+
+def _source_causes(log: Log, machine: Machine) -> Iterator[Cause]:
+    """Yield a cause if a uv project gives torch its index on another system alone, or not to what comes with torch."""
+    context = LogContext(log, machine)
+    text = log.text
+    project = _BY_UV_PROJECT.search(text)
+    if project and machine.os == "windows" and "cpu" in f"{context.build}{text}":
+        index, other, cpu = _HAS_INDEX.search(text), _ON_ANOTHER.search(text), _GETS_CPU.search(text)
+        if index and other and (cpu or context.build == "cpu"):
+            widened = "sys_platform == 'linux' or sys_platform == 'win32'"
+            yield _environment_cause("index-not-applied", log, project.start(), package="torch", widened=widened)
+    failure = _NO_OPERATOR.search(text)
+    if failure and (names := torch_alone_from_its_index(context)):
+        yield _environment_cause("index-not-applied", log, failure.start(), **names)
+
+
+# RuntimeError: operator torchvision::nms does not exist
+_NO_OPERATOR = re.compile(r"operator torch(?:vision|audio)::\w{2,40} does not exist")

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 
 from assistant.catalog import Number, carried_by_torch_index, load_catalog, number
+from assistant.catalog.catalog import mirrors_pypi
 from assistant.catalog.companions import known_names
 from assistant.catalog.rows import CORE, FAMILY
 from assistant.diagnose.attempts import (
@@ -26,11 +27,12 @@ from assistant.diagnose.index_addresses import PYPI, addresses, classify_address
 from assistant.diagnose.installer_output import Failure, failures, mentions, narrower_pythons, refused_pythons
 from assistant.diagnose.log import Log
 from assistant.diagnose.rules import Cause
-from assistant.model.machine import Machine
+from assistant.model.machine import Machine, Vendor
 from assistant.model.record import replace
 
 MOST = 6  # failures of one log that are judged: the rest follow from the first
 NEWEST = 3  # chosen: a package's newest Pythons, which an index, a mirror or an old log may not have yet
+LAST_OF_PYTORCH_CHANNEL = (2, 5)  # https://github.com/pytorch/pytorch/issues/138506
 SHORTEST_NAME = 4  # characters of a name that is taken for a misspelt one
 PROSE = 1500  # characters of a text that may be somebody's own words
 OTHERS = frozenset({"tensorflow", "intel-extension-for-pytorch", "triton", "bitsandbytes", "flash-attn", "xformers"})
@@ -48,7 +50,7 @@ _CANNOT = re.compile(
     r"|(?:can ?not|can't|could ?n[o']t|unable to|won't|fails? to|failed to|does ?n[o']t) (?:be )?(?:pip )?install"
     r"|install\w{0,6} (?:\S{1,30} ){0,4}fail|(?:refuses|no way) to install|not installable|no wheels?\b"
     r"|装不[了上]|安装不[了上]|安装失败|无法安装|不能安装|没法装|装失败|找不到.{0,12}(?:版本|包|发行)"
-    r"|没有.{0,10}(?:版本|轮子|wheel)"
+    r"|没有.{0,10}(?:版本|轮子|wheel)|\b3\.\d{1,2} is too new for\b|3\.\d{1,2} ?(?:版本)?太新"
 )
 _PYTHON_TOLD = re.compile(
     r"(?<![a-z])py(?:thon)?(?: ?(?:是|=|:|is|version|版本)){0,2} ?(3\.\d{1,2})"
@@ -144,7 +146,8 @@ def _name_causes(attempt: Attempt) -> Iterator[Cause]:
     ):
         right_name = next(iter(get_close_matches(package, known_packages, n=1, cutoff=0.84)), "")
     if right_name:
-        yield attempt.cause("obsolete-package-name", right=right_name)
+        channel, conda_name = ("conda-forge", right_name) if attempt.failure.conda else ("", "")
+        yield attempt.cause("obsolete-package-name", right=right_name, channel=channel, conda_name=conda_name)
 
 
 def _index_causes(attempt: Attempt) -> Iterator[Cause]:
@@ -167,7 +170,7 @@ def _index_causes(attempt: Attempt) -> Iterator[Cause]:
         and (attempt.may_offer_nothing or failure.lacks in {"python", "platform", "version"})
     ):
         key = "index-not-applied" if failure.by or failure.locked or failure.lacks else "index-wrong"
-        yield attempt.cause(key, index=torch_url, right=PYPI)
+        yield attempt.cause(key, index=torch_url, right=PYPI, foreign=package)
     elif (
         carried_by_torch_index(package)
         and package not in CORE
@@ -345,15 +348,27 @@ def _release_causes(attempt: Attempt) -> Iterator[Cause]:
     """Yield a cause if a release is not on offer although Python and platform would suit it."""
     failure = attempt.failure
     if failure.conda:
-        is_of_torch = attempt.package in {"pytorch", "torchvision", "torchaudio", "pytorch-cuda", "cudatoolkit"}
-        if is_of_torch:
-            yield attempt.cause("release-not-on-index", channel="conda-forge")
+        if attempt.package in {"pytorch", "torchvision", "torchaudio", "pytorch-cuda", "cudatoolkit"}:
+            names = {"channel": "conda-forge", "release": "", "requirement": ""}
+            yield attempt.cause("release-not-on-index", "installer", (), **names, **_conda_names(attempt))
         return
     is_listed = failure.lacks == "version" or bool(failure.offered)
     if _NETWORK.search(attempt.text):  # a page that did not come may list the release
         return
     if is_listed and failure.wanted and (attempt.rows or failure.offered):
         yield attempt.cause("release-not-on-index", right=right_index(attempt), nearest=_nearest_release(attempt))
+
+
+def _conda_names(attempt: Attempt) -> dict[str, str]:
+    """Return the placeholder `conda_gpu` or `conda_plain`: what conda-forge has in place of a package of torch's."""
+    version = attempt.failure.wanted.removesuffix(".*") if attempt.failure.wanted.startswith("==") else ""
+    asks_for_cuda = re.search(r"\bpytorch-cuda\b|\bcudatoolkit\b", attempt.text)
+    has_nvidia = any(gpu.vendor is Vendor.NVIDIA for gpu in attempt.machine.gpus)
+    is_older = bool(version) and attempt.package == "pytorch" and number(version) < LAST_OF_PYTORCH_CHANNEL
+    if attempt.machine.os == "macos" or is_older or not (asks_for_cuda or has_nvidia):
+        return {"conda_plain": f"{attempt.package}{version.replace('==', '=')}"}
+    is_pinned = attempt.package == "pytorch" and version
+    return {"conda_gpu": f"pytorch-gpu{version.replace('==', '=')}" if is_pinned else "pytorch-gpu"}
 
 
 def _index_with_release(attempt: Attempt, right: str) -> str:
@@ -391,10 +406,13 @@ def _other_causes(attempt: Attempt) -> Iterator[Cause]:
     if not attempt.may_offer_nothing or _NETWORK.search(attempt.text):
         return
     kinds = {judged.kind: url for url, judged in attempt.indexes}
+    mirror = next((url for url, _judged in attempt.indexes if mirrors_pypi(url, load_catalog())), "")
     is_known = bool(attempt.rows) or package in OTHERS or package in known_names()
     if is_known and "pypi" not in kinds and {"mirror", "unknown"} & {*kinds}:
         key = "mirror-without-files" if "mirror" in kinds else "index-wrong"
         yield attempt.cause(key, index=kinds.get("mirror", kinds.get("unknown", "")), right=right_index(attempt))
+    elif mirror and python and any_serves(attempt.rows, python) and attempt.rows:
+        yield attempt.cause("mirror-without-files", "symptom-and-fact", index=mirror, right=PYPI)
     elif is_known and python.rstrip("t"):
         minors = sorted({int(tag[1:].rstrip("t")) for row in attempt.rows for tag in row.pythons})
         newest = (
@@ -427,10 +445,20 @@ def _missing_file_causes(log: Log, machine: Machine) -> Iterator[Cause]:
             return
 
 
+# when I sync all the groups uv complains that my python 3.14 is too new for onnxruntime
+_TOO_NEW = re.compile(r"\bpython ?3\.(\d{1,2}) is too new for ([a-z][\w-]{2,30})")
+
+
 def _prose_causes(log: Log, machine: Machine) -> Iterator[Cause]:
     """Yield causes if a person tells that a package cannot be installed and the machine's facts exclude it."""
     text = log.text
     if not _CANNOT.search(text) or _NETWORK.search(text):
+        return
+    too_new = _TOO_NEW.search(text)
+    if too_new and too_new[2] in known_names() | CORE:
+        attempt = attempt_of(Failure(too_new[2], too_new.start()), log, machine)
+        older = f"3.{int(too_new[1]) - 1}"
+        yield attempt.cause("python-too-new-for-wheel", "symptom-and-fact", best_python=older)
         return
     python_match = _PYTHON_TOLD.search(text)
     if python_match and not machine.python:
@@ -468,12 +496,13 @@ def unasked_index_causes(attempt: Attempt) -> Iterator[Cause]:
     # uv says itself that it stops at the first index that knows a name.
     first_index = _FIRST_INDEX.search(attempt.text)
     if first_index and first_index[1] == attempt.package:
-        yield attempt.cause("index-not-applied", index=first_index[2], right=first_index[3] or "")
+        foreign = "" if attempt.package in CORE else attempt.package
+        yield attempt.cause("index-not-applied", index=first_index[2], right=first_index[3] or "", foreign=foreign)
     # Another index stands where this tool does not look: pip's settings, or those of `uv pip` alone.
     text, right_url = attempt.text, right_index(attempt) if attempt.package in CORE else ""
     is_pip_setting = _BY_UV.search(text) and _PIP_SETTINGS.search(text)
     if right_url not in {"", PYPI} and (is_pip_setting or (_BY_PROJECT.search(text) and _UV_PIP_TABLE.search(text))):
-        yield attempt.cause("index-not-applied", right=right_url)
+        yield attempt.cause("index-not-applied", right=right_url, unread=right_url)
 
 
 def right_index(attempt: Attempt) -> str:
@@ -511,6 +540,9 @@ def bound_causes(log: Log, machine: Machine) -> Iterator[Cause]:
         depends = re.search(r"and ([a-z0-9][\w.-]{0,60}?)(?:==[\w.+]{1,30})? depends", log.text[at : at + 300])
         failure = Failure(depends[1] if depends else UNNAMED, at)
         attempt = attempt_of(failure, log, machine)._replace(python=tag or tag_of(machine))
+        if bounds.startswith(">") and re.match(r"python version \(>", log.text[at : at + 20]):  # a project's range
+            yield attempt.cause("python-unsupported-for-wheel", bounds=bounds, best_python="")
+            return
         bound = re.search(r"<=? ?(\d\.\d{1,2})", bounds)
         is_too_new = bool(bound) and number(version) >= number(bound[1] if bound else "")
         key = "python-too-new-for-wheel" if is_too_new else "python-unsupported-for-wheel"

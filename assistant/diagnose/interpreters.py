@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+from assistant.catalog.rows import FAMILY
 from assistant.diagnose.log import Log
 from assistant.diagnose.rules import table
 from assistant.i18n import Message, _, sentences
@@ -68,6 +69,12 @@ _CHANGES = re.compile(
 # What a path may hold that is put into a command: nothing that a shell reads, even between quotation marks.
 _PLAIN = re.compile(r"[\w .()+,@~:\\/-]+")
 _ABSOLUTE = re.compile(r"(?:[A-Za-z]:)?[\\/]")
+_BY_PIP = re.compile(r"\b(?:pip3?|conda|mamba) (?:install|uninstall)\b")  # what a sync takes back
+CONDA = "conda"  # the row of conda's own packages
+# conda create -n tv python=3.12     conda activate tv
+_CONDA_NAME = re.compile(
+    r"\b(?:conda|mamba) \w{3,9}[^\n]{0,40}? (?:-n|--name) ([\w.-]{1,40})|\bconda activate ([\w.-]{1,40})"
+)
 
 
 class Application(Record, frozen=True):
@@ -80,7 +87,10 @@ class Application(Record, frozen=True):
 
 
 class Project(Record, frozen=True):
-    """A row of projects' tools: `marks` are patterns, `run` types its Python, the others how packages are changed."""
+    """A row of projects' tools: `marks` are patterns, `run` types its Python, the others how packages are changed.
+
+    `pin_python` with a version lets the project use another Python.
+    """
 
     name: str
     marks: tuple[str, ...]
@@ -89,6 +99,7 @@ class Project(Record, frozen=True):
     install: tuple[str, ...] = ()
     from_index: tuple[str, ...] = ()
     sync: str = ""
+    pin_python: str = ""
 
 
 class _File(Record, frozen=True):
@@ -104,11 +115,11 @@ def interpreter_of(log: Log, machine: Machine, line: int | None = None) -> Inter
     Its fields are empty if the log does not tell that.
     """
     path = _interpreter_path(log, line)
-    project = next((row for row in _tables().project if any(re.search(mark, log.text) for mark in row.marks)), None)
+    project = project_of_text(log.text)
     application = None if project and project.sync else _application_of(log, machine)
     container = bool(machine.container or _CONTAINER.search(log.text))
     has_uv = bool(project and project.pip) or bool(application and application.pip)
-    if path and not (project and project.sync):
+    if path and not (project and (project.sync or project.name == CONDA)):
         python_command = f'"{path}"' if set(path) & set(" (),") else path
         isolation = " -s" if "python_embed" in path.lower() else ""
         absolute_path = path if _ABSOLUTE.match(path) else ""
@@ -118,6 +129,10 @@ def interpreter_of(log: Log, machine: Machine, line: int | None = None) -> Inter
             pip="uv pip" if has_uv and ".venv" in path else "",
             container=container,
         )
+    if project and project.name == CONDA:
+        environment = _CONDA_NAME.search("\n".join(line for _number, line in log.lines))
+        python = f"conda run -n {environment[1] or environment[2]} python" if environment else project.run
+        return Interpreter(python=python, project=project.name, container=container)
     if project:
         return Interpreter(path=path, python=project.run, pip=project.pip, project=project.name, container=container)
     if application:
@@ -132,6 +147,7 @@ def with_interpreter(remedy: Remedy, interpreter: Interpreter) -> Remedy:
     check = tuple(line for command in remedy.check for line in _commands_for(command, interpreter))
     if "\\" in interpreter.python:
         commands, check = tuple(map(taken_by_both, commands)), tuple(map(taken_by_both, check))
+    commands = _without_uninstalls(commands, _project_of(interpreter))
     changes_packages = any(map(_CHANGES.search, commands))
     if not changes_packages and commands == remedy.commands:
         return replace(remedy, check=check)
@@ -146,7 +162,10 @@ def _notes(commands: tuple[str, ...], interpreter: Interpreter) -> Iterator[Mess
     if interpreter.folder:
         yield _("Type it in the folder of {program}.", program=interpreter.folder)
     adding_commands = tuple(line.partition(" {")[0] for line in (*tool.install, *tool.from_index)) if tool else ()
-    if tool and tool.sync and not any(line.startswith(adding_commands) for line in commands):
+    if any(line.startswith("uv add --index ") for line in commands):
+        yield _("In pyproject.toml write explicit = true below that index, so that all else still comes from PyPI.")
+    by_pip = any(map(_BY_PIP.search, commands))
+    if tool and tool.sync and by_pip and not any(line.startswith((*adding_commands, tool.sync)) for line in commands):
         yield _("The next `{sync}` undoes it unless pyproject.toml says the same.", sync=tool.sync)
     if interpreter.container:
         yield _("In a container it lasts only if the image has it: add it to the Dockerfile as a RUN line.")
@@ -156,6 +175,9 @@ def _commands_for(command: str, interpreter: Interpreter) -> Iterator[str]:
     """Yield the commands that do for an interpreter what a command of `python` or pip says."""
     pip_command = _PIP.fullmatch(command)
     tool = _project_of(interpreter)
+    if tool and tool.name == CONDA and pip_command:
+        yield from _conda_commands(pip_command[1], pip_command[2], tool, interpreter)
+        return
     project_commands = pip_command and tool and _project_commands(pip_command[1], pip_command[2], tool)
     if project_commands:
         yield from project_commands
@@ -165,6 +187,34 @@ def _commands_for(command: str, interpreter: Interpreter) -> Iterator[str]:
         yield " ".join((f"{interpreter.pip} {pip_command[1]}{python}", *filter(None, words)))
     else:
         yield re.sub(r"(?:^|(?<=\$\())python(?= )", lambda _found: interpreter.python, command)
+
+
+def _conda_commands(verb: str, arguments: str, tool: Project, interpreter: Interpreter) -> tuple[str, ...]:
+    """Return conda's commands for what pip would do with torch's family; pip's own for other packages.
+
+    Conda exchanges what is there itself, so that nothing is uninstalled before.
+    """
+    words = re.sub(r"--index-url \S+", "", arguments).split()
+    names = [re.split(r"[\[=<>~!]", word.strip("\"'"), maxsplit=1)[0] for word in words if not word.startswith("-")]
+    is_elsewhere = re.search(r"/whl/(?:rocm|xpu)|repo\.amd\.com", arguments)  # conda-forge has no builds for AMD's GPUs
+    if not names or is_elsewhere or not {*names} <= {"torch", *FAMILY} or verb not in {"install", "uninstall"}:
+        return (f"{interpreter.python} -m pip {verb} {arguments}",)
+    if verb == "uninstall":
+        return ()
+    environment = re.search(r"conda run( -n \S+)", interpreter.python)
+    torch = "pytorch-gpu" if "/whl/cu" in arguments else "pytorch"
+    packages = " ".join({"torch": torch}.get(name, name) for name in names if name != "torchaudio")
+    return tuple(
+        row.format(packages=packages, environment=environment[1] if environment else "") for row in tool.install
+    )
+
+
+def _without_uninstalls(commands: tuple[str, ...], tool: Project | None) -> tuple[str, ...]:
+    """Return commands without those that uninstall what a later one of a project's tool exchanges anyway."""
+    adding = tuple(line.partition(" {")[0] for line in (*tool.install, *tool.from_index)) if tool and tool.sync else ()
+    if not adding or not any(line.startswith(adding) for line in commands):
+        return commands
+    return tuple(line for line in commands if "pip uninstall" not in line)
 
 
 def _project_commands(verb: str, arguments: str, tool: Project) -> tuple[str, ...]:
@@ -180,6 +230,11 @@ def _project_commands(verb: str, arguments: str, tool: Project) -> tuple[str, ..
         return ()
     index_name = f"pytorch-{index.rstrip('/').rpartition('/')[2]}"
     return tuple(row.format(packages=" ".join(words), index=index, name=index_name) for row in rows)
+
+
+def project_of_text(text: str) -> Project | None:
+    """Return the row of the first project's tool that a text shows; None if it shows none."""
+    return next((row for row in _tables().project if any(re.search(mark, text) for mark in row.marks)), None)
 
 
 def _project_of(interpreter: Interpreter) -> Project | None:

@@ -203,7 +203,8 @@ def missing_modules(text: str) -> Iterator[Missing]:
 # /bin/sh: 1: nvcc: not found
 _PROGRAM = re.compile(
     r"(?<![\w.+-])(nvcc|cl|gcc|g\+\+|cc|c\+\+|clang(?:\+\+)?|tcc|(?:x86_64|aarch64)-linux-gnu-g(?:cc|\+\+)"
-    r"|ffmpeg|ptxas|cuda_home|python\.h|c compiler|c\+\+ compiler|cuda toolkit)(?:\.exe)?(?![\w+-]|\.\w)",
+    r"|ffmpeg|ptxas|cuda_home|python\.h|c compiler|c\+\+ compiler|cuda toolkit)(?:\.exe)?"
+    r"(?![\w+-]|\.\w| version bounds)",
     re.ASCII,
 )
 _FAILED = re.compile(

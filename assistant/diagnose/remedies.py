@@ -7,19 +7,24 @@ import shlex
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 
+from packaging.utils import canonicalize_name
+
 from assistant.catalog import has_code, identified, load_catalog, number
-from assistant.catalog.companions import companion, known_names
+from assistant.catalog.companions import carried_by_torch_index, companion, known_names
 from assistant.catalog.launchers import Launcher, corrected, launchers, written
+from assistant.catalog.rows import FAMILY
 from assistant.diagnose.attempts import platforms_of, tag_of, torch_install
 from assistant.diagnose.context import LogContext, torchcodec_install, versions_for_cuda
 from assistant.diagnose.extensions import package_built
 from assistant.diagnose.index_addresses import classify_address
 from assistant.diagnose.installers import UNNAMED
+from assistant.diagnose.interpreters import project_of_text
 from assistant.diagnose.kits import compiler_names, header_names, kit_names, kit_tables, source_of
 from assistant.diagnose.log import Log
 from assistant.diagnose.missing import package_of
+from assistant.diagnose.projects import INSTALLERS, project_names
 from assistant.diagnose.rules import PLACEHOLDER, Rule, table
-from assistant.diagnose.wheels import wheel_names
+from assistant.diagnose.wheels import ready_pair_names, wheel_names
 from assistant.model.finding import Launch
 from assistant.model.machine import Vendor
 from assistant.model.plan import Backend
@@ -35,6 +40,10 @@ _FETCHED = re.compile(
 _LISTED = re.compile(r"'pip', 'install', ([^\]\n]{3,400})")
 _PLAIN = re.compile(r"[A-Za-z0-9_.,/:@=+\[\]<>~!#-]{1,200}")
 _WITH_VALUE = {"-r", "--requirement", "-c", "--constraint", "-e", "--editable"}
+# Options whose value is no package, and that are not repeated.
+_LEFT_OUT = {"--python", "-p", "--target", "-t", "--prefix", "--root", "--trusted-host", "--proxy", "--cache-dir"}
+_LEFT_OUT |= {"--timeout", "--retries", "--index-strategy", "--torch-backend", "--only-binary", "--no-binary"}
+_LEFT_OUT |= {"--platform", "--python-version", "--progress-bar", "--upgrade-strategy", "--use-feature", "--log"}
 _INDEXES = {"-i", "--index-url", "--extra-index-url", "-f", "--find-links"}
 
 
@@ -42,7 +51,8 @@ def typed_names(context: LogContext) -> dict[str, str]:
     """Return what pip was told to install, as placeholders `typed` and `typed_packages`; {} if a log does not tell it.
 
     `typed` holds packages, files and indexes as words for a shell, or the last wheel that was downloaded.
-    `typed_packages` is the same without indexes, and missing if it would hold a file.
+    `typed_any` is the same without indexes, and `index_option` what names torch's index beside it: instead of PyPI
+    where all are there. `typed_packages` is `typed_any`, and missing if that would hold a file.
     """
     for _number, line in reversed(context.log.lines):
         typed_line = _PIP.search(line)
@@ -54,12 +64,15 @@ def typed_names(context: LogContext) -> dict[str, str]:
             if printed_list
             else []
         )
-        if words:
+        if words and not {*words} <= INSTALLERS:
             packages = [word for previous, word in pairwise(("", *words)) if not {previous, word} & _INDEXES]
             files = any(word in _WITH_VALUE or set(word) & {"/", "\\"} for word in packages)
             return {
                 "typed": _quoted_words(words),
+                "typed_any": _quoted_words(packages),
+                "index_option": "--index-url" if _all_on_torch_index(packages) else "--extra-index-url",
                 **({} if files or not packages else {"typed_packages": _quoted_words(packages)}),
+                **({} if files else _divided_packages(packages)),
             }
     downloads = list(_FETCHED.finditer(context.text))
     if not downloads:
@@ -67,6 +80,19 @@ def typed_names(context: LogContext) -> dict[str, str]:
     name, version, build = downloads[-1].groups()
     index = load_catalog().index_url(build) if build and build.startswith(("cu", "rocm", "xpu", "cpu")) else None
     return {"typed": f'"{name.replace("_", "-")}=={version}"' + (f" --index-url {index}" if index else "")}
+
+
+def _divided_packages(packages: list[str]) -> dict[str, str]:
+    """Return the placeholders `typed_torch`, what torch's index has, and `typed_rest`; {} if either would be empty."""
+    of_torch = [word for word in packages if _all_on_torch_index([word])]
+    rest = [word for word in packages if word not in of_torch]
+    return {"typed_torch": _quoted_words(of_torch), "typed_rest": _quoted_words(rest)} if of_torch and rest else {}
+
+
+def _all_on_torch_index(packages: list[str]) -> bool:
+    """Return whether torch's index has all of some requirements."""
+    names = [canonicalize_name(re.split(r"[\[=<>~!]", word, maxsplit=1)[0]) for word in packages]
+    return all(name in {"torch", *FAMILY} or carried_by_torch_index(name) for name in names)
 
 
 def _quoted_words(words: list[str]) -> str:
@@ -86,7 +112,9 @@ def _installable_words(text: str) -> list[str]:
     understood: list[str] = []
     rest = iter(words)
     for word in rest:
-        if word in _WITH_VALUE or word in _INDEXES:
+        if word in _LEFT_OUT:
+            next(rest, "")
+        elif word in _WITH_VALUE or word in _INDEXES:
             value = next(rest, "")
             is_safe = word in _WITH_VALUE or classify_address(value.rstrip("/").lower()).kind in {"pypi", "torch"}
             understood += [word, value] if is_safe and value else []
@@ -246,8 +274,33 @@ def _vllm_names(context: LogContext) -> dict[str, str]:
     return {"vllm_tag": f"v{version}" if version else kit_tables().images["vllm"]}
 
 
+def _uv_names(context: LogContext) -> dict[str, str]:
+    """Return the placeholders `uv`, which types it, and `get_uv`, which installs it where the user works without it.
+
+    {} in a project, whose own tool is to be used.
+    """
+    project = project_of_text(context.text)
+    if project and project.sync:
+        return {}
+    return (
+        {"uv": "uv", "get_uv": ""}
+        if re.search(r"\buv\b", context.text)
+        else {
+            "uv": "python -m uv",
+            "get_uv": "python -m pip install uv",
+        }
+    )
+
+
 _FILLERS: tuple[tuple[frozenset[str], Callable[[LogContext], Mapping[str, str]]], ...] = (
-    (frozenset({"typed", "typed_packages", "again"}), typed_names),
+    (frozenset({"typed", "typed_torch", "typed_any", "typed_packages", "typed_right", "again"}), typed_names),
+    (
+        frozenset(
+            {"redo", "repeat", "redo_plain", "redo_best", "redo_links", "pin_python", "pixi", "uv_here", "mac_source"}
+        ),
+        project_names,
+    ),
+    (frozenset({"uv", "get_uv"}), _uv_names),
     (frozenset({"program", "saving", "on_cpu"}), lambda context: program_option_names(context.text)),
     (frozenset({"cuda", "conda_kit", "deb_kit", "rpm_kit", "windows_kit", "repository", "kit_home"}), kit_names),
     (frozenset({"nvcc", "most_gcc", "least_gcc", "toolset", "component", "older_component"}), compiler_names),
@@ -314,7 +367,7 @@ def _only_compiled_package(context: LogContext) -> str:
 
 
 _OF_PACKAGE = frozenset(
-    {"wheel_url", "its_torch", "torch_command", "pyg", "pyg_page", "from_source", "ready", "wheel_page"}
+    {"wheel_url", "its_torch", "torch_command", "pyg", "pyg_page", "from_source", "ready", "wheel_page", "torch_first"}
 )
 
 
@@ -332,13 +385,23 @@ def with_remedy_names(context: LogContext, rule: Rule, names: Mapping[str, str])
         if placeholders & missing:
             filled |= find(context)
     all_names = {**filled, **_names_for_rule(context, rule.key, missing), **names}
+    if "uv_build" in missing and (package := all_names.get("package", "")):
+        all_names |= project_names(context, package)
+    if "typed_right" in missing and {"typed", "right", "package"} <= {*all_names}:
+        old_name = rf"(?<![\w.-]){re.escape(all_names['package'])}(?![\w.-])"
+        all_names["typed_right"] = re.sub(old_name, all_names["right"], all_names["typed"])
     if all_names.get("package") == UNNAMED:  # the installer refuses a Python without saying for which package
         all_names = {name: value for name, value in all_names.items() if name not in {"requirement", "release"}}
         all_names |= (
             {"again": all_names["typed"]} if "typed" in all_names else {"bare": all_names.get("best_python", "")}
         )
     if _OF_PACKAGE & missing and (package := all_names.get("package", "")):
-        all_names = {"from_source": source_of(package), **wheel_names(context, package), **all_names}
+        all_names = {
+            "from_source": source_of(package),
+            **wheel_names(context, package),
+            **ready_pair_names(context, package),
+            **all_names,
+        }
     return all_names
 
 

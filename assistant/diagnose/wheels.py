@@ -9,12 +9,13 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from assistant.catalog import load_catalog
+from assistant.catalog import has_code, load_catalog, number
 from assistant.catalog.companions import carried_by_torch_index, wheel_sources
-from assistant.diagnose.attempts import platforms_of, torch_install
+from assistant.diagnose.attempts import platforms_of, tag_of, torch_install
 from assistant.diagnose.context import LogContext, companion_row, pip_install
 from assistant.diagnose.kits import kit_tables
 from assistant.diagnose.rules import table
+from assistant.model.machine import Vendor
 from assistant.model.record import Record
 
 PYG = ("torch-scatter", "torch-sparse", "torch-cluster", "torch-spline-conv", "pyg-lib")
@@ -28,7 +29,12 @@ _OWN_TAG = (
 
 
 class File(Record, frozen=True):
-    """A wheel with the address that its name makes; `told` are the versions whose own number is kept."""
+    """A wheel with the address that its name makes; `told` are the versions whose own number is kept.
+
+    `pythons` are those that it is known to be there for, () where it is for all that its torch takes.
+
+    Of the rows that fit a torch, that of the version in a log is taken, else the first.
+    """
 
     package: str
     version: str
@@ -38,6 +44,7 @@ class File(Record, frozen=True):
     url: str
     source: str
     told: str = ""
+    pythons: tuple[str, ...] = ()
 
 
 class Pair(Record, frozen=True):
@@ -70,6 +77,8 @@ class New(Record, frozen=True):
 class _File(Record, frozen=True):
     as_of: str
     new_abi_since: str
+    new_abi_before: dict[str, str]
+    releases: dict[str, str]
     file: tuple[File, ...]
     pair: tuple[Pair, ...]
     gone: tuple[Gone, ...]
@@ -134,31 +143,104 @@ def _wheel_url(context: LogContext, package: str) -> str:
     torch, variant = context.torch.partition("+")[0], _torch_variant(context)
     system = {"windows": "win_amd64", "linux": "linux_x86_64"}.get(context.machine.os or "", "")
     python = "cp" + "".join((context.machine.python or "").split(".")[:2])
-    if not torch or not variant or python == "cp" or context.machine.arch in {"aarch64", "arm64"}:
+    if (
+        not torch
+        or Version(torch).is_devrelease
+        or not variant
+        or python == "cp"
+        or context.machine.arch in {"aarch64", "arm64"}
+    ):
         return ""
-    for row in _wheel_tables().file:
-        fits = (
-            row.package == package
-            and system in row.systems
-            and any(_is_within(specifier, torch) for specifier in row.torch)
-        )
-        if fits and any(fnmatchcase(variant, specifier) for specifier in row.variants):
-            return row.url.format(
-                torch=".".join(torch.split(".")[:2]),
-                major=variant[2:4],
-                abi="TRUE" if Version(torch) >= Version(_wheel_tables().new_abi_since) else "FALSE",
-                python=python,
-                system=system,
-                version=_version_of_file(context, row) or row.version,
-            )
+    if url := _url_of_named_file(context, package, torch, variant, python):
+        return url
+    rows = [row for row in _wheel_tables().file if row.package == package and _row_fits(row, torch, variant, system)]
+    rows = [row for row in rows if not row.pythons or python in row.pythons]
+    version = _version_in_log(context, package)
+    row = next((row for row in rows if row.told and _is_within(row.told, version)), None)
+    return _file_url(row or rows[0], torch, variant, python, system, version if row else "") if rows else ""
+
+
+def _row_fits(row: File, torch: str, variant: str, system: str) -> bool:
+    """Return whether a row's wheels are for a torch, its build and a system."""
+    return (
+        system in row.systems
+        and any(_is_within(specifier, torch) for specifier in row.torch)
+        and any(fnmatchcase(variant, specifier) for specifier in row.variants)
+    )
+
+
+def _file_url(row: File, torch: str, variant: str, python: str, system: str, version: str = "") -> str:
+    """Return the address of a row's wheel; `version` is the package's own, the row's if it is ""."""
+    return row.url.format(
+        torch=".".join(torch.split(".")[:2]),
+        major=variant[2:4],
+        abi=_abi_of(torch, variant),
+        python=python,
+        system=system,
+        version=version or row.version,
+    )
+
+
+def _abi_of(torch: str, variant: str) -> str:
+    """Return "TRUE" if a torch's wheels for Linux have C++11's ABI, else "FALSE"."""
+    since = _wheel_tables().new_abi_before.get(variant, _wheel_tables().new_abi_since)
+    return "TRUE" if Version(torch) >= Version(since) else "FALSE"
+
+
+# flash_attn-2.7.4.post1+cu12torch2.4cxx11abiTRUE-cp310-cp310-linux_x86_64.whl
+_NAMED_FILE = re.compile(
+    r"(?<![\w.])([a-z]\w{2,30})-(\d[\w.]{2,16})(?:\+|%2b)(cu1\d{1,2})torch(\d\.\d{1,2})cxx11abi(?:true|false)"
+    r"-(cp3\d{1,2})-cp3\d{1,2}-linux_x86_64\.whl"
+)
+
+
+def _url_of_named_file(context: LogContext, package: str, torch: str, variant: str, python: str) -> str:
+    """Return the address of the wheel that a log names for this torch and Python, with this torch's C++ ABI; "" else.
+
+    A package's makers build each wheel for both ABIs.
+    """
+    base = _wheel_tables().releases.get(package, "")
+    minor = ".".join(torch.split(".")[:2])
+    for match in _NAMED_FILE.finditer(context.text) if base else ():
+        name, version, cuda, of_torch, of_python = match.groups()
+        if name.replace("_", "-") == package and (of_torch, of_python) == (minor, python):
+            built_for = f"{cuda}torch{minor}cxx11abi{_abi_of(torch, variant)}"
+            file = f"{name}-{version}+{built_for}-{python}-{python}-linux_x86_64.whl"
+            return f"{base.format(version=version)}{file}"
     return ""
 
 
-def _version_of_file(context: LogContext, row: File) -> str:
-    """Return the version of a package in the text, if the row's wheels are named alike for it; "" else."""
-    name = row.package.replace("-", "[-_]")
-    match = re.search(rf"(?<![\w.]){name}[-= ]{{1,3}}v?(\d[\d.]{{1,12}}\d)", context.text) if row.told else None
-    return match[1] if match and _is_within(row.told, match[1]) else ""
+def _version_in_log(context: LogContext, package: str) -> str:
+    """Return the version of a package that a log names or that is installed; "" if neither tells it."""
+    name = package.replace("-", "[-_]")
+    match = re.search(rf"(?<![\w.]){name}[-= @`v]{{1,4}}(\d[\d.]{{1,12}}\d(?:\.post\d{{1,2}})?)", context.text)
+    return match[1] if match else context.versions.get(package, "")
+
+
+def ready_pair_names(context: LogContext, package: str) -> dict[str, str]:
+    """Return placeholders of a torch that a package has a ready wheel for, where no torch is installed; {} if unknown.
+
+    `torch_first` installs that torch, whose build any driver of its CUDA's major runs, and `wheel_then` is the wheel.
+    """
+    tag, version = tag_of(context.machine), _version_in_log(context, package)
+    if context.torch or not tag or context.machine.os != "linux" or context.machine.arch not in {None, "x86_64"}:
+        return {}
+    cards = [number(gpu.compute_capability) for gpu in context.machine.gpus if gpu.vendor is Vendor.NVIDIA]
+    variant = kit_tables().steady["12"]
+    wheels = [
+        wheel
+        for wheel in load_catalog().wheels("linux_x86_64", tag, variant)
+        if wheel.variant == variant and all(has_code(wheel.sm, wheel.ptx, card, alone=False) for card in cards if card)
+    ]
+    rows = [row for row in _wheel_tables().file if row.package == package and row.told]
+    rows = [row for row in rows if _is_within(row.told, version)] or rows[: not version]
+    for row in rows:
+        fitting = [wheel for wheel in wheels if _row_fits(row, wheel.version, variant, "linux_x86_64")]
+        if fitting:
+            torch = max(fitting, key=lambda wheel: Version(wheel.version))
+            url = _file_url(row, torch.version, variant, f"cp{tag}", "linux_x86_64", version)
+            return {"torch_first": torch_install(torch), "wheel_then": url, "torch_of_wheel": torch.version}
+    return {}
 
 
 def _matching_torch_names(context: LogContext, package: str) -> dict[str, str]:

@@ -126,11 +126,17 @@ def fact_causes(log: Log, machine: Machine) -> Iterator[Cause]:
         yield Cause(key, "fact-alone" if key == next(iter(causes)) else "another-fact", (trouble,))
 
 
+# (as wanted, the bare one stays CPU)     a change from one extra of a project to another, told as such
+_AS_WANTED = re.compile(r"(?<!not )\bas (?:wanted|intended|designed)\b|符合预期")
+
+
 def _replaced_build_causes(log: Log, machine: Machine) -> Iterator[Cause]:
     """Yield a cause if a GPU build of torch was removed for a CPU build, or for any other one and something fails."""
     removed, present = replaced_torch(log.text) or ("", "")
     plain_is_cpu = "+" not in present and machine.os in {"windows", "macos"}
     if not removed or not (present.endswith("+cpu") or plain_is_cpu or _NO_LONGER.search(log.text)):
+        return
+    if _AS_WANTED.search(log.text):
         return
     index = load_catalog().index_url(removed.partition("+")[2])
     beside = "".join(f" {name}" for name in ("torchvision", "torchaudio") if name in log.text)

@@ -150,6 +150,9 @@ def rocm_said(text: str) -> str | None:
     return versions.pop() if len(versions) == 1 else None
 
 
+NEWEST_TORCH = 9  # a major version that no torch has reached
+
+
 def _numbered(pattern: re.Pattern[str], text: str) -> bool:
     """Return whether a system is told with its version: who says "windows 10" has it, whatever is said of others."""
     return any(
@@ -164,6 +167,8 @@ def _packages(text: str) -> dict[str, str]:
         name = match[1].replace("_", "-").replace("pytorch", "torch")
         name = {"intel-extension-for-torch": "ipex"}.get(name, name)
         version = match[2]
+        if name == "torch" and version.partition(".")[0].isdigit() and int(version.partition(".")[0]) > NEWEST_TORCH:
+            continue  # used to compile PyTorch (12.8): CUDA's
         if "+" not in version and name == "torch" and (build := _BUILD_BESIDE.match(text, match.end())):
             version = f"{version}+{build[1]}"
         if "+" in version or name not in found:

@@ -269,6 +269,8 @@ def _is_same_gpu(first: Gpu, second: Gpu) -> bool | None:
     if first.vendor is not second.vendor:
         return False
     models = [_MODEL.findall((gpu.name or "").lower()) for gpu in (first, second)]
+    if all(models) and first.vendor is Vendor.APPLE:  # an M1 Pro is "my m1" to many
+        return bool(models[0][0][0] == models[1][0][0])
     if all(models):
         return "".join(models[0][0]) == "".join(models[1][0])
     return False if first.gfx and second.gfx and first.gfx != second.gfx else None

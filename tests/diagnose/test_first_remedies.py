@@ -187,7 +187,7 @@ ROWS = [
         "building flash_attn\nPrecompiled wheel not found. Building from source...",
         with_torch(WINDOWS, "2.9.1+cu128"),
         "ext-no-wheel",
-        "https://github.com/mjun0812/flash-attention-prebuild-wheels/releases",
+        "torch2.9.0cxx11abiFALSE-cp311-cp311-win_amd64.whl",
     ),
     (
         (
@@ -237,6 +237,143 @@ ROWS = [
         ),
         "rocm-gfx-not-in-wheel",
         "torch[device-gfx1151]==2.13.0+rocm10",
+    ),
+    # Projects are mended by the lines of their manifest, and then the user's own command.
+    (
+        (
+            'PS D:\\a> uv sync --extra gpu\n + torch==2.7.0\n[[tool.uv.index]]\nname = "pytorch-cu128"\n'
+            'url = "https://download.pytorch.org/whl/cu128"\nexplicit = true\n[tool.uv.sources]\n'
+            'torch = [{ index = "pytorch-cu128", marker = "sys_platform == \'linux\'" }]\n2.7.0+cpu None False'
+        ),
+        with_torch(WINDOWS, "2.7.0+cpu"),
+        "index-not-applied",
+        "marker = \"sys_platform == 'linux' or sys_platform == 'win32'\" }] (so",
+    ),
+    (
+        (
+            "PS D:\\a> uv add torch --index https://download.pytorch.org/whl/cu126\nerror:"
+            " Distribution `markupsafe==3.0.2"
+            " @ registry+https://download.pytorch.org/whl/cu126` can't be installed because it doesn't have a source "
+            "distribution or wheel for the current platform\nhint: You're using CPython 3.10"
+            " (`cp310`), but `markupsafe`"
+            " (v3.0.2) only has wheels with the following Python implementation tag: `cp313`"
+        ),
+        WINDOWS,
+        "index-not-applied",
+        'explicit = true, and under [tool.uv.sources] torch = { index = "pytorch-cu126" }',
+    ),
+    (
+        (
+            '$ uv pip install -e "./a[dev]" --extra-index-url https://download.pytorch.org/whl/cpu\n'
+            "  x No solution found when resolving dependencies:\n  Because only jinja2<=3.1.4 is"
+            " available and you require "
+            "jinja2>=3.1.6, we can conclude that your requirements are unsatisfiable.\n\n  hint: `jinja2` was found on "
+            "https://download.pytorch.org/whl/cpu, but not at the requested version"
+            " (jinja2>=3.1.6). A compatible version "
+            "may be available on a subsequent index (e.g., https://pypi.org/simple)."
+        ),
+        LINUX,
+        "index-not-applied",
+        (
+            'uv pip install -e "./a[dev]" --extra-index-url https://download.pytorch.org/whl/cpu'
+            " --index-strategy unsafe-best"
+        ),
+    ),
+    (
+        (
+            "$ uv sync --extra serve\nerror: Distribution `torch==2.8.0 @ registry+https://pypi.org/simple` can't be "
+            "installed because it doesn't have a source distribution or wheel for the current"
+            " platform\nhint: You're using "
+            "CPython 3.14 (`cp314`), but `torch` (v2.8.0) only has wheels with the following Python ABI tags: `cp313`"
+        ),
+        LINUX,
+        "python-too-new-for-wheel",
+        "uv python pin 3.13\nuv sync --extra serve",
+    ),
+    (
+        (
+            "$ uv add torch==1.6.0+cu101 --index https://download.pytorch.org/whl/torch_stable.html\n"
+            "Because there is no version of torch==1.6.0+cu101 and your project depends on torch==1.6.0+cu101, we can"
+            " conclude that your project's requirements are unsatisfiable."
+        ),
+        LINUX,
+        "index-wrong",
+        "uv add torch==1.6.0+cu101 --find-links https://download.pytorch.org/whl/torch_stable.html",
+    ),
+    (
+        (
+            "[tool.pixi.pypi-dependencies]\n# in pyproject.toml\ntorch = { version ="
+            ' "==2.5.1+cu121" }\n$ pixi install\n'
+            "Because there is no version of torch==2.5.1+cu121 and you require torch==2.5.1+cu121,"
+            " we can conclude that "
+            "your requirements are unsatisfiable."
+        ),
+        LINUX,
+        "release-not-on-index",
+        '[tool.pixi.pypi-options] extra-index-urls = ["https://download.pytorch.org/whl/cu121"]',
+    ),
+    (
+        (
+            'torch = {version = "^2.4.1+cu124", source = "torchs"}\n% poetry lock && poetry install\n'
+            "  Unable to find installation candidates for torch (2.4.1+cu124)\n"
+        ),
+        Machine(os="macos", arch="arm64", python="3.12"),
+        "cuda-wheel-on-mac",
+        '{version = "2.4.1", markers = "sys_platform == \'darwin\'"}]',
+    ),
+    (
+        (
+            "% uv run a.py\nerror: The current Python platform is not compatible with the lockfile's supported "
+            "environments: `sys_platform == 'linux'`"
+        ),
+        Machine(os="macos", arch="arm64", python="3.12"),
+        "lock-for-other-platform",
+        "add sys_platform == 'darwin' to environments under [tool.uv]",
+    ),
+    # A wheel keeps the version that the log names; where no torch is there, one with a ready wheel comes first.
+    (
+        (
+            "$ pip install mamba_ssm-2.2.4+cu12torch2.4cxx11abiTRUE-cp311-cp311-linux_x86_64.whl\nImportError: "
+            "/e/site-packages/selective_scan_cuda.cpython-311-x86_64-linux-gnu.so: undefined symbol: "
+            "_ZN3c105ErrorC2ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE\nfrom mamba_ssm"
+        ),
+        with_torch(LINUX, "2.4.0+cu121"),
+        "torch-abi-mismatch",
+        "v2.2.4/mamba_ssm-2.2.4+cu12torch2.4cxx11abiFALSE-cp311-cp311-linux_x86_64.whl",
+    ),
+    (
+        (
+            "$ uv pip install -r requirements.txt\n  x Failed to build `flash-attn==2.8.1`\n  The"
+            " build backend returned an"
+            " error: build_wheel\n      ModuleNotFoundError: No module named 'torch'\n"
+        ),
+        Machine(os="linux", arch="x86_64", python="3.11", gpus=NVIDIA),
+        "ext-build-without-torch",
+        'flash_attn-2.8.1+cu12torch2.7cxx11abiTRUE-cp311-cp311-linux_x86_64.whl"\nuv pip install -r requirements.txt',
+    ),
+    (
+        (
+            "$ conda env create -f environment.yml\nPackagesNotFoundError: The following packages are not available "
+            "from current channels:\n\n  - pytorch-cuda=12.6\n"
+        ),
+        LINUX,
+        "release-not-on-index",
+        "pytorch-gpu in place of pytorch and pytorch-cuda",
+    ),
+    (
+        (
+            "$ pip install torch transformers --index-url https://download.pytorch.org/whl/cu128\nERROR: Could not "
+            "find a version that satisfies the requirement transformers (from versions: none)"
+        ),
+        WINDOWS,
+        "index-wrong",
+        "install torch --index-url https://download.pytorch.org/whl/cu128\npython -m pip install transformers",
+    ),
+    (
+        "$ uv sync --extra cu128\n + torch==2.8.0+cu128\n$ uv run a.py\n - torch==2.8.0+cu128\n + torch==2.8.0+cpu\n",
+        LINUX,
+        "torch-replaced",
+        "name it in each uv run as well, or write uv run --no-sync.\nuv sync --extra cu128",
     ),
 ]
 

@@ -120,7 +120,7 @@ def test_python_is_not_the_reason_where_it_is_served() -> None:
 def test_a_bound_that_the_installer_names_tells_the_newest_python(log: str, best: str) -> None:
     """The Python that is advised is the newest within the bound that the log tells."""
     (found, *_others) = diagnose(read_log(log), Machine(os="linux", python="3.13"))
-    assert best in found.remedies[0].commands
+    assert any(best in command for command in found.remedies[0].commands)
 
 
 def test_what_excludes_a_release_is_decided_by_the_facts() -> None:
@@ -141,7 +141,7 @@ def test_the_offered_versions_tell_a_python_that_nobody_named() -> None:
     )
     assert found.key == "python-too-new-for-wheel"
     assert found.remedies[0].commands == ("python -VV",)
-    assert any("uv venv --python 3.11" in remedy.commands for remedy in found.remedies)
+    assert any("uv venv --python 3.11" in command for remedy in found.remedies for command in remedy.commands)
 
 
 @pytest.mark.parametrize(

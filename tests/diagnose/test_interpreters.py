@@ -69,7 +69,18 @@ def test_a_project_takes_the_change_itself() -> None:
         "poetry source add --priority=explicit pytorch-cu128 https://download.pytorch.org/whl/cu128",
         "poetry add --source pytorch-cu128 torch==2.9.0",
     )
-    assert render(uv.text) == "Install it."
+    assert render(uv.text).startswith("Install it. In pyproject.toml write explicit = true")
+    assert "undoes it" not in render(poetry.text)
+
+
+def test_conda_exchanges_its_own_pytorch() -> None:
+    """What conda installed is neither removed nor replaced by pip; the environment is the one that the log names."""
+    listed = "$ conda list -n tv\npytorch    2.6.0   cpu_generic_py312_h5a8bb4a_3    conda-forge\n"
+    where = interpreter_of(read_log(listed), Machine(os="linux"))
+    commands = ("python -m pip uninstall -y torch torchvision", f"{INSTALL} torchvision==0.24.0")
+    remedy = with_interpreter(Remedy(text="Install it.", commands=commands, check=('python -c "import torch"',)), where)
+    assert remedy.commands == ("conda install -n tv -c conda-forge pytorch-gpu torchvision",)
+    assert remedy.check == ('conda run -n tv python -c "import torch"',)
 
 
 def test_what_a_project_cannot_take_itself_is_told_to_be_undone() -> None:
