@@ -9,6 +9,7 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
+from assistant.catalog.rows import CORE, FAMILY
 from assistant.diagnose.companions import companion_causes
 from assistant.diagnose.context import LogContext
 from assistant.diagnose.distributions import sure_names
@@ -21,7 +22,7 @@ from assistant.diagnose.predicates import evaluate
 from assistant.diagnose.remedies import with_remedy_names
 from assistant.diagnose.rules import PLACEHOLDER, Cause, Rule, RuleRemedy, Rules, Sign, compiled, load_rules
 from assistant.diagnose.words import Symptom, fact_causes, is_solved, retold_causes, symptom_causes, symptoms
-from assistant.i18n import _
+from assistant.i18n import Message, _
 from assistant.model.finding import Diagnosis, Remedy
 from assistant.model.machine import Machine
 from assistant.model.record import replace
@@ -56,6 +57,15 @@ _QUESTIONS = {
     "container": (_("First find out whether the program runs in a container."), ("cat /proc/1/cgroup",)),
 }
 _INSTALLS_PACKAGES = re.compile(r"\b(?:pip|uv|conda|mamba) (?:un)?install\b|\buv (?:add|sync|pip)\b")
+# What a person says of something that changed nothing, and of the time before an update.
+_IN_VAIN = (
+    r"no effect|changes? nothing|does(?:n.t| not) help|did(?:n.t| not) help|does nothing|in vain|no difference|still the same"
+    r"|没用|没有用|没效果|无效|不管用|不起作用|还是一样|没变化"
+)
+_WORKED_BEFORE = re.compile(
+    r"\b(?:last (?:week|month)|yesterday|before|until (?:then|now)|was (?:there|fine|ok)|worked|used to)\b"
+    r"|之前|以前|原来|上周|昨天|本来"
+)
 _ANY_OTHER = (_("First let the assistant look at the machine."), _DETECT)
 
 
@@ -127,7 +137,7 @@ def matches(log: Log, machine: Machine, *, supposing: bool = True) -> tuple[Matc
     """
     if is_solved(log) or (ended_well(log) and not symptoms(log)):
         return ()
-    search = _search_in(log, load_rules())
+    search, machine = _search_in(log, load_rules()), _with_distribution(machine, log)
     fitting = _ranked_matches(search, [cause for find in FINDERS for cause in find(log, machine)], machine)
     if not fitting and supposing:
         fitting = _ranked_matches(search, [*fact_causes(log, machine)], machine)
@@ -139,14 +149,84 @@ def matches(log: Log, machine: Machine, *, supposing: bool = True) -> tuple[Matc
     found = [(rule, _to_match(rule, match, search, machine)) for rule, match in named]
     if has_own_runtime(log):
         found = [(rule, adapted) for rule, match in found if (adapted := _for_own_runtime(rule, match, log))]
-    return tuple(match for _rule, match in found)
+    elif _names_program(log, "not_python"):
+        found = [(rule, _without_python(match)) for rule, match in found]
+    ordered = [_done_last(match, log) for _rule, match in found]
+    back = _release_before(log, machine) if found and found[0][0].software_only else None
+    if back:
+        first = ordered[0]
+        diagnosis = replace(first.diagnosis, remedies=(back, *first.diagnosis.remedies))
+        ordered[0] = first._replace(diagnosis=diagnosis, origins=(None, *first.origins))
+    return tuple(ordered)
 
 
 def has_own_runtime(log: Log) -> bool:
     """Return whether a log is of a program such as Ollama, which has a runtime of its own and needs no PyTorch."""
-    tables = _program_tables()["own_runtime"]
-    is_named, uses_python = (re.search("|".join(tables[name]), log.text) for name in ("marks", "unless"))
+    return _names_program(log, "own_runtime")
+
+
+def _names_program(log: Log, kind: str) -> bool:
+    """Return whether a log is of a program of a kind in programs.toml, and shows no Python beside it."""
+    row = _program_tables()[kind]
+    is_named, uses_python = (re.search("|".join(row[name]), log.text) for name in ("marks", "unless"))
     return bool(is_named) and not uses_python
+
+
+def _without_python(match: Match) -> Match:
+    """Return a match for a program that is no Python: without remedies that install Python packages.
+
+    If all do, the first is told without its commands.
+    """
+    pairs = list(zip(match.diagnosis.remedies, match.origins, strict=True))
+    left = [
+        (remedy, origin)
+        for remedy, origin in pairs
+        if not (origin and (origin.plan or origin.launch)) and not any(map(_INSTALLS_PACKAGES.search, remedy.commands))
+    ]
+    remedies, origins = zip(*(left or [(replace(pairs[0][0], commands=(), check=()), None)]), strict=True)
+    return match._replace(diagnosis=replace(match.diagnosis, remedies=remedies), origins=origins)
+
+
+def _done_last(match: Match, log: Log) -> Match:
+    """Return a match with those remedies last of which a person says that they are done, or did not help."""
+    pairs = list(zip(match.diagnosis.remedies, match.origins, strict=True))
+    pairs.sort(key=lambda pair: _is_done(pair[0], log))
+    remedies, origins = zip(*pairs, strict=True) if pairs else ((), ())
+    return match._replace(diagnosis=replace(match.diagnosis, remedies=remedies), origins=origins)
+
+
+def _is_done(remedy: Remedy, log: Log) -> bool:
+    """Return whether a person says that a remedy is done already, or that its variable changes nothing."""
+    text = " ".join((remedy.text.id if isinstance(remedy.text, Message) else remedy.text, *remedy.commands))
+    rows = (row for row in _program_tables()["done"] if re.search(row["remedy"], text))
+    told = "\n".join(line.lower() for (_number, line), written in zip(log.lines, log.written, strict=True) if written)
+    if any(re.search("|".join(row["words"]), told, re.ASCII) for row in rows):
+        return True
+    return any(
+        re.search(rf"{name.lower()}[^\n]{{0,80}}?(?:{_IN_VAIN})", told)
+        or (name.lower() in log.text and re.search(rf"(?:variable|变量)[^\n]{{0,30}}?(?:{_IN_VAIN})", told))
+        for name in remedy.env
+    )
+
+
+def _release_before(log: Log, machine: Machine) -> Remedy | None:
+    """Return the remedy that goes back to the release before an update that a person tells; None if none is told.
+
+    PyTorch itself is left alone: others are made for its release.
+    """
+    if not _WORKED_BEFORE.search(log.text):
+        return None
+    for name, version in machine.packages.items():
+        spelt = re.escape(name).replace("\\-", "[-_ ]")
+        updated, named = r"(?:upgrad|updat|升级|更新)", rf"(?<![\w-]){spelt}(?![\w-])"
+        told = rf"{updated}[^\n.,;]{{0,24}}?{named}|{named}[^\n.,;]{{0,12}}?{updated}"
+        if name not in {*CORE, *FAMILY} and re.match(r"\d", version) and re.search(told, log.text):
+            return Remedy(
+                text=_("It began with the update of {package}: go back to the release before it.", package=name),
+                commands=(f'python -m pip install "{name}<{version.partition("+")[0]}"',),
+                check=(f"python -m pip show {name}",),
+            )
+    return None
 
 
 def _for_own_runtime(rule: Rule, match: Match, log: Log) -> Match | None:
@@ -303,11 +383,7 @@ def remedies_for(
     able = [
         replace(
             remedy,
-            commands=tuple(
-                command
-                for command in _fill_compiler_command(remedy.commands, machine)
-                if command and not _is_unavailable(command, machine)
-            ),
+            commands=_available(_fill_compiler_command(remedy.commands, machine), machine),
             check=tuple(check for check in remedy.check if _runs_on(check, machine)),
         )
         for remedy in candidates
@@ -350,11 +426,33 @@ def _runs_on(command: str, machine: Machine) -> bool:
     return systems is None or evaluate(machine, {"os": systems.split()})["os"] is not False
 
 
+def _available(commands: list[str], machine: Machine) -> tuple[str, ...]:
+    """Return the commands whose program this machine's distribution has; () if none is left of those that differ."""
+    able = tuple(command for command in commands if command and not _is_unavailable(command, machine))
+    manager_is_left = any(_program_name(command) in _program_tables()["has"] for command in able)
+    return able if manager_is_left or len(able) == len([*filter(None, commands)]) else ()
+
+
 def _is_unavailable(command: str, machine: Machine) -> bool:
-    """Return whether this machine's Linux distribution is listed as lacking a command's program."""
-    rows = (row for row in _program_tables()["lacking"] if _program_name(command) in row["programs"])
-    system = (machine.os_version or "").lower()
-    return any(re.search("|".join(row["distributions"]), system) for row in rows)
+    """Return whether this machine's Linux distribution is of a family that lacks a command's program."""
+    family, families = family_of(machine.os_version or ""), _program_tables()["has"].get(_program_name(command))
+    return bool(family and families and family not in families)
+
+
+def family_of(system: str) -> str:
+    """Return the family of Linux distributions that a system's name is of, such as "fedora"; "" if it is of none."""
+    rows = _program_tables()["family"]
+    return next((row["name"] for row in rows if re.search("|".join((*row["names"], row["name"])), system.lower())), "")
+
+
+def _with_distribution(machine: Machine, log: Log) -> Machine:
+    """Return a machine with the distribution that a log's tools show, if no fact names its system."""
+    if machine.os_version or machine.os not in {"linux", None}:
+        return machine
+    rows = _program_tables()["family"]
+    shown = (row["name"] for row in rows if "text" in row and re.search("|".join(row["text"]), log.text))
+    name = next(shown, "")
+    return replace(machine, os=machine.os or "linux", os_version=name) if name else machine
 
 
 def _program_name(command: str) -> str:

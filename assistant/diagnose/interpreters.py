@@ -26,7 +26,7 @@ UV_OPTIONS = {
 #   File "/home/ada/webui/venv/lib/python3.10/site-packages/torch/__init__.py", line 237, in <module>
 #   File "C:\Users\ada\ComfyUI\python_embeded\Lib\site-packages\torch_directml\__init__.py", line 21, in <module>
 _ENVIRONMENT = re.compile(
-    r"(?<![^\s\"'(=])((?:[A-Za-z]:)?[\\/][^\n\"'*?<>|:]{1,300}?)[\\/](?:lib(?:64)?/python3\.\d{1,2}t?|Lib)[\\/]site-packages[\\/]"
+    r"(?<![^\s\"'(=])((?:[A-Za-z]:)?[\\/][^\n\"'*?<>|:]{1,300}?)[\\/](?:lib(?:64)?/python3\.\d{1,2}t?|[Ll]ib)[\\/]site-packages[\\/]"
 )
 # An interpreter that is called, or printed when a program starts:
 #   ** Python executable: E:\ComfyUI\python_embeded\python.exe     venv "D:\webui\venv\Scripts\Python.exe"
@@ -50,7 +50,7 @@ _QUOTED = re.compile(
 )
 # On Windows some keep `python.exe` in the folder itself, where an environment of venv has `Scripts`.
 _FLAT = re.compile(
-    r".*[\\/](?:envs[\\/][^\\/]+|(?:installer_files|alltalk_environment|fishenv)[\\/]env|python[^\\/]*|py3\d+|runtime"
+    r".*[\\/](?:envs[\\/][^\\/]+|(?:installer_files|alltalk_environment|fishenv)[\\/]env|python[^\\/]*|py(?:3\d+)?|runtime"
     r"|(?:mini|ana)conda\d?|miniforge\d?)",
     re.IGNORECASE,
 )
@@ -65,6 +65,24 @@ _CHANGES = re.compile(
     r"\b(?:assistant|pip3?|uv|conda|mamba|pixi|poetry|pdm|apt|apt-get|dnf|pacman|zypper|winget|choco|brew)\b"
     r"[^|&;\n]{0,80}? (?:install|uninstall|add|remove)\b"
 )
+# Using VENV: C:\ai\automatic\venv
+_NAMED = re.compile(r"using venv: ([^\s\"']{3,300})$", re.IGNORECASE)
+# File "D:\StabilityMatrix\Packages\OneTrainer\modules\ui\TrainUI.py", line 745, in …
+_STABILITY_MATRIX = re.compile(
+    r"((?:[A-Za-z]:)?[\\/][^\n\"'*?<>|:]{0,200}StabilityMatrix[\\/](?:Data[\\/])?Packages[\\/][\w .-]{1,60}?)[\\/]",
+    re.IGNORECASE,
+)
+# A program that comes with a Python of its own.
+_BUNDLE = re.compile(
+    r"整合包|懒人包|一键包|便携版|绿色版|\bportable (?:version|build|package|install)"
+    r"|\bone[ -]click (?:package|install)"
+)
+_COMPOSE = re.compile(r"\bdocker[ -]compose\b|\bcompose\.ya?ml\b")
+_EXPORT = re.compile(r"export (\w+)=(.*)")
+# Who types python3 has a system that may know no `python`.
+_PYTHON3 = re.compile(r"(?:^|[$#>&(;|] ?)(?:sudo )?(python3(?:\.\d{1,2})?) (?=-|\S{1,80}\.py\b)", re.MULTILINE)
+_PLAIN_PYTHON = re.compile(r"(?:^|[$#>&(;|] ?)python (?=-|\S{1,80}\.py\b)", re.MULTILINE)
+_CONDA_ENVIRONMENT = re.compile(r".*[\\/]envs[\\/]([\w.-]{1,60})[\\/]")
 # What a path may hold that is put into a command: nothing that a shell reads, even between quotation marks.
 _PLAIN = re.compile(r"[\w .()+,@~:\\/-]+")
 _ABSOLUTE = re.compile(r"(?:[A-Za-z]:)?[\\/]")
@@ -107,6 +125,7 @@ def interpreter_of(log: Log, machine: Machine, line: int | None = None) -> Inter
     project = next((row for row in _tables().project if any(re.search(mark, log.text) for mark in row.marks)), None)
     application = None if project and project.sync else _application_of(log, machine)
     container = bool(machine.container or _CONTAINER.search(log.text))
+    compose = bool(_COMPOSE.search(log.text))
     has_uv = bool(project and project.pip) or bool(application and application.pip)
     if path and not (project and project.sync):
         python_command = f'"{path}"' if set(path) & set(" (),") else path
@@ -117,17 +136,28 @@ def interpreter_of(log: Log, machine: Machine, line: int | None = None) -> Inter
             python=python_command + isolation,
             pip="uv pip" if has_uv and ".venv" in path else "",
             container=container,
+            compose=compose,
         )
     if project:
-        return Interpreter(path=path, python=project.run, pip=project.pip, project=project.name, container=container)
+        return Interpreter(
+            path=path, python=project.run, pip=project.pip, project=project.name, container=container, compose=compose
+        )
     if application:
         python_command = application.python[_system_of(application, machine)]
         return Interpreter(python=python_command, pip=application.pip, folder=application.name, container=container)
-    return Interpreter(container=container)
+    bundled = not container and bool(_BUNDLE.search(log.text))
+    return Interpreter(python=_typed_python(log, machine), container=container, compose=compose, bundled=bundled)
+
+
+def _typed_python(log: Log, machine: Machine) -> str:
+    """Return how Python is called outside of environments: as python3 if a Unix text calls it so, and never plainly."""
+    typed = _PYTHON3.search(log.text) if machine.os != "windows" else None
+    return "python3" if typed and not _PLAIN_PYTHON.search(log.text) else "python"
 
 
 def with_interpreter(remedy: Remedy, interpreter: Interpreter) -> Remedy:
     """Return a remedy with its commands typed for an interpreter, and notes on what is to be minded there."""
+    remedy = _in_compose(remedy) if interpreter.compose else remedy
     commands = tuple(line for command in remedy.commands for line in _commands_for(command, interpreter))
     check = tuple(line for command in remedy.check for line in _commands_for(command, interpreter))
     if "\\" in interpreter.python:
@@ -140,11 +170,31 @@ def with_interpreter(remedy: Remedy, interpreter: Interpreter) -> Remedy:
     )
 
 
+def _in_compose(remedy: Remedy) -> Remedy:
+    """Return a remedy with its variables for the compose file of a service, which sees none of the host's shell."""
+    exported = [match.groups() for command in remedy.commands if (match := _EXPORT.fullmatch(command))]
+    values = {**remedy.env, **{name: value for name, value in exported if "$" not in value}}
+    if not values:
+        return remedy
+    lines = ", ".join(f"{name}: {value}" for name, value in values.items())
+    note = _("In the compose file it stands under environment: of the service, as {lines}.", lines=lines)
+    commands = tuple(
+        command for command in remedy.commands if not (match := _EXPORT.fullmatch(command)) or match[1] not in values
+    )
+    anew = "docker compose up --detach --force-recreate"
+    return replace(remedy, text=sentences((remedy.text, note)), commands=(*commands, anew), env={})
+
+
 def _notes(commands: tuple[str, ...], interpreter: Interpreter) -> Iterator[Message]:
     """Yield what to mind with commands: the folder, what a later sync undoes, that a container forgets changes."""
     tool = _project_of(interpreter)
     if interpreter.folder:
         yield _("Type it in the folder of {program}.", program=interpreter.folder)
+    if interpreter.bundled and any(command.startswith("python ") for command in commands):
+        yield _(
+            "The program has a Python of its own: type the path of the python.exe in its folder (mostly in runtime,"
+            " python_embeded or venv\\Scripts) in place of python."
+        )
     adding_commands = tuple(line.partition(" {")[0] for line in (*tool.install, *tool.from_index)) if tool else ()
     if tool and tool.sync and not any(line.startswith(adding_commands) for line in commands):
         yield _("The next `{sync}` undoes it unless pyproject.toml says the same.", sync=tool.sync)
@@ -163,6 +213,8 @@ def _commands_for(command: str, interpreter: Interpreter) -> Iterator[str]:
         python = "" if interpreter.project else f" --python {interpreter.python}"
         words = [new for word in pip_command[2].split(" ") for new in UV_OPTIONS.get(word, (word,))]
         yield " ".join((f"{interpreter.pip} {pip_command[1]}{python}", *filter(None, words)))
+    elif command.startswith("conda install ") and (environment := _CONDA_ENVIRONMENT.match(interpreter.path)):
+        yield command.replace("conda install ", f"conda install -n {environment[1]} ", 1)
     else:
         yield re.sub(r"(?:^|(?<=\$\())python(?= )", lambda _found: interpreter.python, command)
 
@@ -218,6 +270,10 @@ def _interpreter_paths(log: Log, line: int | None) -> Iterator[str]:
             else:
                 yield f"{folder}\\python.exe" if _FLAT.fullmatch(folder) else f"{folder}\\Scripts\\python.exe"
     for _number, text in log.lines:
+        named, package = _NAMED.search(text), _STABILITY_MATRIX.search(text)
+        if environment := named[1] if named else f"{package[1]}/venv" if package else "":
+            is_windows = "\\" in environment
+            yield f"{environment}/Scripts/python.exe".replace("/", "\\") if is_windows else f"{environment}/bin/python"
         match = (_QUOTED.search(text) or _CALLED.search(text)) if "python" in text.lower() else None
         if match and not _INSTALLED.match(match[1]) and not _FOR_A_BUILD.search(match[1]):
             yield match[1]

@@ -10,6 +10,7 @@ from typing import Literal
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from assistant.catalog import load_catalog
 from assistant.catalog.companions import carried_by_torch_index
@@ -114,11 +115,25 @@ def _supposed(machine: Machine, log: Log) -> Machine:
     """Return a machine with the NVIDIA card that words or the build imply, where nobody has named or looked for one."""
     if names_gpus(machine):
         nvidia = bool(machine.gpus) and all(gpu.vendor is Vendor.NVIDIA for gpu in machine.gpus)
-        return replace(machine, os=machine.os or "linux") if nvidia else machine
+        if not nvidia:
+            return machine
+        machine = replace(machine, os=machine.os or "linux")
+        with_driver = _with_driver_of_build(machine)
+        return with_driver if plan_for(with_driver, PlanRequest(backend=Backend.CUDA)) else machine
     words = bool(_OF_NVIDIA.search(log.text)) and not _OF_OTHERS.search(log.text)
     build = machine.packages.get("torch", "").partition("+")[2]
     implied = machine.os != "macos" and (words or build.startswith("cu"))
     return any_nvidia(machine, supposed_cuda()) if implied else machine
+
+
+def _with_driver_of_build(machine: Machine) -> Machine:
+    """Return a machine whose driver is taken to run the CUDA of the build that is there, if nothing else is known."""
+    tag = re.fullmatch(r"cu(1\d)(\d)", machine.packages.get("torch", "").partition("+")[2])
+    if machine.nvidia_driver or machine.cuda_driver_api or not tag:
+        return machine
+    cuda = f"{tag[1]}.{tag[2]}"
+    newest = max(cuda, supposed_cuda(), key=lambda text: tuple(map(int, text.split("."))))
+    return replace(machine, cuda_driver_api=newest)
 
 
 def placed_causes(
@@ -420,9 +435,17 @@ def plan_for(machine: Machine, request: PlanRequest, where: Interpreter | None =
         return plan
     there = replace(request, python=_minor(machine) or None)
     same = replace(there, pins=(f"torch=={_torch(machine)}", *request.pins))
-    narrower = [*([same] if request.changes == "build" and _torch(machine) else []), *([there] if there.python else [])]
-    plans = (_plan(facts, each, family=family) for each in narrower)
+    nearest = [replace(there, pins=(f"torch=={minor}.*", *request.pins)) for minor in _later_minors(_torch(machine))]
+    kept = [same, *nearest] if request.changes == "build" and _torch(machine) else []
+    plans = (_plan(facts, each, family=family) for each in (*kept, *([there] if there.python else ())))
     return next((one for one in plans if one and one.backend is plan.backend), plan)
+
+
+def _later_minors(torch: str) -> list[str]:
+    """Return the minor releases of PyTorch after one, such as "2.7" after 2.6.0, the nearest first."""
+    releases = {Version(row.version).release[:2] for row in load_catalog().releases}
+    own = Version(torch).release[:2] if re.match(r"\d", torch) else (99, 0)
+    return [".".join(map(str, release)) for release in sorted(releases) if release > own]
 
 
 def _fits_into(request: PlanRequest, where: Interpreter | None) -> bool:
