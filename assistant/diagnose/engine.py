@@ -24,7 +24,7 @@ from assistant.diagnose.rules import PLACEHOLDER, Cause, Rule, RuleRemedy, Rules
 from assistant.diagnose.words import Symptom, fact_causes, is_solved, retold_causes, symptom_causes, symptoms
 from assistant.i18n import Message, _
 from assistant.model.finding import Diagnosis, Remedy
-from assistant.model.machine import Machine
+from assistant.model.machine import Machine, Vendor
 from assistant.model.record import replace
 from assistant.privacy import redact
 
@@ -59,7 +59,7 @@ _QUESTIONS = {
 _INSTALLS_PACKAGES = re.compile(r"\b(?:pip|uv|conda|mamba) (?:un)?install\b|\buv (?:add|sync|pip)\b")
 # What a person says of something that changed nothing, and of the time before an update.
 _IN_VAIN = (
-    r"no effect|changes? nothing|does(?:n.t| not) help|did(?:n.t| not) help|does nothing|in vain|no difference|still the same"
+    r"no effect|changes? nothing|d(?:oes|id)(?:n.t| not) help|does nothing|in vain|no difference|still the same"
     r"|没用|没有用|没效果|无效|不管用|不起作用|还是一样|没变化"
 )
 _WORKED_BEFORE = re.compile(
@@ -278,7 +278,14 @@ def question(symptoms_told: Iterable[Symptom], machine: Machine) -> Remedy | Non
 
     Such a fact tells the causes of a symptom apart.
     """
-    facts = (name for symptom in symptoms_told for name in symptom.asks)
+    others = {gpu.vendor for gpu in machine.gpus} - {Vendor.NVIDIA, Vendor.UNKNOWN}
+    is_without_nvidia = bool(others) and all(gpu.vendor in others for gpu in machine.gpus)
+    facts = (
+        name
+        for symptom in symptoms_told
+        for name in symptom.asks
+        if not (name == "driver" and is_without_nvidia)  # nvidia-smi is all that tells it
+    )
     values = {"gpu": machine.gpus or machine.evidence, "packages": machine.packages, "driver": machine.nvidia_driver}
     unknown = next((name for name in facts if not (values[name] if name in values else getattr(machine, name))), None)
     return _question_about(unknown) if unknown else None

@@ -16,13 +16,16 @@ from assistant.model.record import Record
 class Hint(Record, frozen=True):
     """What to do next, for a text in which one of the patterns `any` matches, or a machine with a GPU of a maker.
 
-    A hint by `vendor` is for the systems `os` ("linux", "windows", "macos"), or for all if that is empty.
+    Each of the patterns `all` must match as well. A hint about a `program` goes before those about errors. One by
+    `vendor` is for the systems `os` ("linux", "windows", "macos"), or for all if that is empty.
     """
 
     key: str
     text: str
     source: str
     any: tuple[str, ...] = ()
+    all: tuple[str, ...] = ()
+    program: bool = False
     vendor: str = ""
     os: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
@@ -40,7 +43,7 @@ def hint_for(log: Log, machine: Machine, *, about_a_gpu: bool) -> Remedy | None:
     which is given if the text is `about_a_gpu` and all GPUs are of one maker.
     """
     matches = [(match.start(), row) for row in _rows() if row.any and (match := _last(row, log.text))]
-    programs = [row for _at, row in matches if row.key in {"ollama", "lm-studio", "foundry-local"}]
+    programs = [row for _at, row in matches if row.program]
     if matches:
         return _as_remedy(programs[0] if programs else max(matches, key=lambda pair: pair[0])[1])
     vendors = {gpu.vendor.value for gpu in machine.gpus}
@@ -49,7 +52,9 @@ def hint_for(log: Log, machine: Machine, *, about_a_gpu: bool) -> Remedy | None:
 
 
 def _last(row: Hint, text: str) -> re.Match[str] | None:
-    """Return the last match of a hint's patterns in a text; None if there is none."""
+    """Return the last match of a hint's patterns in a text; None if there is none, or one of `all` has none."""
+    if not all(re.search(pattern, text, re.ASCII) for pattern in row.all):
+        return None
     found = list(_pattern(row.key).finditer(text))
     return found[-1] if found else None
 

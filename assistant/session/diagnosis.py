@@ -54,7 +54,11 @@ from assistant.session.state import Place, Source, Unexplained
 _WHOLE = re.compile(
     r"traceback \(most recent call last\)[\s\S]{10,20000}^[\w.]{3,60}(?:error|exception): [^\n]{8}", re.MULTILINE
 )
-_FAILED = re.compile(r"error\b|\bfailed\b|\btraceback\b|\bexception\b|\bfatal\b|\bcannot\b|错误|失败|报错|异常")
+_FAILED = re.compile(
+    r"(?<!\bno )(?<!without )error\b|\bfailed\b|\btraceback\b|\bexception\b|\bfatal\b|\bcannot\b|错误|失败"
+    r"|(?<!没)(?<!不)报错|异常"
+)
+_ON_THE_CPU = re.compile(r"\b(?:just|only) (?:the )?cpu\b|\bcpu only\b|只(?:有|能用|用) ?cpu")
 # What tells one model from another in a card's name: 4070 ti super, 7900 xtx, a770, m3 max, 8060s, h100
 _MODEL = re.compile(r"\b([a-z]{0,2}\d{1,4}[a-z]{0,2})\b(?: ?(ti|super|xtx|xt|gre|pro|max|ultra|d)\b)?(?: ?(super)\b)?")
 LONGEST = 300  # chosen: characters of a line that are shown
@@ -298,7 +302,7 @@ def unexplained(log: Log, machine: Machine) -> Unexplained:
     facts = merged(machine, _stated(log))
     seen = symptoms(log)
     asked = hint_for(log, Machine(), about_a_gpu=False) or question(seen, facts)
-    asked = asked or hint_for(log, facts, about_a_gpu=bool(seen))
+    asked = asked or hint_for(log, facts, about_a_gpu=bool(seen) or bool(_ON_THE_CPU.search(log.text)))
     if asked is None and seen == () and _FAILED.search(log.text) and not _WHOLE.search(log.text):
         asked = Remedy(text=_("Paste the whole output, from the command on: what matters often stands above the end."))
     wrong = tuple(finding for finding in check_up(facts) if finding.wrong)
