@@ -39,6 +39,7 @@ FINDERS: tuple[Callable[[Log, Machine], Iterable[Cause]], ...] = (
 # Chosen, like the confidences in the rules; the cases in tests/diagnose hold the ranking in place.
 UNKNOWN_COSTS = 0.1  # confidence lost for each fact that could not be told
 PRINTED = 0.85  # confidence from which on a program's own words show a cause, and not what a person retells
+SURE_ENOUGH = 0.8  # confidence from which on what helps stands before the questions that would make it surer
 READ = 4000  # characters of a line that are searched for secrets: the search costs time
 SHOWN = 300  # characters of a line that are shown as evidence
 # What to ask the user when a fact decides and nobody knows it, with the commands that tell it.
@@ -152,7 +153,7 @@ def matches(log: Log, machine: Machine, *, supposing: bool = True) -> tuple[Matc
     elif _names_program(log, "not_python"):
         found = [(rule, _without_python(match)) for rule, match in found]
     ordered = [_done_last(match, log) for _rule, match in found]
-    back = _release_before(log, machine) if found and found[0][0].software_only else None
+    back = _release_before(log, machine, found[0][0].cause) if found and found[0][0].software_only else None
     if back:
         first = ordered[0]
         diagnosis = replace(first.diagnosis, remedies=(back, *first.diagnosis.remedies))
@@ -209,14 +210,17 @@ def _is_done(remedy: Remedy, log: Log) -> bool:
     )
 
 
-def _release_before(log: Log, machine: Machine) -> Remedy | None:
+def _release_before(log: Log, machine: Machine, about: str) -> Remedy | None:
     """Return the remedy that goes back to the release before an update that a person tells; None if none is told.
 
-    PyTorch itself is left alone: others are made for its release.
+    The package that was updated is one that the cause is `about`. PyTorch itself is left alone, which others are made
+    for.
     """
     if not _WORKED_BEFORE.search(log.text):
         return None
     for name, version in machine.packages.items():
+        if name not in about:
+            continue
         spelt = re.escape(name).replace("\\-", "[-_ ]")
         updated, named = r"(?:upgrad|updat|升级|更新)", rf"(?<![\w-]){spelt}(?![\w-])"
         told = rf"{updated}[^\n.,;]{{0,24}}?{named}|{named}[^\n.,;]{{0,12}}?{updated}"
@@ -339,19 +343,22 @@ def _to_match(rule: Rule, match: SignMatch, search: _Search, machine: Machine) -
     """Return a match as users read it: the rule's texts with the names, the evidence redacted, the remedies."""
     log = search.log
     remedies = remedies_for(rule, machine, match.names, lambda pattern: search.line(pattern) is not None)
-    questions = [_question_about(name) for name in match.unknown]
+    questions = [(_question_about(name), None) for name in match.unknown]
+    answers = [(as_remedy(remedy), remedy) for remedy in remedies]
+    is_sure = match.confidence >= SURE_ENOUGH - 1e-9  # sums of tenths are not exact
+    pairs: list[tuple[Remedy, RuleRemedy | None]] = [*answers, *questions] if is_sure else [*questions, *answers]
     log_lines = (redact(log.lines[line][1].strip()[:READ])[:SHOWN] for line in match.lines)
     diagnosis = Diagnosis(
         key=rule.key,
         title=_(rule.title, **match.names),
         cause=_(rule.general if rule.lacks(match.names) else rule.cause, **match.names),
         evidence=(*log_lines, *_decisive_facts(match, machine)),
-        remedies=(*questions, *map(as_remedy, remedies)),
+        remedies=tuple(remedy for remedy, _origin in pairs),
         confidence=round(match.confidence, 2),
         sources=rule.sources,
         severity=rule.severity,
     )
-    return Match(diagnosis, match.lines[0] if match.lines else None, (*(None for _question in questions), *remedies))
+    return Match(diagnosis, match.lines[0] if match.lines else None, tuple(origin for _remedy, origin in pairs))
 
 
 def _decisive_facts(match: SignMatch, machine: Machine) -> tuple[str, ...]:
@@ -400,7 +407,9 @@ def remedies_for(
     ]
     usual = next((remedy.check for remedy in able if remedy.check), ())
     advice = tuple(replace(remedy, commands=(), check=()) for remedy in candidates[:1])
-    return tuple(_with_check(remedy, usual) for remedy in able) or advice
+    with_commands = {remedy.text for remedy in able if remedy.commands}
+    told_once = (remedy for remedy in able if remedy.commands or remedy.plan or remedy.text not in with_commands)
+    return tuple(_with_check(remedy, usual) for remedy in told_once) or advice
 
 
 def _fill_placeholders(remedy: RuleRemedy, names: Mapping[str, str]) -> RuleRemedy | None:
@@ -441,9 +450,14 @@ def _available(commands: list[str], machine: Machine) -> tuple[str, ...]:
 
 
 def _is_unavailable(command: str, machine: Machine) -> bool:
-    """Return whether this machine's Linux distribution is of a family that lacks a command's program."""
+    """Return whether this machine's Linux distribution is of a family that lacks a command's program.
+
+    An unknown one is taken for one of the many that have apt or dnf.
+    """
     family, families = family_of(machine.os_version or ""), _program_tables()["has"].get(_program_name(command))
-    return bool(family and families and family not in families)
+    if not family:
+        return bool(families) and not {"ubuntu", "fedora"} & {*families}
+    return bool(families) and family not in families
 
 
 def family_of(system: str) -> str:

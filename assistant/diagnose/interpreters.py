@@ -216,7 +216,7 @@ def _commands_for(command: str, interpreter: Interpreter) -> Iterator[str]:
     elif command.startswith("conda install ") and (environment := _CONDA_ENVIRONMENT.match(interpreter.path)):
         yield command.replace("conda install ", f"conda install -n {environment[1]} ", 1)
     else:
-        yield re.sub(r"(?:^|(?<=\$\())python(?= )", lambda _found: interpreter.python, command)
+        yield re.sub(r"(?:^|(?<=[ $]\())python(?= )", lambda _found: interpreter.python, command)
 
 
 def _project_commands(verb: str, arguments: str, tool: Project) -> tuple[str, ...]:

@@ -261,6 +261,13 @@ def machine_of_log(log: Log, here: Machine) -> Machine:
     stated, origin = _stated(log), origin_of(log, here)
     if origin == "other":
         return stated
+    # Of two machines that a text compares, what is installed here is this one's.
+    named_here = {
+        name: version
+        for name, version in here.packages.items()
+        if version.partition("+")[0] in log.text.replace(stated.packages.get(name, "\0"), "")
+    }
+    stated = replace(stated, packages={**stated.packages, **named_here})
     return merged(replace(stated, gpus=here.gpus) if origin == "same" else stated, here)
 
 
