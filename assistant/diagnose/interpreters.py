@@ -79,6 +79,28 @@ _BUNDLE = re.compile(
 )
 _COMPOSE = re.compile(r"\bdocker[ -]compose\b|\bcompose\.ya?ml\b")
 _EXPORT = re.compile(r"export (\w+)=(.*)")
+# journalctl -u ollama -n 50     sudo systemctl restart comfyui.service
+_SERVICE = re.compile(
+    r"\b(?:journalctl [^\n]{0,30}-u|systemctl (?:re)?(?:start|status|stop|edit|enable)) "
+    r"([a-z][\w@-]{1,40}?)(?:\.service)?(?=\s|$)",
+    re.MULTILINE,
+)
+_NO_PROGRAM = {
+    "docker",
+    "containerd",
+    "podman",
+    "nvidia-persistenced",
+    "daemon-reload",
+    "gdm",
+    "sddm",
+    "sleep",
+    "suspend",
+}
+# What starts an application, and holds its variables: webui-user.bat     run_amd_gpu.bat     start.sh
+_SCRIPT = re.compile(
+    r"(?<![\w/\\.-])((?:webui|comfyui|run|start|launch|go|invoke|fooocus)[\w-]{0,30}\.(?:bat|sh|ps1))\b"
+)
+_DOCKER_RUN = re.compile(r"\b(?:docker|podman) run\b")
 # Who types python3 has a system that may know no `python`.
 _PYTHON3 = re.compile(r"(?:^|[$#>&(;|] ?)(?:sudo )?(python3(?:\.\d{1,2})?) (?=-|\S{1,80}\.py\b)", re.MULTILINE)
 _PLAIN_PYTHON = re.compile(r"(?:^|[$#>&(;|] ?)python (?=-|\S{1,80}\.py\b)", re.MULTILINE)
@@ -155,8 +177,12 @@ def _typed_python(log: Log, machine: Machine) -> str:
     return "python3" if typed and not _PLAIN_PYTHON.search(log.text) else "python"
 
 
-def with_interpreter(remedy: Remedy, interpreter: Interpreter) -> Remedy:
-    """Return a remedy with its commands typed for an interpreter, and notes on what is to be minded there."""
+def with_interpreter(remedy: Remedy, interpreter: Interpreter, log: Log | None = None) -> Remedy:
+    """Return a remedy with its commands typed for an interpreter, and notes on what is to be minded there.
+
+    `log` tells where the variables that it sets belong.
+    """
+    remedy = _variables_at(log, remedy) if log else remedy
     remedy = _in_compose(remedy) if interpreter.compose else remedy
     commands = tuple(line for command in remedy.commands for line in _commands_for(command, interpreter))
     check = tuple(line for command in remedy.check for line in _commands_for(command, interpreter))
@@ -168,6 +194,33 @@ def with_interpreter(remedy: Remedy, interpreter: Interpreter) -> Remedy:
     return replace(
         remedy, text=sentences((remedy.text, *_notes(commands, interpreter))), commands=commands, check=check
     )
+
+
+def _variables_at(log: Log, remedy: Remedy) -> Remedy:
+    """Return a remedy that sets variables with a note on where they belong in a log: a service, a start script, docker.
+
+    A shell's variables reach none of these.
+    """
+    if not remedy.env or _COMPOSE.search(log.text):
+        return remedy
+    pairs = [f"{name}={value}" for name, value in remedy.env.items()]
+    service = next((match[1] for match in _SERVICE.finditer(log.text) if match[1] not in _NO_PROGRAM), "")
+    script = _SCRIPT.search(log.text)
+    if service:
+        lines = " ".join(f'Environment="{pair}"' for pair in pairs)
+        note = _("For the service it goes under [Service], as {lines}.", lines=lines)
+        commands = (f"sudo systemctl edit {service}", f"sudo systemctl restart {service}")
+        return replace(remedy, text=sentences((remedy.text, note)), commands=(*remedy.commands, *commands), env={})
+    if script:
+        setting = "export" if script[1].endswith("sh") else "set"
+        lines = ", ".join(f"{setting} {pair}" for pair in pairs)
+        note = _("Write it near the top of {file}, as {lines}.", file=script[1], lines=lines)
+        return replace(remedy, text=sentences((remedy.text, note)))
+    if _DOCKER_RUN.search(log.text):
+        options = " ".join(f"-e {pair}" for pair in pairs)
+        note = _("A container gets it from the line that starts it: docker run {options}.", options=options)
+        return replace(remedy, text=sentences((remedy.text, note)))
+    return remedy
 
 
 def _in_compose(remedy: Remedy) -> Remedy:
@@ -198,7 +251,7 @@ def _notes(commands: tuple[str, ...], interpreter: Interpreter) -> Iterator[Mess
     adding_commands = tuple(line.partition(" {")[0] for line in (*tool.install, *tool.from_index)) if tool else ()
     if tool and tool.sync and not any(line.startswith(adding_commands) for line in commands):
         yield _("The next `{sync}` undoes it unless pyproject.toml says the same.", sync=tool.sync)
-    if interpreter.container:
+    if interpreter.container and not any("docker" in line for line in commands):
         yield _("In a container it lasts only if the image has it: add it to the Dockerfile as a RUN line.")
 
 

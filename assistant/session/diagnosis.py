@@ -90,6 +90,8 @@ CHECKS = {
     Backend.DIRECTML: 'python -c "import torch, torch_directml as d; torch.ones(2, device=d.device()).sum()"',
     Backend.CPU: 'python -c "import torch; torch.ones(2).sum()"',
 }
+# Programs and images whose own kernels are compiled for the very PyTorch that they bring.
+_COMPILED_FOR_TORCH = re.compile(r"\bvllm[\\/ =:]|\bvllm-openai\b|\bsglang\b|nvcr\.io/nvidia/pytorch")
 _WHICH_GPU = Remedy(text=_("First find out which GPU is in the computer."), commands=("assistant detect",))
 REPORTED = 80  # last lines of a log that go into a report
 TO_WRITE = "<!-- Please write this part yourself. -->"
@@ -147,7 +149,7 @@ def placed_causes(
     facts = merged(machine, _stated(log))
     wheres = ((cause, line, interpreter_of(log, facts, line)) for cause, line in causes)
     return tuple(
-        (replace(cause, remedies=tuple(with_interpreter(remedy, where) for remedy in cause.remedies)), line)
+        (replace(cause, remedies=tuple(with_interpreter(remedy, where, log) for remedy in cause.remedies)), line)
         for cause, line, where in wheres
     )
 
@@ -265,7 +267,8 @@ def machine_of_log(log: Log, here: Machine) -> Machine:
     named_here = {
         name: version
         for name, version in here.packages.items()
-        if version.partition("+")[0] in log.text.replace(stated.packages.get(name, "\0"), "")
+        if version.partition("+")[0] in log.text
+        and version.partition("+")[0] != stated.packages.get(name, "").partition("+")[0]
     }
     stated = replace(stated, packages={**stated.packages, **named_here})
     return merged(replace(stated, gpus=here.gpus) if origin == "same" else stated, here)
@@ -402,6 +405,8 @@ def with_plans(
         commands = (*remedy.commands, *(_into(plan, machine, request, where) if plan and request else ()))
         text = _for_this(remedy.text, plan)
         filled.append((replace(remedy, plan=plan, check=check, text=text, commands=commands), origin))
+    if log and _COMPILED_FOR_TORCH.search(log.text):
+        filled = [pair for pair in filled if not _moves_torch(*pair, machine)] or filled
     first = next((remedy.plan for remedy, _origin in filled if remedy.plan), None)
     possible = tuple(
         replace(remedy, launch=tuple(map(written_out, corrected_launches(log, first.backend, machine.os or ""))))
@@ -411,6 +416,12 @@ def with_plans(
         if origin is None or origin.plan is None or remedy.plan or remedy.commands or remedy.env
     )
     return possible or tuple(remedy for remedy, _origin in filled)
+
+
+def _moves_torch(remedy: Remedy, origin: RuleRemedy | None, machine: Machine) -> bool:
+    """Return whether a remedy puts another release of PyTorch in place without naming what else is to change."""
+    is_bare = origin is not None and origin.plan is not None and not origin.plan.pins
+    return bool(is_bare and remedy.plan and _torch(machine) and remedy.plan.torch != _torch(machine))
 
 
 def any_nvidia(machine: Machine, cuda: str) -> Machine:
