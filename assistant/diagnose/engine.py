@@ -39,7 +39,6 @@ FINDERS: tuple[Callable[[Log, Machine], Iterable[Cause]], ...] = (
 # Chosen, like the confidences in the rules; the cases in tests/diagnose hold the ranking in place.
 UNKNOWN_COSTS = 0.1  # confidence lost for each fact that could not be told
 PRINTED = 0.85  # confidence from which on a program's own words show a cause, and not what a person retells
-SURE_ENOUGH = 0.8  # confidence from which on what helps stands before the questions that would make it surer
 READ = 4000  # characters of a line that are searched for secrets: the search costs time
 SHOWN = 300  # characters of a line that are shown as evidence
 # What to ask the user when a fact decides and nobody knows it, with the commands that tell it.
@@ -345,8 +344,9 @@ def _to_match(rule: Rule, match: SignMatch, search: _Search, machine: Machine) -
     remedies = remedies_for(rule, machine, match.names, lambda pattern: search.line(pattern) is not None)
     questions = [(_question_about(name), None) for name in match.unknown]
     answers = [(as_remedy(remedy), remedy) for remedy in remedies]
-    is_sure = match.confidence >= SURE_ENOUGH - 1e-9  # sums of tenths are not exact
-    pairs: list[tuple[Remedy, RuleRemedy | None]] = [*answers, *questions] if is_sure else [*questions, *answers]
+    vague = [pair for pair in questions if pair[0].text == _ANY_OTHER[0]]  # they tell nobody what to look at
+    exact = [pair for pair in questions if pair not in vague]
+    pairs: list[tuple[Remedy, RuleRemedy | None]] = [*exact, *answers, *vague]
     log_lines = (redact(log.lines[line][1].strip()[:READ])[:SHOWN] for line in match.lines)
     diagnosis = Diagnosis(
         key=rule.key,
@@ -407,9 +407,10 @@ def remedies_for(
     ]
     usual = next((remedy.check for remedy in able if remedy.check), ())
     advice = tuple(replace(remedy, commands=(), check=()) for remedy in candidates[:1])
-    with_commands = {remedy.text for remedy in able if remedy.commands}
-    told_once = (remedy for remedy in able if remedy.commands or remedy.plan or remedy.text not in with_commands)
-    return tuple(_with_check(remedy, usual) for remedy in told_once) or advice
+    told_once = {remedy.text: remedy for remedy in reversed(able)}
+    told_once |= {remedy.text: remedy for remedy in reversed(able) if remedy.commands or remedy.plan}
+    order = dict.fromkeys(remedy.text for remedy in able)
+    return tuple(_with_check(told_once[text], usual) for text in order) or advice
 
 
 def _fill_placeholders(remedy: RuleRemedy, names: Mapping[str, str]) -> RuleRemedy | None:

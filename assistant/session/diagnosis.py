@@ -90,6 +90,8 @@ CHECKS = {
     Backend.DIRECTML: 'python -c "import torch, torch_directml as d; torch.ones(2, device=d.device()).sum()"',
     Backend.CPU: 'python -c "import torch; torch.ones(2).sum()"',
 }
+# The NVIDIA driver on your system is too old (found version 11040).
+_DRIVER_CUDA = re.compile(r"\(found version (1\d)0(\d)0\)")
 # Programs and images whose own kernels are compiled for the very PyTorch that they bring.
 _COMPILED_FOR_TORCH = re.compile(r"\bvllm[\\/ =:]|\bvllm-openai\b|\bsglang\b|nvcr\.io/nvidia/pytorch")
 _WHICH_GPU = Remedy(text=_("First find out which GPU is in the computer."), commands=("assistant detect",))
@@ -119,6 +121,9 @@ def diagnosed_lines(log: Log, machine: Machine) -> tuple[tuple[Diagnosis, int | 
 
 def _supposed(machine: Machine, log: Log) -> Machine:
     """Return a machine with the NVIDIA card that words or the build imply, where nobody has named or looked for one."""
+    told = _DRIVER_CUDA.search(log.text)
+    if told and not machine.cuda_driver_api and not machine.nvidia_driver:
+        machine = replace(machine, cuda_driver_api=f"{told[1]}.{told[2]}")
     if names_gpus(machine):
         nvidia = bool(machine.gpus) and all(gpu.vendor is Vendor.NVIDIA for gpu in machine.gpus)
         if not nvidia:
