@@ -129,22 +129,25 @@ def _supposed(machine: Machine, log: Log) -> Machine:
         if not nvidia:
             return machine
         machine = replace(machine, os=machine.os or "linux")
-        with_driver = _with_driver_of_build(machine)
+        with_driver = _with_driver_of_build(machine, log)
         return with_driver if plan_for(with_driver, PlanRequest(backend=Backend.CUDA)) else machine
     words = bool(_OF_NVIDIA.search(log.text)) and not _OF_OTHERS.search(log.text)
     build = machine.packages.get("torch", "").partition("+")[2]
     implied = machine.os != "macos" and (words or build.startswith("cu"))
-    return any_nvidia(machine, supposed_cuda()) if implied else machine
+    return any_nvidia(_with_driver_of_build(machine, log), supposed_cuda()) if implied else machine
 
 
-def _with_driver_of_build(machine: Machine) -> Machine:
-    """Return a machine whose driver is taken to run the CUDA of the build that is there, if nothing else is known."""
-    tag = re.fullmatch(r"cu(1\d)(\d)", machine.packages.get("torch", "").partition("+")[2])
-    if machine.nvidia_driver or machine.cuda_driver_api or not tag:
+def _with_driver_of_build(machine: Machine, log: Log) -> Machine:
+    """Return a machine whose driver is taken to run the CUDA of the build that is there, if nothing else is known.
+
+    If that has no tag, the text's newest one of CUDA 12 counts: it was there. CUDA 13 would want another driver.
+    """
+    if machine.nvidia_driver or machine.cuda_driver_api:
         return machine
-    cuda = f"{tag[1]}.{tag[2]}"
-    newest = max(cuda, supposed_cuda(), key=lambda text: tuple(map(int, text.split("."))))
-    return replace(machine, cuda_driver_api=newest)
+    here = re.findall(r"\+(cu1\d\d)$", machine.packages.get("torch", ""))
+    tags = here or sorted(re.findall(r"\d\+(cu12\d)\b", log.text))
+    floor = load_catalog().drivers.get((tags[-1], machine.os == "windows" or bool(machine.wsl))) if tags else None
+    return replace(machine, nvidia_driver=".".join(map(str, floor.own))) if floor and floor.own else machine
 
 
 def placed_causes(
