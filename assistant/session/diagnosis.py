@@ -39,7 +39,7 @@ from assistant.diagnose import (
     with_interpreter,
 )
 from assistant.host.live import private_names_here
-from assistant.i18n import Message, Text, _, in_language
+from assistant.i18n import Message, Text, _, in_language, render
 from assistant.model.errors import BadInput
 from assistant.model.finding import Diagnosis, Finding, Interpreter, Launch, Remedy, Severity
 from assistant.model.machine import Gpu, Machine, Vendor
@@ -111,6 +111,8 @@ def diagnosed_lines(log: Log, machine: Machine) -> tuple[tuple[Diagnosis, int | 
     for match in matches(log, facts):
         where = interpreter_of(log, facts, match.line)
         remedies = with_plans(zip(match.diagnosis.remedies, match.origins, strict=True), supposed, log, where)
+        if supposed.nvidia_driver != facts.nvidia_driver:
+            remedies = tuple(_without_mention(remedy, supposed.nvidia_driver or "") for remedy in remedies)
         found.append((_with_module(replace(match.diagnosis, remedies=remedies), log, match.line), match.line))
     better = _better(log, facts) if found and not any(remedy.plan for remedy in found[0][0].remedies) else None
     if better:
@@ -135,6 +137,16 @@ def _supposed(machine: Machine, log: Log) -> Machine:
     build = machine.packages.get("torch", "").partition("+")[2]
     implied = machine.os != "macos" and (words or build.startswith("cu"))
     return any_nvidia(_with_driver_of_build(machine, log), supposed_cuda()) if implied else machine
+
+
+def _without_mention(remedy: Remedy, driver: str) -> Remedy:
+    """Return a remedy whose plan gives no reason by a driver that nobody named."""
+    if remedy.plan is None:
+        return remedy
+    with in_language("en"):
+        reasons = tuple(reason for reason in remedy.plan.reasons if driver not in render(reason))
+        warnings = tuple(warning for warning in remedy.plan.warnings if driver not in render(warning))
+    return replace(remedy, plan=replace(remedy.plan, reasons=reasons, warnings=warnings))
 
 
 def _with_driver_of_build(machine: Machine, log: Log) -> Machine:
