@@ -433,7 +433,7 @@ def with_plans(
         if origin and origin.launch and first and log and log.text
         else remedy
         for remedy, origin in filled
-        if origin is None or origin.plan is None or remedy.plan or remedy.commands or remedy.env
+        if origin is None or origin.plan is None or remedy.plan or remedy.env or _is_whole(remedy)
     )
     return possible or tuple(remedy for remedy, _origin in filled)
 
@@ -442,6 +442,11 @@ def _moves_torch(remedy: Remedy, origin: RuleRemedy | None, machine: Machine) ->
     """Return whether a remedy puts another release of PyTorch in place without naming what else is to change."""
     is_bare = origin is not None and origin.plan is not None and not origin.plan.pins
     return bool(is_bare and remedy.plan and _torch(machine) and remedy.plan.torch != _torch(machine))
+
+
+def _is_whole(remedy: Remedy) -> bool:
+    """Return whether a remedy's commands do something without its plan: they do not only take a package away."""
+    return any("uninstall" not in command for command in remedy.commands)
 
 
 def any_nvidia(machine: Machine, cuda: str) -> Machine:
@@ -463,10 +468,14 @@ def names_gpus(machine: Machine) -> bool:
 def plan_for(machine: Machine, request: PlanRequest, where: Interpreter | None = None) -> Plan | None:
     """Return the plan for a request; in an environment that stands, the one that changes least of it.
 
-    Where CUDA is to be had and nothing is known of machine or card, any NVIDIA card is meant.
+    Where CUDA or XPU is to be had and nothing is known of machine or card, any card of that maker is meant.
     """
     if request.backend is Backend.CUDA and not names_gpus(machine):
         machine = any_nvidia(machine, supposed_cuda(new_card=True))
+    if request.backend is Backend.XPU and not names_gpus(machine):
+        machine = replace(
+            machine, os=machine.os or "linux", gpus=(Gpu(vendor=Vendor.INTEL, name="Intel Arc Graphics"),)
+        )
     if not machine.os:
         return None
     facts = to_json(replace(machine, evidence=()))  # of what was looked at the planner asks nothing
