@@ -90,8 +90,11 @@ CHECKS = {
     Backend.DIRECTML: 'python -c "import torch, torch_directml as d; torch.ones(2, device=d.device()).sum()"',
     Backend.CPU: 'python -c "import torch; torch.ones(2).sum()"',
 }
-# The NVIDIA driver on your system is too old (found version 11040).
-_DRIVER_CUDA = re.compile(r"\(found version (1\d)0(\d)0\)")
+# The NVIDIA driver on your system is too old (found version 11040). nvidia-smi writes CUDA Version: 12.2
+_DRIVER_CUDA = re.compile(
+    r"\(found version (1\d)0(\d)0\)"
+    r"|nvidia.?smi(?:(?!nvcc|toolkit|torch)[^\n]){0,60}?cuda(?: version| ?版本)\W{0,6}(1\d)\.(\d)\b"
+)
 # Programs and images whose own kernels are compiled for the very PyTorch that they bring.
 _COMPILED_FOR_TORCH = re.compile(r"\bvllm[\\/ =:]|\bvllm-openai\b|\bsglang\b|nvcr\.io/nvidia/pytorch")
 _WHICH_GPU = Remedy(text=_("First find out which GPU is in the computer."), commands=("assistant detect",))
@@ -125,18 +128,23 @@ def _supposed(machine: Machine, log: Log) -> Machine:
     """Return a machine with the NVIDIA card that words or the build imply, where nobody has named or looked for one."""
     told = _DRIVER_CUDA.search(log.text)
     if told and not machine.cuda_driver_api and not machine.nvidia_driver:
-        machine = replace(machine, cuda_driver_api=f"{told[1]}.{told[2]}")
+        machine = replace(machine, cuda_driver_api=".".join(filter(None, told.groups())))
     if names_gpus(machine):
         nvidia = bool(machine.gpus) and all(gpu.vendor is Vendor.NVIDIA for gpu in machine.gpus)
         if not nvidia:
             return machine
         machine = replace(machine, os=machine.os or "linux")
-        with_driver = _with_driver_of_build(machine, log)
-        return with_driver if plan_for(with_driver, PlanRequest(backend=Backend.CUDA)) else machine
+        # If no build tells, a driver for CUDA 12 is supposed: CUDA 13 could fail.
+        tags = _tags_there(machine, log) or (() if machine.evidence else ("cu126", "cu128"))
+        supposed = (_with_driver_of(machine, tag) for tag in tags)
+        return next((one for one in supposed if plan_for(one, PlanRequest(backend=Backend.CUDA))), machine)
     words = bool(_OF_NVIDIA.search(log.text)) and not _OF_OTHERS.search(log.text)
     build = machine.packages.get("torch", "").partition("+")[2]
-    implied = machine.os != "macos" and (words or build.startswith("cu"))
-    return any_nvidia(_with_driver_of_build(machine, log), supposed_cuda()) if implied else machine
+    if machine.os == "macos" or not (words or build.startswith("cu")):
+        return machine
+    for tag in _tags_there(machine, log):
+        machine = _with_driver_of(machine, tag)
+    return any_nvidia(machine, supposed_cuda())
 
 
 def _without_mention(remedy: Remedy, driver: str) -> Remedy:
@@ -149,16 +157,20 @@ def _without_mention(remedy: Remedy, driver: str) -> Remedy:
     return replace(remedy, plan=replace(remedy.plan, reasons=reasons, warnings=warnings))
 
 
-def _with_driver_of_build(machine: Machine, log: Log) -> Machine:
-    """Return a machine whose driver is taken to run the CUDA of the build that is there, if nothing else is known.
+def _tags_there(machine: Machine, log: Log) -> tuple[str, ...]:
+    """Return the tag of the CUDA build that is there, which its driver is taken to run, if it can be told.
 
-    If that has no tag, the text's newest one of CUDA 12 counts: it was there. CUDA 13 would want another driver.
+    If the build that is installed has none, the text's newest one of CUDA 12 counts: it was there.
     """
+    here = re.findall(r"\+(cu1\d\d)$", machine.packages.get("torch", ""))
+    return tuple((here or sorted(re.findall(r"\d\+(cu12\d)\b", log.text)))[-1:])
+
+
+def _with_driver_of(machine: Machine, tag: str) -> Machine:
+    """Return a machine with the driver that came with a build's CUDA, if nothing is known of its own."""
     if machine.nvidia_driver or machine.cuda_driver_api:
         return machine
-    here = re.findall(r"\+(cu1\d\d)$", machine.packages.get("torch", ""))
-    tags = here or sorted(re.findall(r"\d\+(cu12\d)\b", log.text))
-    floor = load_catalog().drivers.get((tags[-1], machine.os == "windows" or bool(machine.wsl))) if tags else None
+    floor = load_catalog().drivers.get((tag, machine.os == "windows" or bool(machine.wsl)))
     return replace(machine, nvidia_driver=".".join(map(str, floor.own))) if floor and floor.own else machine
 
 
