@@ -65,6 +65,8 @@ _CHANGES = re.compile(
     r"\b(?:assistant|pip3?|uv|conda|mamba|pixi|poetry|pdm|apt|apt-get|dnf|pacman|zypper|winget|choco|brew)\b"
     r"[^|&;\n]{0,80}? (?:install|uninstall|add|remove)\b"
 )
+# Commands that a program's folder or its environment has to do with; not those of the system's packages.
+_OF_PYTHON = re.compile(r"python|\b(?:assistant|pip3?|uv|conda|mamba|pixi|poetry|pdm)\b")
 # Using VENV: C:\ai\automatic\venv
 _NAMED = re.compile(r"using venv: ([^\s\"']{3,300})$", re.IGNORECASE)
 # File "D:\StabilityMatrix\Packages\OneTrainer\modules\ui\TrainUI.py", line 745, in …
@@ -240,8 +242,9 @@ def _in_compose(remedy: Remedy) -> Remedy:
 
 def _notes(commands: tuple[str, ...], interpreter: Interpreter) -> Iterator[Message]:
     """Yield what to mind with commands: the folder, what a later sync undoes, that a container forgets changes."""
-    tool = _project_of(interpreter)
-    if interpreter.folder:
+    of_python = any(map(_OF_PYTHON.search, commands))
+    tool = _project_of(interpreter) if of_python else None
+    if interpreter.folder and of_python:
         yield _("Type it in the folder of {program}.", program=interpreter.folder)
     if interpreter.bundled and any(command.startswith("python ") for command in commands):
         yield _(
