@@ -108,8 +108,20 @@ def of_rules() -> Iterator[Used]:
     for row in tomllib.loads((folder / "retold.toml").read_text(encoding="utf-8"))["retold"]:
         texts = (*row["all"], *row.get("none", ()))
         yield from (Used(f"retold.toml:{row['key']}", re.compile(text, re.ASCII), "finditer") for text in texts)
-    for row in tomllib.loads((folder / "programs.toml").read_text(encoding="utf-8"))["lacking"]:
-        yield Used("programs.toml", re.compile("|".join(row["distributions"])), "search")
+    programs = tomllib.loads((folder / "programs.toml").read_text(encoding="utf-8"))
+    for row in programs["family"]:
+        yield from (
+            Used("programs.toml", re.compile("|".join(row[key])), "search") for key in ("names", "text") if key in row
+        )
+    for row in programs["done"]:
+        yield Used("programs.toml", re.compile("|".join(row["words"]), re.ASCII), "search")
+    for kind in ("own_runtime", "not_python"):
+        yield from (
+            Used("programs.toml", re.compile("|".join(programs[kind][key])), "search") for key in ("marks", "unless")
+        )
+    for hint in tomllib.loads((folder / "hints.toml").read_text(encoding="utf-8"))["hint"]:
+        texts = (*hint.get("any", ()), *hint.get("all", ()))
+        yield from (Used("hints.toml", re.compile(text, re.ASCII), "search") for text in texts)
     for table in ("vendors", "mentions", "systems", "hints", "spoken", "architectures", "idle_names"):
         yield from (Used("names.json", pattern, "search") for pattern in names.patterns(table).values())
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from assistant.catalog.rows import CORE, FAMILY
 from assistant.diagnose.companions import companion_causes
 from assistant.diagnose.context import LogContext
 from assistant.diagnose.distributions import sure_names
@@ -29,9 +30,9 @@ from assistant.diagnose.rules import (
     plain_table,
 )
 from assistant.diagnose.words import Symptom, fact_causes, is_solved, retold_causes, symptom_causes, symptoms
-from assistant.i18n import _
+from assistant.i18n import Message, _
 from assistant.model.finding import Diagnosis, Remedy
-from assistant.model.machine import Machine
+from assistant.model.machine import Machine, Vendor
 from assistant.model.record import replace
 from assistant.privacy import redact
 
@@ -49,7 +50,11 @@ UNKNOWN_COSTS = 0.1  # confidence lost for each fact that could not be told
 _WHOLE = re.compile(
     r"traceback \(most recent call last\)[\s\S]{10,20000}^[\w.]{3,60}(?:error|exception): [^\n]{8}", re.MULTILINE
 )
-_FAILED = re.compile(r"error\b|\bfailed\b|\btraceback\b|\bexception\b|\bfatal\b|\bcannot\b|错误|失败|报错|异常")
+_FAILED = re.compile(
+    r"(?<!\bno )(?<!without )error\b|\bfailed\b|\btraceback\b|\bexception\b|\bfatal\b|\bcannot\b|错误|失败"
+    r"|(?<!没)(?<!不)报错|异常"
+)
+_ON_THE_CPU = re.compile(r"\b(?:just|only) (?:the )?cpu\b|\bcpu only\b|只(?:有|能用|用) ?cpu")
 PRINTED = 0.85  # confidence from which on a program's own words show a cause, and not what a person retells
 READ = 4000  # characters of a line that are searched for secrets: the search costs time
 SHOWN = 300  # characters of a line that are shown as evidence
@@ -69,6 +74,15 @@ _QUESTIONS = {
     "container": (_("First find out whether the program runs in a container."), ("cat /proc/1/cgroup",)),
 }
 _INSTALLS_PACKAGES = re.compile(r"\b(?:pip|uv|conda|mamba) (?:un)?install\b|\buv (?:add|sync|pip)\b")
+# What a person says of something that changed nothing, and of the time before an update.
+_IN_VAIN = (
+    r"no effect|changes? nothing|d(?:oes|id)(?:n.t| not) help|does nothing|in vain|no difference|still the same"
+    r"|没用|没有用|没效果|无效|不管用|不起作用|还是一样|没变化"
+)
+_WORKED_BEFORE = re.compile(
+    r"\b(?:last (?:week|month)|yesterday|before|until (?:then|now)|was (?:there|fine|ok)|worked|used to)\b"
+    r"|之前|以前|原来|上周|昨天|本来"
+)
 _ANY_OTHER = (_("First let the assistant look at the machine."), _DETECT)
 
 
@@ -136,7 +150,7 @@ def matches(log: Log, machine: Machine, *, supposing: bool = True) -> tuple[Matc
     """
     if is_solved(log) or (ended_well(log) and not symptoms(log)):
         return ()
-    search = _search_in(log, load_rules())
+    search, machine = _search_in(log, load_rules()), _with_distribution(machine, log)
     fitting = _ranked_matches(search, [cause for find in FINDERS for cause in find(log, machine)], machine)
     if not fitting and supposing:
         fitting = _ranked_matches(search, [*fact_causes(log, machine)], machine)
@@ -148,14 +162,87 @@ def matches(log: Log, machine: Machine, *, supposing: bool = True) -> tuple[Matc
     found = [(rule, _to_match(rule, match, search, machine)) for rule, match in named]
     if has_own_runtime(log):
         found = [(rule, adapted) for rule, match in found if (adapted := _for_own_runtime(rule, match, log))]
-    return tuple(match for _rule, match in found)
+    elif _names_program(log, "not_python"):
+        found = [(rule, _without_python(match)) for rule, match in found]
+    ordered = [_done_last(match, log) for _rule, match in found]
+    back = _release_before(log, machine, found[0][0].cause) if found and found[0][0].software_only else None
+    if back:
+        first = ordered[0]
+        diagnosis = replace(first.diagnosis, remedies=(back, *first.diagnosis.remedies))
+        ordered[0] = first._replace(diagnosis=diagnosis, origins=(None, *first.origins))
+    return tuple(ordered)
 
 
 def has_own_runtime(log: Log) -> bool:
     """Return whether a log is of a program such as Ollama, which has a runtime of its own and needs no PyTorch."""
-    tables = plain_table("programs.toml")["own_runtime"]
-    is_named, uses_python = (re.search("|".join(tables[name]), log.text) for name in ("marks", "unless"))
+    return _names_program(log, "own_runtime")
+
+
+def _names_program(log: Log, kind: str) -> bool:
+    """Return whether a log is of a program of a kind in programs.toml, and shows no Python beside it."""
+    row = plain_table("programs.toml")[kind]
+    is_named, uses_python = (re.search("|".join(row[name]), log.text) for name in ("marks", "unless"))
     return bool(is_named) and not uses_python
+
+
+def _without_python(match: Match) -> Match:
+    """Return a match for a program that is no Python: without remedies that install Python packages.
+
+    If all do, the first is told without its commands.
+    """
+    pairs = list(zip(match.diagnosis.remedies, match.origins, strict=True))
+    left = [
+        (remedy, origin)
+        for remedy, origin in pairs
+        if not (origin and (origin.plan or origin.launch)) and not any(map(_INSTALLS_PACKAGES.search, remedy.commands))
+    ]
+    remedies, origins = zip(*(left or [(replace(pairs[0][0], commands=(), check=()), None)]), strict=True)
+    return match._replace(diagnosis=replace(match.diagnosis, remedies=remedies), origins=origins)
+
+
+def _done_last(match: Match, log: Log) -> Match:
+    """Return a match with those remedies last of which a person says that they are done, or did not help."""
+    pairs = list(zip(match.diagnosis.remedies, match.origins, strict=True))
+    pairs.sort(key=lambda pair: _is_done(pair[0], log))
+    remedies, origins = zip(*pairs, strict=True) if pairs else ((), ())
+    return match._replace(diagnosis=replace(match.diagnosis, remedies=remedies), origins=origins)
+
+
+def _is_done(remedy: Remedy, log: Log) -> bool:
+    """Return whether a person says that a remedy is done already, or that its variable changes nothing."""
+    text = " ".join((remedy.text.id if isinstance(remedy.text, Message) else remedy.text, *remedy.commands))
+    rows = (row for row in plain_table("programs.toml")["done"] if re.search(row["remedy"], text))
+    told = "\n".join(line.lower() for (_number, line), written in zip(log.lines, log.written, strict=True) if written)
+    if any(re.search("|".join(row["words"]), told, re.ASCII) for row in rows):
+        return True
+    return any(
+        re.search(rf"{name.lower()}[^\n]{{0,80}}?(?:{_IN_VAIN})", told)
+        or (name.lower() in log.text and re.search(rf"(?:variable|变量)[^\n]{{0,30}}?(?:{_IN_VAIN})", told))
+        for name in remedy.env
+    )
+
+
+def _release_before(log: Log, machine: Machine, about: str) -> Remedy | None:
+    """Return the remedy that goes back to the release before an update that a person tells; None if none is told.
+
+    The package that was updated is one that the cause is `about`. PyTorch itself is left alone, which others are made
+    for.
+    """
+    if not _WORKED_BEFORE.search(log.text):
+        return None
+    for name, version in machine.packages.items():
+        if name not in about:
+            continue
+        spelt = re.escape(name).replace("\\-", "[-_ ]")
+        updated, named = r"(?:upgrad|updat|升级|更新)", rf"(?<![\w-]){spelt}(?![\w-])"
+        told = rf"{updated}[^\n.,;]{{0,24}}?{named}|{named}[^\n.,;]{{0,12}}?{updated}"
+        if name not in {*CORE, *FAMILY} and re.match(r"\d", version) and re.search(told, log.text):
+            return Remedy(
+                text=_("It began with the update of {package}: go back to the release before it.", package=name),
+                commands=(f'python -m pip install "{name}<{version.partition("+")[0]}"',),
+                check=(f"python -m pip show {name}",),
+            )
+    return None
 
 
 def _for_own_runtime(rule: Rule, match: Match, log: Log) -> Match | None:
@@ -208,7 +295,7 @@ def next_step(log: Log, machine: Machine) -> Remedy | None:
     """
     seen = symptoms(log)
     step = hint_for(log, Machine(), about_a_gpu=False) or _question(seen, machine)
-    step = step or hint_for(log, machine, about_a_gpu=bool(seen))
+    step = step or hint_for(log, machine, about_a_gpu=bool(seen) or bool(_ON_THE_CPU.search(log.text)))
     if step is None and seen == () and _FAILED.search(log.text) and not _WHOLE.search(log.text):
         return Remedy(text=_("Paste the whole output, from the command on: what matters often stands above the end."))
     return step
@@ -219,7 +306,14 @@ def _question(seen: Iterable[Symptom], machine: Machine) -> Remedy | None:
 
     Such a fact tells the causes of a symptom apart.
     """
-    facts = (name for symptom in seen for name in symptom.asks)
+    others = {gpu.vendor for gpu in machine.gpus} - {Vendor.NVIDIA, Vendor.UNKNOWN}
+    is_without_nvidia = bool(others) and all(gpu.vendor in others for gpu in machine.gpus)
+    facts = (
+        name
+        for symptom in seen
+        for name in symptom.asks
+        if not (name == "driver" and is_without_nvidia)  # nvidia-smi is all that tells it
+    )
     values = {"gpu": machine.gpus or machine.evidence, "packages": machine.packages, "driver": machine.nvidia_driver}
     unknown = next((name for name in facts if not (values[name] if name in values else getattr(machine, name))), None)
     return _question_about(unknown) if unknown else None
@@ -273,19 +367,23 @@ def _to_match(rule: Rule, match: SignMatch, search: _Search, machine: Machine) -
     """Return a match as users read it: the rule's texts with the names, the evidence redacted, the remedies."""
     log = search.log
     remedies = remedies_for(rule, machine, match.names, lambda pattern: search.line(pattern) is not None)
-    questions = [_question_about(name) for name in match.unknown]
+    questions = [(_question_about(name), None) for name in match.unknown]
+    answers = [(as_remedy(remedy), remedy) for remedy in remedies]
+    vague = [pair for pair in questions if pair[0].text == _ANY_OTHER[0]]  # they tell nobody what to look at
+    exact = [pair for pair in questions if pair not in vague]
+    pairs: list[tuple[Remedy, RuleRemedy | None]] = [*exact, *answers, *vague]
     log_lines = (redact(log.lines[line][1].strip()[:READ])[:SHOWN] for line in match.lines)
     diagnosis = Diagnosis(
         key=rule.key,
         title=_(rule.title, **match.names),
         cause=_(rule.general if rule.lacks(match.names) else rule.cause, **match.names),
         evidence=(*log_lines, *_decisive_facts(match, machine)),
-        remedies=(*questions, *map(as_remedy, remedies)),
+        remedies=tuple(remedy for remedy, _origin in pairs),
         confidence=round(match.confidence, 2),
         sources=rule.sources,
         severity=rule.severity,
     )
-    return Match(diagnosis, match.lines[0] if match.lines else None, (*(None for _question in questions), *remedies))
+    return Match(diagnosis, match.lines[0] if match.lines else None, tuple(origin for _remedy, origin in pairs))
 
 
 def _decisive_facts(match: SignMatch, machine: Machine) -> tuple[str, ...]:
@@ -325,10 +423,8 @@ def remedies_for(
     able = [
         replace(
             remedy,
-            commands=tuple(
-                command
-                for command in (text.replace("{install-compiler}", compiler_install) for text in remedy.commands)
-                if command and not _is_unavailable(command, machine)
+            commands=_available(
+                [text.replace("{install-compiler}", compiler_install) for text in remedy.commands], machine
             ),
             check=tuple(check for check in remedy.check if _runs_on(check, machine)),
         )
@@ -339,7 +435,10 @@ def remedies_for(
     ]
     usual = next((remedy.check for remedy in able if remedy.check), ())
     advice = tuple(replace(remedy, commands=(), check=()) for remedy in candidates[:1])
-    return tuple(_with_check(remedy, usual) for remedy in able) or advice
+    told_once = {remedy.text: remedy for remedy in reversed(able)}
+    told_once |= {remedy.text: remedy for remedy in reversed(able) if remedy.commands or remedy.plan}
+    order = dict.fromkeys(remedy.text for remedy in able)
+    return tuple(_with_check(told_once[text], usual) for text in order) or advice
 
 
 def _fill_placeholders(remedy: RuleRemedy, names: Mapping[str, str]) -> RuleRemedy | None:
@@ -368,11 +467,41 @@ def _runs_on(command: str, machine: Machine) -> bool:
     return systems is None or evaluate(machine, {"os": systems.split()})["os"] is not False
 
 
+def _available(commands: list[str], machine: Machine) -> tuple[str, ...]:
+    """Return the commands whose program this machine's distribution has; () if none is left of those that differ."""
+    able = tuple(command for command in commands if command and not _is_unavailable(command, machine))
+    manager_is_left = any(_program_name(command) in plain_table("programs.toml")["has"] for command in able)
+    return able if manager_is_left or len(able) == len([*filter(None, commands)]) else ()
+
+
 def _is_unavailable(command: str, machine: Machine) -> bool:
-    """Return whether this machine's Linux distribution is listed as lacking a command's program."""
-    rows = (row for row in plain_table("programs.toml")["lacking"] if _program_name(command) in row["programs"])
-    system = (machine.os_version or "").lower()
-    return any(re.search("|".join(row["distributions"]), system) for row in rows)
+    """Return whether this machine's Linux distribution is of a family that lacks a command's program.
+
+    An unknown one is taken for one of the many that have apt or dnf.
+    """
+    family, families = (
+        family_of(machine.os_version or ""),
+        plain_table("programs.toml")["has"].get(_program_name(command)),
+    )
+    if not family:
+        return bool(families) and not {"ubuntu", "fedora"} & {*families}
+    return bool(families) and family not in families
+
+
+def family_of(system: str) -> str:
+    """Return the family of Linux distributions that a system's name is of, such as "fedora"; "" if it is of none."""
+    rows = plain_table("programs.toml")["family"]
+    return next((row["name"] for row in rows if re.search("|".join((*row["names"], row["name"])), system.lower())), "")
+
+
+def _with_distribution(machine: Machine, log: Log) -> Machine:
+    """Return a machine with the distribution that a log's tools show, if no fact names its system."""
+    if machine.os_version or machine.os not in {"linux", None}:
+        return machine
+    rows = plain_table("programs.toml")["family"]
+    shown = (row["name"] for row in rows if "text" in row and re.search("|".join(row["text"]), log.text))
+    name = next(shown, "")
+    return replace(machine, os=machine.os or "linux", os_version=name) if name else machine
 
 
 def _program_name(command: str) -> str:

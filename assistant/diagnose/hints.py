@@ -16,13 +16,16 @@ from assistant.model.record import Record
 class Hint(Record, frozen=True):
     """What to do next, for a text in which one of the patterns `any` matches, or a machine with a GPU of a maker.
 
-    A hint by `vendor` is for the systems `os` ("linux", "windows", "macos"), or for all if that is empty.
+    Each of the patterns `all` must match as well. A hint about a `program` goes before those about errors. One by
+    `vendor` is for the systems `os` ("linux", "windows", "macos"), or for all if that is empty.
     """
 
     key: str
     text: str
     source: str
     any: tuple[str, ...] = ()
+    all: tuple[str, ...] = ()
+    program: bool = False
     vendor: str = ""
     os: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
@@ -39,9 +42,13 @@ def hint_for(log: Log, machine: Machine, *, about_a_gpu: bool) -> Remedy | None:
     The error that stands last in the text goes before those above it, and any of them before the check of the GPU,
     which is given if the text is `about_a_gpu` and all GPUs are of one maker.
     """
-    found = ((row, [*re.finditer("|".join(row.any), log.text, re.ASCII)]) for row in _rows() if row.any)
+    found = (
+        (row, [*re.finditer("|".join(row.any), log.text, re.ASCII)])
+        for row in _rows()
+        if row.any and all(re.search(pattern, log.text, re.ASCII) for pattern in row.all)
+    )
     matches = [(found_in_row[-1].start(), row) for row, found_in_row in found if found_in_row]
-    programs = [row for _at, row in matches if row.key in {"ollama", "lm-studio", "foundry-local"}]
+    programs = [row for _at, row in matches if row.program]
     if matches:
         return _as_remedy(programs[0] if programs else max(matches, key=lambda pair: pair[0])[1])
     vendors = {gpu.vendor.value for gpu in machine.gpus}

@@ -27,7 +27,7 @@ UV_OPTIONS = {
 #   File "/home/ada/webui/venv/lib/python3.10/site-packages/torch/__init__.py", line 237, in <module>
 #   File "C:\Users\ada\ComfyUI\python_embeded\Lib\site-packages\torch_directml\__init__.py", line 21, in <module>
 _ENVIRONMENT = re.compile(
-    r"(?<![^\s\"'(=])((?:[A-Za-z]:)?[\\/][^\n\"'*?<>|:]{1,300}?)[\\/](?:lib(?:64)?/python3\.\d{1,2}t?|Lib)[\\/]site-packages[\\/]"
+    r"(?<![^\s\"'(=])((?:[A-Za-z]:)?[\\/][^\n\"'*?<>|:]{1,300}?)[\\/](?:lib(?:64)?/python3\.\d{1,2}t?|[Ll]ib)[\\/]site-packages[\\/]"
 )
 # An interpreter that is called, or printed when a program starts:
 #   ** Python executable: E:\ComfyUI\python_embeded\python.exe     venv "D:\webui\venv\Scripts\Python.exe"
@@ -51,7 +51,7 @@ _QUOTED = re.compile(
 )
 # On Windows some keep `python.exe` in the folder itself, where an environment of venv has `Scripts`.
 _FLAT = re.compile(
-    r".*[\\/](?:envs[\\/][^\\/]+|(?:installer_files|alltalk_environment|fishenv)[\\/]env|python[^\\/]*|py3\d+|runtime"
+    r".*[\\/](?:envs[\\/][^\\/]+|(?:installer_files|alltalk_environment|fishenv)[\\/]env|python[^\\/]*|py(?:3\d+)?|runtime"
     r"|(?:mini|ana)conda\d?|miniforge\d?)",
     re.IGNORECASE,
 )
@@ -66,6 +66,48 @@ _CHANGES = re.compile(
     r"\b(?:assistant|pip3?|uv|conda|mamba|pixi|poetry|pdm|apt|apt-get|dnf|pacman|zypper|winget|choco|brew)\b"
     r"[^|&;\n]{0,80}? (?:install|uninstall|add|remove)\b"
 )
+# Commands that a program's folder or its environment has to do with; not those of the system's packages.
+_OF_PYTHON = re.compile(r"python|\b(?:assistant|pip3?|uv|conda|mamba|pixi|poetry|pdm)\b")
+# Using VENV: C:\ai\automatic\venv
+_NAMED = re.compile(r"using venv: ([^\s\"']{3,300})$", re.IGNORECASE)
+# File "D:\StabilityMatrix\Packages\OneTrainer\modules\ui\TrainUI.py", line 745, in …
+_STABILITY_MATRIX = re.compile(
+    r"((?:[A-Za-z]:)?[\\/][^\n\"'*?<>|:]{0,200}StabilityMatrix[\\/](?:Data[\\/])?Packages[\\/][\w .-]{1,60}?)[\\/]",
+    re.IGNORECASE,
+)
+# A program that comes with a Python of its own.
+_BUNDLE = re.compile(
+    r"整合包|懒人包|一键包|便携版|绿色版|\bportable (?:version|build|package|install)"
+    r"|\bone[ -]click (?:package|install)"
+)
+_COMPOSE = re.compile(r"\bdocker[ -]compose\b|\bcompose\.ya?ml\b")
+_EXPORT = re.compile(r"export (\w+)=(.*)")
+# journalctl -u ollama -n 50     sudo systemctl restart comfyui.service
+_SERVICE = re.compile(
+    r"\b(?:journalctl [^\n]{0,30}-u|systemctl (?:re)?(?:start|status|stop|edit|enable)) "
+    r"([a-z][\w@-]{1,40}?)(?:\.service)?(?=\s|$)",
+    re.MULTILINE,
+)
+_NO_PROGRAM = {
+    "docker",
+    "containerd",
+    "podman",
+    "nvidia-persistenced",
+    "daemon-reload",
+    "gdm",
+    "sddm",
+    "sleep",
+    "suspend",
+}
+# What starts an application, and holds its variables: webui-user.bat     run_amd_gpu.bat     start.sh
+_SCRIPT = re.compile(
+    r"(?<![\w/\\.-])((?:webui|comfyui|run|start|launch|go|invoke|fooocus)[\w-]{0,30}\.(?:bat|sh|ps1))\b"
+)
+_DOCKER_RUN = re.compile(r"\b(?:docker|podman) run\b")
+# Who types python3 has a system that may know no `python`.
+_PYTHON3 = re.compile(r"(?:^|[$#>&(;|] ?)(?:sudo )?(python3(?:\.\d{1,2})?) (?=-|\S{1,80}\.py\b)", re.MULTILINE)
+_PLAIN_PYTHON = re.compile(r"(?:^|[$#>&(;|] ?)python (?=-|\S{1,80}\.py\b)", re.MULTILINE)
+_CONDA_ENVIRONMENT = re.compile(r".*[\\/]envs[\\/]([\w.-]{1,60})[\\/]")
 # What a path may hold that is put into a command: nothing that a shell reads, even between quotation marks.
 _PLAIN = re.compile(r"[\w .()+,@~:\\/-]+")
 _ABSOLUTE = re.compile(r"(?:[A-Za-z]:)?[\\/]")
@@ -118,6 +160,7 @@ def interpreter_of(log: Log, machine: Machine, line: int | None = None) -> Inter
     project = project_of_text(log.text)
     application = None if project and project.sync else _application_of(log, machine)
     container = bool(machine.container or _CONTAINER.search(log.text))
+    compose = bool(_COMPOSE.search(log.text))
     has_uv = bool(project and project.pip) or bool(application and application.pip)
     if path and not (project and (project.sync or project.name == CONDA)):
         python_command = f'"{path}"' if set(path) & set(" (),") else path
@@ -128,21 +171,36 @@ def interpreter_of(log: Log, machine: Machine, line: int | None = None) -> Inter
             python=python_command + isolation,
             pip="uv pip" if has_uv and ".venv" in path else "",
             container=container,
+            compose=compose,
         )
     if project and project.name == CONDA:
         environment = _CONDA_NAME.search("\n".join(line for _number, line in log.lines))
         python = f"conda run -n {environment[1] or environment[2]} python" if environment else project.run
         return Interpreter(python=python, project=project.name, container=container)
     if project:
-        return Interpreter(path=path, python=project.run, pip=project.pip, project=project.name, container=container)
+        return Interpreter(
+            path=path, python=project.run, pip=project.pip, project=project.name, container=container, compose=compose
+        )
     if application:
         python_command = application.python[_system_of(application, machine)]
         return Interpreter(python=python_command, pip=application.pip, folder=application.name, container=container)
-    return Interpreter(container=container)
+    bundled = not container and bool(_BUNDLE.search(log.text))
+    return Interpreter(python=_typed_python(log, machine), container=container, compose=compose, bundled=bundled)
 
 
-def with_interpreter(remedy: Remedy, interpreter: Interpreter) -> Remedy:
-    """Return a remedy with its commands typed for an interpreter, and notes on what is to be minded there."""
+def _typed_python(log: Log, machine: Machine) -> str:
+    """Return how Python is called outside of environments: as python3 if a Unix text calls it so, and never plainly."""
+    typed = _PYTHON3.search(log.text) if machine.os != "windows" else None
+    return "python3" if typed and not _PLAIN_PYTHON.search(log.text) else "python"
+
+
+def with_interpreter(remedy: Remedy, interpreter: Interpreter, log: Log | None = None) -> Remedy:
+    """Return a remedy with its commands typed for an interpreter, and notes on what is to be minded there.
+
+    `log` tells where the variables that it sets belong.
+    """
+    remedy = _variables_at(log, remedy) if log else remedy
+    remedy = _in_compose(remedy) if interpreter.compose else remedy
     commands = tuple(line for command in remedy.commands for line in _commands_for(command, interpreter))
     check = tuple(line for command in remedy.check for line in _commands_for(command, interpreter))
     if "\\" in interpreter.python:
@@ -156,18 +214,66 @@ def with_interpreter(remedy: Remedy, interpreter: Interpreter) -> Remedy:
     )
 
 
+def _variables_at(log: Log, remedy: Remedy) -> Remedy:
+    """Return a remedy that sets variables with a note on where they belong in a log: a service, a start script, docker.
+
+    A shell's variables reach none of these.
+    """
+    if not remedy.env or _COMPOSE.search(log.text):
+        return remedy
+    pairs = [f"{name}={value}" for name, value in remedy.env.items()]
+    service = next((match[1] for match in _SERVICE.finditer(log.text) if match[1] not in _NO_PROGRAM), "")
+    script = _SCRIPT.search(log.text)
+    if service:
+        lines = " ".join(f'Environment="{pair}"' for pair in pairs)
+        note = _("For the service it goes under [Service], as {lines}.", lines=lines)
+        commands = (f"sudo systemctl edit {service}", f"sudo systemctl restart {service}")
+        return replace(remedy, text=sentences((remedy.text, note)), commands=(*remedy.commands, *commands), env={})
+    if script:
+        setting = "export" if script[1].endswith("sh") else "set"
+        lines = ", ".join(f"{setting} {pair}" for pair in pairs)
+        note = _("Write it near the top of {file}, as {lines}.", file=script[1], lines=lines)
+        return replace(remedy, text=sentences((remedy.text, note)))
+    if _DOCKER_RUN.search(log.text):
+        options = " ".join(f"-e {pair}" for pair in pairs)
+        note = _("A container gets it from the line that starts it: docker run {options}.", options=options)
+        return replace(remedy, text=sentences((remedy.text, note)))
+    return remedy
+
+
+def _in_compose(remedy: Remedy) -> Remedy:
+    """Return a remedy with its variables for the compose file of a service, which sees none of the host's shell."""
+    exported = [match.groups() for command in remedy.commands if (match := _EXPORT.fullmatch(command))]
+    values = {**remedy.env, **{name: value for name, value in exported if "$" not in value}}
+    if not values:
+        return remedy
+    lines = ", ".join(f"{name}: {value}" for name, value in values.items())
+    note = _("In the compose file it stands under environment: of the service, as {lines}.", lines=lines)
+    commands = tuple(
+        command for command in remedy.commands if not (match := _EXPORT.fullmatch(command)) or match[1] not in values
+    )
+    anew = "docker compose up --detach --force-recreate"
+    return replace(remedy, text=sentences((remedy.text, note)), commands=(*commands, anew), env={})
+
+
 def _notes(commands: tuple[str, ...], interpreter: Interpreter) -> Iterator[Message]:
     """Yield what to mind with commands: the folder, what a later sync undoes, that a container forgets changes."""
-    tool = _project_of(interpreter)
-    if interpreter.folder:
+    of_python = any(map(_OF_PYTHON.search, commands))
+    tool = _project_of(interpreter) if of_python else None
+    if interpreter.folder and of_python:
         yield _("Type it in the folder of {program}.", program=interpreter.folder)
+    if interpreter.bundled and any(command.startswith("python ") for command in commands):
+        yield _(
+            "The program has a Python of its own: type the path of the python.exe in its folder (mostly in runtime,"
+            " python_embeded or venv\\Scripts) in place of python."
+        )
     adding_commands = tuple(line.partition(" {")[0] for line in (*tool.install, *tool.from_index)) if tool else ()
     if any(line.startswith("uv add --index ") for line in commands):
         yield _("In pyproject.toml write explicit = true below that index, so that all else still comes from PyPI.")
     by_pip = any(map(_BY_PIP.search, commands))
     if tool and tool.sync and by_pip and not any(line.startswith((*adding_commands, tool.sync)) for line in commands):
         yield _("The next `{sync}` undoes it unless pyproject.toml says the same.", sync=tool.sync)
-    if interpreter.container:
+    if interpreter.container and not any("docker" in line for line in commands):
         yield _("In a container it lasts only if the image has it: add it to the Dockerfile as a RUN line.")
 
 
@@ -185,8 +291,10 @@ def _commands_for(command: str, interpreter: Interpreter) -> Iterator[str]:
         python = "" if interpreter.project else f" --python {interpreter.python}"
         words = [new for word in pip_command[2].split(" ") for new in UV_OPTIONS.get(word, (word,))]
         yield " ".join((f"{interpreter.pip} {pip_command[1]}{python}", *filter(None, words)))
+    elif command.startswith("conda install ") and (environment := _CONDA_ENVIRONMENT.match(interpreter.path)):
+        yield command.replace("conda install ", f"conda install -n {environment[1]} ", 1)
     else:
-        yield re.sub(r"(?:^|(?<=\$\())python(?= )", lambda _found: interpreter.python, command)
+        yield re.sub(r"(?:^|(?<=[ $]\())python(?= )", lambda _found: interpreter.python, command)
 
 
 def _conda_commands(verb: str, arguments: str, tool: Project, interpreter: Interpreter) -> tuple[str, ...]:
@@ -273,6 +381,10 @@ def _interpreter_paths(log: Log, line: int | None) -> Iterator[str]:
             else:
                 yield f"{folder}\\python.exe" if _FLAT.fullmatch(folder) else f"{folder}\\Scripts\\python.exe"
     for _number, text in log.lines:
+        named, package = _NAMED.search(text), _STABILITY_MATRIX.search(text)
+        if environment := named[1] if named else f"{package[1]}/venv" if package else "":
+            is_windows = "\\" in environment
+            yield f"{environment}/Scripts/python.exe".replace("/", "\\") if is_windows else f"{environment}/bin/python"
         match = (_QUOTED.search(text) or _CALLED.search(text)) if "python" in text.lower() else None
         if match and not _INSTALLED.match(match[1]) and not _FOR_A_BUILD.search(match[1]):
             yield match[1]

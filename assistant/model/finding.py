@@ -86,7 +86,8 @@ class Interpreter(Record, frozen=True):
     """How the Python of a log's program is reached: its `path`, "" where it is not known, and how `python` is typed.
 
     `folder` names the application in whose folder that is typed, `project` the tool that keeps the packages; `pip` is
-    what takes the place of pip, "" for pip itself. `container` is set where the change would go with the container.
+    what takes the place of pip, "" for pip itself. `container` is set where the change would go with the container,
+    `compose` where a compose file starts it, `bundled` where a Python that comes with the program is not found.
     """
 
     path: str = ""
@@ -95,3 +96,5 @@ class Interpreter(Record, frozen=True):
     folder: str = ""
     project: str = ""
     container: bool = False
+    compose: bool = False
+    bundled: bool = False

@@ -11,6 +11,7 @@ from typing import Literal
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from assistant.catalog import load_catalog
 from assistant.catalog.companions import carried_by_torch_index
@@ -38,7 +39,7 @@ from assistant.diagnose import (
     with_interpreter,
 )
 from assistant.host.recording import private_names_here
-from assistant.i18n import Message, Text, _, in_language
+from assistant.i18n import Message, Text, _, in_language, render
 from assistant.model.errors import BadInput
 from assistant.model.finding import Diagnosis, Finding, Interpreter, Launch, Remedy, Severity
 from assistant.model.machine import Gpu, Machine, Vendor
@@ -81,6 +82,13 @@ CHECKS = {
     Backend.DIRECTML: 'python -c "import torch, torch_directml as d; torch.ones(2, device=d.device()).sum()"',
     Backend.CPU: 'python -c "import torch; torch.ones(2).sum()"',
 }
+# The NVIDIA driver on your system is too old (found version 11040). nvidia-smi writes CUDA Version: 12.2
+_DRIVER_CUDA = re.compile(
+    r"\(found version (1\d)0(\d)0\)"
+    r"|nvidia.?smi(?:(?!nvcc|toolkit|torch)[^\n]){0,60}?cuda(?: version| ?版本)\W{0,6}(1\d)\.(\d)\b"
+)
+# Programs and images whose own kernels are compiled for the very PyTorch that they bring.
+_COMPILED_FOR_TORCH = re.compile(r"\bvllm[\\/ =:]|\bvllm-openai\b|\bsglang\b|nvcr\.io/nvidia/pytorch")
 _WHICH_GPU = Remedy(text=_("First find out which GPU is in the computer."), commands=("assistant detect",))
 REPORTED = 80  # last lines of a log that go into a report
 TO_WRITE = "<!-- Please write this part yourself. -->"
@@ -98,6 +106,8 @@ def diagnosed_lines(log: Log, machine: Machine) -> tuple[tuple[Diagnosis, int | 
     for match in matches(log, facts):
         where = interpreter_of(log, facts, match.line)
         remedies = with_plans(zip(match.diagnosis.remedies, match.origins, strict=True), supposed, log, where)
+        if supposed.nvidia_driver != facts.nvidia_driver:
+            remedies = tuple(_without_mention(remedy, supposed.nvidia_driver or "") for remedy in remedies)
         found.append((_with_module(replace(match.diagnosis, remedies=remedies), log, match.line), match.line))
     better = _better(log, facts) if found and not any(remedy.plan for remedy in found[0][0].remedies) else None
     if better:
@@ -108,13 +118,52 @@ def diagnosed_lines(log: Log, machine: Machine) -> tuple[tuple[Diagnosis, int | 
 
 def _supposed(machine: Machine, log: Log) -> Machine:
     """Return a machine with the NVIDIA card that words or the build imply, where nobody has named or looked for one."""
+    told = _DRIVER_CUDA.search(log.text)
+    if told and not machine.cuda_driver_api and not machine.nvidia_driver:
+        machine = replace(machine, cuda_driver_api=".".join(filter(None, told.groups())))
     if names_gpus(machine):
         nvidia = bool(machine.gpus) and all(gpu.vendor is Vendor.NVIDIA for gpu in machine.gpus)
-        return replace(machine, os=machine.os or "linux") if nvidia else machine
+        if not nvidia:
+            return machine
+        machine = replace(machine, os=machine.os or "linux")
+        # If no build tells, a driver for CUDA 12 is supposed: CUDA 13 could fail.
+        tags = _tags_there(machine, log) or (() if machine.evidence else ("cu126", "cu128"))
+        supposed = (_with_driver_of(machine, tag) for tag in tags)
+        return next((one for one in supposed if plan_for(one, PlanRequest(backend=Backend.CUDA))), machine)
     words = bool(_OF_NVIDIA.search(log.text)) and not _OF_OTHERS.search(log.text)
     build = machine.packages.get("torch", "").partition("+")[2]
-    implied = machine.os != "macos" and (words or build.startswith("cu"))
-    return any_nvidia(machine, supposed_cuda()) if implied else machine
+    if machine.os == "macos" or not (words or build.startswith("cu")):
+        return machine
+    for tag in _tags_there(machine, log):
+        machine = _with_driver_of(machine, tag)
+    return any_nvidia(machine, supposed_cuda())
+
+
+def _without_mention(remedy: Remedy, driver: str) -> Remedy:
+    """Return a remedy whose plan gives no reason by a driver that nobody named."""
+    if remedy.plan is None:
+        return remedy
+    with in_language("en"):
+        reasons = tuple(reason for reason in remedy.plan.reasons if driver not in render(reason))
+        warnings = tuple(warning for warning in remedy.plan.warnings if driver not in render(warning))
+    return replace(remedy, plan=replace(remedy.plan, reasons=reasons, warnings=warnings))
+
+
+def _tags_there(machine: Machine, log: Log) -> tuple[str, ...]:
+    """Return the tag of the CUDA build that is there, which its driver is taken to run, if it can be told.
+
+    If the build that is installed has none, the text's newest one of CUDA 12 counts: it was there.
+    """
+    here = re.findall(r"\+(cu1\d\d)$", machine.packages.get("torch", ""))
+    return tuple((here or sorted(re.findall(r"\d\+(cu12\d)\b", log.text)))[-1:])
+
+
+def _with_driver_of(machine: Machine, tag: str) -> Machine:
+    """Return a machine with the driver that came with a build's CUDA, if nothing is known of its own."""
+    if machine.nvidia_driver or machine.cuda_driver_api:
+        return machine
+    floor = load_catalog().drivers.get((tag, machine.os == "windows" or bool(machine.wsl)))
+    return replace(machine, nvidia_driver=".".join(map(str, floor.own))) if floor and floor.own else machine
 
 
 def placed_causes(
@@ -124,7 +173,7 @@ def placed_causes(
     facts = merged(machine, _stated(log))
     wheres = ((cause, line, interpreter_of(log, facts, line)) for cause, line in causes)
     return tuple(
-        (replace(cause, remedies=tuple(with_interpreter(remedy, where) for remedy in cause.remedies)), line)
+        (replace(cause, remedies=tuple(with_interpreter(remedy, where, log) for remedy in cause.remedies)), line)
         for cause, line, where in wheres
     )
 
@@ -238,6 +287,14 @@ def machine_of_log(log: Log, here: Machine) -> Machine:
     stated, origin = _stated(log), origin_of(log, here)
     if origin == "other":
         return stated
+    # Of two machines that a text compares, what is installed here is this one's.
+    named_here = {
+        name: version
+        for name, version in here.packages.items()
+        if version.partition("+")[0] in log.text
+        and version.partition("+")[0] != stated.packages.get(name, "").partition("+")[0]
+    }
+    stated = replace(stated, packages={**stated.packages, **named_here})
     return merged(replace(stated, gpus=here.gpus) if origin == "same" else stated, here)
 
 
@@ -361,15 +418,28 @@ def with_plans(
         commands = (*remedy.commands, *(_into(plan, machine, request, where) if plan and request else ()))
         text = _for_this(remedy.text, plan)
         filled.append((replace(remedy, plan=plan, check=check, text=text, commands=commands), origin))
+    if log and _COMPILED_FOR_TORCH.search(log.text):
+        filled = [pair for pair in filled if not _moves_torch(*pair, machine)] or filled
     first = next((remedy.plan for remedy, _origin in filled if remedy.plan), None)
     possible = tuple(
         replace(remedy, launch=tuple(map(written_out, corrected_launches(log, first.backend, machine.os or ""))))
         if origin and origin.launch and first and log and log.text
         else remedy
         for remedy, origin in filled
-        if origin is None or origin.plan is None or remedy.plan or remedy.commands or remedy.env
+        if origin is None or origin.plan is None or remedy.plan or remedy.env or _is_whole(remedy)
     )
     return possible or tuple(remedy for remedy, _origin in filled)
+
+
+def _moves_torch(remedy: Remedy, origin: RuleRemedy | None, machine: Machine) -> bool:
+    """Return whether a remedy puts another release of PyTorch in place without naming what else is to change."""
+    is_bare = origin is not None and origin.plan is not None and not origin.plan.pins
+    return bool(is_bare and remedy.plan and _torch(machine) and remedy.plan.torch != _torch(machine))
+
+
+def _is_whole(remedy: Remedy) -> bool:
+    """Return whether a remedy's commands do something without its plan: they do not only take a package away."""
+    return any("uninstall" not in command for command in remedy.commands)
 
 
 def any_nvidia(machine: Machine, cuda: str) -> Machine:
@@ -391,10 +461,14 @@ def names_gpus(machine: Machine) -> bool:
 def plan_for(machine: Machine, request: PlanRequest, where: Interpreter | None = None) -> Plan | None:
     """Return the plan for a request; in an environment that stands, the one that changes least of it.
 
-    Where CUDA is to be had and nothing is known of machine or card, any NVIDIA card is meant.
+    Where CUDA or XPU is to be had and nothing is known of machine or card, any card of that maker is meant.
     """
     if request.backend is Backend.CUDA and not names_gpus(machine):
         machine = any_nvidia(machine, supposed_cuda(new_card=True))
+    if request.backend is Backend.XPU and not names_gpus(machine):
+        machine = replace(
+            machine, os=machine.os or "linux", gpus=(Gpu(vendor=Vendor.INTEL, name="Intel Arc Graphics"),)
+        )
     if not machine.os:
         return None
     facts = to_json(replace(machine, evidence=()))  # of what was looked at the planner asks nothing
@@ -405,9 +479,17 @@ def plan_for(machine: Machine, request: PlanRequest, where: Interpreter | None =
         return plan
     there = replace(request, python=_minor(machine) or None)
     same = replace(there, pins=(f"torch=={_torch(machine)}", *request.pins))
-    narrower = [*([same] if request.changes == "build" and _torch(machine) else []), *([there] if there.python else [])]
-    plans = (_plan(facts, each, family=family) for each in narrower)
+    nearest = [replace(there, pins=(f"torch=={minor}.*", *request.pins)) for minor in _later_minors(_torch(machine))]
+    kept = [same, *nearest] if request.changes == "build" and _torch(machine) else []
+    plans = (_plan(facts, each, family=family) for each in (*kept, *([there] if there.python else ())))
     return next((other for other in plans if other and other.backend is plan.backend), plan)
+
+
+def _later_minors(torch: str) -> list[str]:
+    """Return the minor releases of PyTorch after one, such as "2.7" after 2.6.0, the nearest first."""
+    releases = {Version(row.version).release[:2] for row in load_catalog().releases}
+    own = Version(torch).release[:2] if re.match(r"\d", torch) else (99, 0)
+    return [".".join(map(str, release)) for release in sorted(releases) if release > own]
 
 
 def _fits_into(request: PlanRequest, where: Interpreter | None) -> bool:
