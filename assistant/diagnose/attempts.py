@@ -205,7 +205,7 @@ def lock_commands(text: str, package: str = "") -> dict[str, str]:
         ),
     )
     row = next((row for row in rows if re.search(row[0], text)), None)
-    return {"lock": row[1], "relock": row[2], "locked": row[3]} if row else {}
+    return {"lock": row[1], "locked": row[3], **({"relock": row[2]} if package else {})} if row else {}
 
 
 def unjoined_text(log: Log) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cached_property
+from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 
 from assistant.catalog.companions import Companion, carried_by_torch_index, companion, known_names, version_ranges
 from assistant.diagnose.log import Log, died_at
-from assistant.diagnose.missing import Requester, package_of, requester_in, requester_of
-from assistant.diagnose.rules import NO_NAMES, Cause
+from assistant.diagnose.rules import NO_NAMES, Cause, plain_table
 from assistant.model.machine import Machine
 
 NEAR, FAR = 600, 3000  # characters around a message in which those who ask are looked for
@@ -62,6 +62,30 @@ _WORKED_ON = re.compile(r"warnings\.warn\([^\n]*\n(?:[^\n]{0,80}\binfo\b[^\n]*\n
 _FAILS = re.compile(r"\w(?:error|exception): [a-z\['\"(]")
 
 
+class Requester(NamedTuple):
+    """Who asks for a library: its distribution, and the kind that libraries.toml gives to those who ask alike."""
+
+    package: str
+    kind: str
+
+
+def requester_in(text: str) -> Requester | None:
+    """Return the last of the requesters named in a text, as the nearest to what follows; None if none is named."""
+    rows = plain_table("libraries.toml")["requester"]
+    mentions = [(match.end(), row) for row in rows for match in re.finditer(row["words"], text)]
+    row = max(mentions, key=lambda mention: mention[0])[1] if mentions else None
+    return Requester(row["package"], row["kind"]) if row else None
+
+
+def package_of(module: str) -> str:
+    """Return the distribution of a module, by its first part: "flash_attn.bert" is of flash-attn.
+
+    A module that the table lacks is taken for a distribution of the same name.
+    """
+    first = module.partition(".")[0]
+    return str(plain_table("libraries.toml")["modules"].get(first, first.replace("_", "-")))
+
+
 class LogContext:
     """A log and its machine, with what is around a position of the text; positions are in `Log.text`."""
 
@@ -108,8 +132,8 @@ class LogContext:
         return frozenset(int(version[:2]) for version in told_versions or filter(None, [self.torch_cuda]))
 
     def cause(self, key: str, at: int, names: Mapping[str, str] = NO_NAMES, basis: str = "library") -> Cause:
-        """Return a cause that the line of a position shows."""
-        return Cause(key, basis, (self.log.index_at(at),), names)
+        """Return a cause that the line of a position shows; names without a value are left out."""
+        return Cause(key, basis, (self.log.index_at(at),), {name: value for name, value in names.items() if value})
 
     def as_spelt(self, at: int, name: str) -> str:
         """Return a name as its line in the log spells it, in capitals, too; unchanged if the line does not hold it."""
@@ -120,13 +144,11 @@ class LogContext:
     def requester_at(self, at: int, file: str = "") -> Requester | None:
         """Return who asks for what is missing at a position; None if that is unknown.
 
-        That is who is named by the file, its line, those before and those after, in this order, else the only installed
-        package that asks for such libraries.
+        That is who is named by the file, its line, those before and those after, in this order.
         """
         line, end = self.line_span(at)
         before, after = self.text[max(0, line - FAR) : line], self.text[end : end + NEAR]
-        nearest = next(filter(None, map(requester_in, (file, self.text[line:end], before))), None)
-        return nearest or requester_in(after) or requester_of(frozenset(self.machine.packages))
+        return next(filter(None, map(requester_in, (file, self.text[line:end], before, after))), None)
 
     def line_span(self, at: int) -> tuple[int, int]:
         """Return the positions at which the line of a position begins and ends."""

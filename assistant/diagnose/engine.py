@@ -8,13 +8,12 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from assistant.catalog.rows import CORE, FAMILY
+from assistant.diagnose.builds import compiler_command
 from assistant.diagnose.companions import companion_causes
 from assistant.diagnose.context import LogContext
-from assistant.diagnose.distributions import sure_names
-from assistant.diagnose.environments import environment_causes
+from assistant.diagnose.environments import sure_names
 from assistant.diagnose.hints import hint_for
 from assistant.diagnose.installers import installer_causes
-from assistant.diagnose.kits import compiler_command
 from assistant.diagnose.log import Log, ended_well, read_log
 from assistant.diagnose.predicates import evaluate
 from assistant.diagnose.remedies import with_remedy_names
@@ -39,7 +38,6 @@ from assistant.privacy import redact
 # Each works out the causes of its own kind from a log and its machine.
 FINDERS: tuple[Callable[[Log, Machine], Iterable[Cause]], ...] = (
     installer_causes,
-    environment_causes,
     companion_causes,
     retold_causes,
     symptom_causes,
@@ -341,6 +339,10 @@ class _Search:
             self._found[pattern] = self.log.index_at(match.start()) if match else None
         return self._found[pattern]
 
+    def went_on(self, line: int) -> bool:
+        """Return whether the program went on without what the line at an index lacks."""
+        return LogContext(self.log, Machine()).went_on(self.log.start_of(line))
+
 
 _search_in = lru_cache(maxsize=1)(_Search)  # one log is judged for several machines in a row
 
@@ -353,6 +355,8 @@ def _match_sign(sign: Sign, search: _Search, machine: Machine) -> SignMatch | No
     any_lines = [line for text in sign.any if (line := search.line(text)) is not None]
     all_lines = [search.line(text) for text in sign.all]
     if (sign.any and not any_lines) or None in all_lines or any(search.line(text) is not None for text in sign.none):
+        return None
+    if sign.fatal and search.went_on(min(any_lines)):
         return None
     facts, likely = evaluate(machine, sign.facts), evaluate(machine, sign.likely)
     if not all(facts.values()) or False in likely.values() or any(evaluate(machine, sign.unless).values()):

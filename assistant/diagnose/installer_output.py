@@ -150,13 +150,6 @@ _LISTED = re.compile(r"- ([a-z0-9][\w.-]{0,60}) ?((?:=|<|>|\[)[^\n]{0,60})?")
 #   └─ pytorch =2.3.1 py3.10* does not exist (perhaps a typo or a missing channel).
 _NOTHING = re.compile(r"nothing provides requested ([a-z0-9][\w.-]{0,60}) ?([=<>][^\n]{0,60})?")
 _MISSING = re.compile(r"─ ([a-z0-9][\w.-]{0,60}) ?([=<>][^\n]{0,60})? does not exist")
-# nothing provides __glibc >=2.28,<3.0.a0 needed by pytorch-2.9.0-cuda129
-# └─ __glibc >=2.28,<3.0.a0 , which is missing on the system.
-CONDA_GLIBC = re.compile(
-    r"nothing provides (?:requested )?__glibc[ \[]{0,3}(?:version='?)?>=(\d\.\d{1,2})"
-    r"|__glibc[ \[]{0,3}(?:version='?)?>=(\d\.\d{1,2})[^\n]{0,40}(?:missing|conflict|does not exist)"
-)
-
 # Texts of which each parser's match holds one; a huge log is cut down to the lines around them.
 MARKS = (
     "satisfies the requirement", "no matching distribution found for", "is not a supported wheel", "has no wheel",

@@ -11,7 +11,6 @@ from importlib.util import find_spec
 from itertools import accumulate, chain
 
 from assistant.diagnose.installer_output import MARKS as INSTALLERS
-from assistant.diagnose.missing import MARKS as LOADERS
 from assistant.diagnose.rules import load_rules, plain_table
 from assistant.model.machine import Machine
 from assistant.parsers.decode import text_pieces, tidied, without_entities
@@ -58,6 +57,10 @@ class Log:
         """Return the index in `lines` of the line at a position in `text`."""
         return int(self._origins[bisect_right(self._starts, position) - 1])
 
+    def start_of(self, index: int) -> int:
+        """Return the position in `text` at which the line at an index begins."""
+        return self._starts[index]
+
     def around(self, index: int, count: int = AROUND) -> tuple[tuple[int, str], ...]:
         """Return the line at an index with up to `count` lines on each side, each with its number in the file."""
         return self.lines[max(0, index - count) : index + count + 1]
@@ -95,7 +98,7 @@ def _relevant_lines(pieces: Iterable[str]) -> list[tuple[int, str]]:
     """
     lines_kept: dict[int, str] = {}
     last_lines: list[tuple[int, str]] = []
-    prefilter = Prefilter([*translations(), *load_rules().marks, *INSTALLERS, *LOADERS])
+    prefilter = Prefilter([*translations(), *load_rules().marks, *INSTALLERS, *plain_table("libraries.toml")["marks"]])
     number = 1
     for piece in pieces:
         if piece.isspace():

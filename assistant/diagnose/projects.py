@@ -7,11 +7,11 @@ import shlex
 from collections.abc import Iterator
 
 from assistant.catalog import load_catalog, number
-from assistant.catalog.companions import carried_by_torch_index, known_names
+from assistant.catalog.companions import known_names
 from assistant.catalog.rows import CORE
 from assistant.diagnose.context import LogContext
+from assistant.diagnose.environments import Project, project_of_text
 from assistant.diagnose.index_addresses import addresses, classify_address
-from assistant.diagnose.interpreters import Project, project_of_text
 
 INSTALLERS = {"pip", "setuptools", "wheel", "uv"}  # what brings packages, and is none that somebody is after
 PLATFORMS = {"windows": "win32", "macos": "darwin", "linux": "linux"}  # sys_platform in a marker
@@ -209,21 +209,3 @@ def _poetry_source(version: str, source: str) -> str:
         f'torch = [{{version = "{version}", source = "{source}", markers = "sys_platform != \'darwin\'"}},'
         f' {{version = "{public}", markers = "sys_platform == \'darwin\'"}}]'
     )
-
-
-def torch_alone_from_its_index(context: LogContext) -> dict[str, str]:
-    """Return placeholders if a project's torch is of torch's index and a companion of PyPI; {} if it is not so.
-
-    `package` is the companion, which no requirement of the project names, `direct` are all such, `source_line` is what
-    gives them torch's index.
-    """
-    build = context.build
-    index = load_catalog().index_url(build) if build else None
-    companions = [name for name in ("torchvision", "torchaudio") if context.versions.get(name)]
-    bare = [name for name in companions if "+" not in context.versions[name] and carried_by_torch_index(name, build)]
-    project = project_of_text(context.text)
-    if not index or not bare or project is None or project.name != "uv":
-        return {}
-    name = next((a or b for a, b in _INDEX_NAME.findall(_written(context))), f"pytorch-{build}")
-    line = ", ".join(f'{package} = {{ index = "{name}" }}' for package in bare)
-    return {"package": bare[0], "direct": " ".join(bare), "source_line": line}

@@ -13,18 +13,16 @@ from assistant.catalog import has_code, identified, load_catalog, number
 from assistant.catalog.companions import carried_by_torch_index, companion, known_names
 from assistant.catalog.launchers import Launcher, corrected, launchers, written
 from assistant.catalog.rows import FAMILY
-from assistant.diagnose.attempts import platforms_of, tag_of, torch_install
-from assistant.diagnose.context import LogContext, torchcodec_install, versions_for_cuda
-from assistant.diagnose.extensions import package_built
+from assistant.diagnose.attempts import lock_commands, platforms_of, tag_of, torch_install
+from assistant.diagnose.builds import compiler_names, header_names, kit_names, package_built, source_of, wheel_names
+from assistant.diagnose.companions import triton_names
+from assistant.diagnose.context import LogContext, package_of, torchcodec_install, versions_for_cuda
+from assistant.diagnose.environments import project_of_text
 from assistant.diagnose.index_addresses import classify_address
 from assistant.diagnose.installers import UNNAMED
-from assistant.diagnose.interpreters import project_of_text
-from assistant.diagnose.kits import compiler_names, header_names, kit_names, kit_tables, source_of
 from assistant.diagnose.log import Log
-from assistant.diagnose.missing import package_of
 from assistant.diagnose.projects import INSTALLERS, project_names
-from assistant.diagnose.rules import PLACEHOLDER, Rule, table
-from assistant.diagnose.wheels import ready_pair_names, wheel_names
+from assistant.diagnose.rules import PLACEHOLDER, Rule, plain_table, table
 from assistant.model.finding import Launch
 from assistant.model.machine import Vendor
 from assistant.model.plan import Backend
@@ -190,7 +188,7 @@ def _older_torch_names(context: LogContext) -> dict[str, str]:
     ]
     if message is None or not fitting_wheels:
         return {}
-    steady_variant = kit_tables().steady.get(message[1], "")
+    steady_variant = plain_table("kits.toml")["steady"].get(message[1], "")
     wheel = next((wheel for wheel in fitting_wheels if wheel.variant == steady_variant), fitting_wheels[0])
     command = torch_install(wheel).replace("pip install", "pip install --force-reinstall", 1)
     return {"driver_cuda": f"{message[1]}.{message[2]}", "older": command, "older_torch": wheel.version}
@@ -205,7 +203,7 @@ def _onnxruntime_names(context: LogContext) -> dict[str, str]:
     versions = versions_for_cuda(companion("onnxruntime-gpu"), major) if major else ""
     names = {"ort": f"onnxruntime-gpu{versions}"}
     if major == 12 and re.search(r"cudnn(?:64_8|_ops_infer64_8)|libcudnn\.so\.8", context.text):  # noqa: PLR2004 - the feed is CUDA 12's
-        names["ort_eight"] = kit_tables().onnxruntime_for_cudnn_8
+        names["ort_eight"] = plain_table("kits.toml")["onnxruntime_for_cudnn_8"]
     return names if versions else {}
 
 
@@ -216,10 +214,11 @@ def _ffmpeg_names(context: LogContext) -> dict[str, str]:
     """
     supported = _SUPPORTS.search(context.text)
     newest = max(re.findall(r"\d", supported[1])) if supported else "7"
+    releases = plain_table("kits.toml")["ffmpeg"]
     return {
         "ffmpeg": newest,
         "beyond": str(int(newest) + 1),
-        "ffmpeg_release": kit_tables().ffmpeg.get(newest, kit_tables().ffmpeg["7"]),
+        "ffmpeg_release": releases.get(newest, releases["7"]),
     }
 
 
@@ -271,7 +270,7 @@ def _amd_names(context: LogContext) -> dict[str, str]:
 def _vllm_names(context: LogContext) -> dict[str, str]:
     """Return the placeholder `vllm_tag`, the tag of vLLM's image: of the version in use, else a listed default."""
     version = context.versions.get("vllm", "").partition("+")[0]
-    return {"vllm_tag": f"v{version}" if version else kit_tables().images["vllm"]}
+    return {"vllm_tag": f"v{version}" if version else plain_table("kits.toml")["images"]["vllm"]}
 
 
 def _uv_names(context: LogContext) -> dict[str, str]:
@@ -301,8 +300,12 @@ _FILLERS: tuple[tuple[frozenset[str], Callable[[LogContext], Mapping[str, str]]]
         project_names,
     ),
     (frozenset({"uv", "get_uv"}), _uv_names),
+    (frozenset({"lock", "locked"}), lambda context: lock_commands(context.text)),
     (frozenset({"program", "saving", "on_cpu"}), lambda context: program_option_names(context.text)),
-    (frozenset({"cuda", "conda_kit", "deb_kit", "rpm_kit", "windows_kit", "repository", "kit_home"}), kit_names),
+    (
+        frozenset({"cuda", "conda_kit", "deb_kit", "rpm_kit", "windows_kit", "repository", "kit_home", "arch"}),
+        kit_names,
+    ),
     (frozenset({"nvcc", "most_gcc", "least_gcc", "toolset", "component", "older_component"}), compiler_names),
     (frozenset({"headers_url", "headers_file", "portable"}), header_names),
     (frozenset({"built_here"}), _source_build_names),
@@ -320,8 +323,9 @@ def _names_for_rule(context: LogContext, key: str, placeholders: set[str]) -> di
 
     They are `package` (that is built, or does not load), `install` (a command for TorchCodec), and `by` (what asks).
     """
-    if key.startswith("ext-"):
-        return package_built(context)
+    if key.startswith(("ext-", "triton-")):
+        torch = {"torch": context.torch} if context.torch else {}
+        return triton_names(context) if key.startswith("triton-") else {**torch, **package_built(context)}
     if key == "torch-abi-mismatch":
         return _unloadable_package(context)
     if key.startswith("torchcodec-") and (install := torchcodec_install(context)):
@@ -366,9 +370,7 @@ def _only_compiled_package(context: LogContext) -> str:
     return packages[0] if len(packages) == 1 else ""
 
 
-_OF_PACKAGE = frozenset(
-    {"wheel_url", "its_torch", "torch_command", "pyg", "pyg_page", "from_source", "ready", "wheel_page", "torch_first"}
-)
+_OF_PACKAGE = frozenset({"wheel_url", "wheel_page", "wheel_links", "from_source", "ready", "torch_first"})
 
 
 def with_remedy_names(context: LogContext, rule: Rule, names: Mapping[str, str]) -> Mapping[str, str]:
@@ -399,7 +401,6 @@ def with_remedy_names(context: LogContext, rule: Rule, names: Mapping[str, str])
         all_names = {
             "from_source": source_of(package),
             **wheel_names(context, package),
-            **ready_pair_names(context, package),
             **all_names,
         }
     return all_names

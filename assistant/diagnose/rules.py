@@ -41,7 +41,8 @@ class Sign(Record, frozen=True):
     `any`: patterns of which one matches in the log; `all`: patterns that all do; `none`: patterns of which none may.
     Patterns are lower-case regular expressions; «…» marks texts of which each match holds one (see `literals`).
     `facts` must be known to hold, `unless` must not be known to hold; `likely` must not be known to fail, and if
-    it is unknown the user is asked.
+    it is unknown the user is asked. `fatal` asks that the program did not go on
+    without what the first line of `any` lacks.
     """
 
     any: tuple[str, ...] = ()
@@ -50,6 +51,7 @@ class Sign(Record, frozen=True):
     facts: dict[str, object] = {}
     unless: dict[str, object] = {}
     likely: dict[str, object] = {}
+    fatal: bool = False
     confidence: float = 0.8
 
 

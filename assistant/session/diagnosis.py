@@ -173,7 +173,7 @@ def placed_causes(
     facts = merged(machine, _stated(log))
     wheres = ((cause, line, interpreter_of(log, facts, line)) for cause, line in causes)
     return tuple(
-        (replace(cause, remedies=tuple(with_interpreter(remedy, where, log) for remedy in cause.remedies)), line)
+        (replace(cause, remedies=tuple(with_interpreter(remedy, where) for remedy in cause.remedies)), line)
         for cause, line, where in wheres
     )
 

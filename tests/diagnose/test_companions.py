@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 
 from assistant.diagnose import diagnose, read_log
-from assistant.diagnose.companions import companion_causes
-from assistant.diagnose.missing import (
+from assistant.diagnose.builds import (
     missing_files,
     missing_modules,
     missing_programs,
     missing_symbols,
     pairs,
     parse_library,
-    requester_in,
     symbol_kind,
 )
+from assistant.diagnose.companions import companion_causes
+from assistant.diagnose.context import requester_in
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.session.diagnosis import diagnosed
 
@@ -92,7 +92,7 @@ def test_a_file_with_a_missing_library_of_its_own_is_a_dependency() -> None:
 def test_the_name_of_a_library_tells_its_owner_and_major(file: str, stem: str, major: int | None, kind: str) -> None:
     """One row serves the names of Linux, Windows and macOS."""
     found = parse_library(file)
-    assert (found.stem, found.major, found.row and found.row.kind) == (stem, major, kind)
+    assert (found.stem, found.major, found.kind) == (stem, major, kind)
 
 
 def test_symbols_modules_programs_and_pairs_are_read() -> None:

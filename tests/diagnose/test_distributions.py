@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from packaging.utils import canonicalize_name
 
 from assistant.diagnose import diagnose
-from assistant.diagnose.distributions import distributions_in, listed_distributions
+from assistant.diagnose.environments import distributions_in, listed_distributions
 from assistant.diagnose.rules import PLACEHOLDER, load_rules
 from assistant.model.finding import Diagnosis
 from assistant.model.machine import Machine
