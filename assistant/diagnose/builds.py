@@ -64,8 +64,8 @@ _GONE = re.compile(
     r"""["'`\])}>,]{0,3}[ :,]{0,3}(?:(?:which|that|it|library|file|dll|is|was|are|were|still|also|文件"""
     r"""|库)[ ]{1,2}){0,4}"""
     r"(?:cannot open|can(?:no|')t be (?:found|loaded|opened|located)|can(?:no|')?t? (?:find|load|open)"
-    r"|not (?:be )?found|not be (?:found|loaded|opened|located)|could not be (?:found|loaded|opened|located)|(?:are |is )?missing"
-    r"|no such file|does ?n[o']t exist|not (?:installed|available|loaded)|not in (?:the )?path"
+    r"|not (?:be )?found|not be (?:found|loaded|opened|located)|could not be (?:found|loaded|opened|located)"
+    r"|(?:are |is )?missing|no such file|does ?n[o']t exist|not (?:installed|available|loaded)|not in (?:the )?path"
     r"|.{0,6}(?:找不到|缺失|不存在|未找到|没找到|没有找到|丢失|加载失败|无法加载|打不开))"
 )
 # Words before a name: Could not locate x.dll, Unable to load any of {x.so.9, …}, 找不到 x.dll, without x, no x
