@@ -29,7 +29,7 @@ BUDGETS = {
     "assistant/catalog": (1900, 850),
     "assistant/cli": (2550, 1150),
     "assistant/detect": (1350, 700),
-    "assistant/diagnose": (6450, 2950),
+    "assistant/diagnose": (5950, 2850),
     "assistant/export": (1250, 500),
     "assistant/host": (2900, 1350),
     "assistant/install": (4500, 2050),
