@@ -17,7 +17,7 @@ from assistant.catalog.bundles import runtime_builds, runtime_plugins
 from assistant.catalog.companions import known_names
 from assistant.catalog.rows import CORE
 from assistant.diagnose.context import LogContext
-from assistant.diagnose.index_addresses import installer_tables
+from assistant.diagnose.index import installer_tables
 from assistant.diagnose.kits import kit_tables
 from assistant.diagnose.log import may_be_cut
 from assistant.diagnose.missing import table_distributions

@@ -6,10 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 
 from assistant.catalog import load_catalog, number
-from assistant.diagnose.attempts import lock_commands, unjoined_text
 from assistant.diagnose.context import LogContext
-from assistant.diagnose.index_addresses import addresses, classify_address
-from assistant.diagnose.installer_output import CONDA_GLIBC
+from assistant.diagnose.index import addresses, classify_address, unjoined_text
 from assistant.diagnose.log import Log
 from assistant.diagnose.projects import torch_alone_from_its_index
 from assistant.diagnose.rules import Cause
@@ -52,6 +50,13 @@ _STALE_LOCK = re.compile(
     r"|[\w.]{4,20} is not up to date with pyproject\.toml|lock file hash does ?n[o']t match"
 )
 
+# nothing provides __glibc >=2.28,<3.0.a0 needed by pytorch-2.9.0-cuda129
+# └─ __glibc >=2.28,<3.0.a0 , which is missing on the system.
+_CONDA_GLIBC = re.compile(
+    r"nothing provides (?:requested )?__glibc[ \[]{0,3}(?:version='?)?>=(\d\.\d{1,2})"
+    r"|__glibc[ \[]{0,3}(?:version='?)?>=(\d\.\d{1,2})[^\n]{0,40}(?:missing|conflict|does not exist)"
+)
+
 
 def environment_causes(log: Log, machine: Machine) -> Iterable[Cause]:
     """Yield the causes that a log shows of pip, Jupyter, glibc, a lock file or a build that is missing or wrong."""
@@ -59,12 +64,12 @@ def environment_causes(log: Log, machine: Machine) -> Iterable[Cause]:
     launch = _TOOL.search(log.text)
     if launch and _ABSENT.search(log.text) and not _NO_PIP_TOLD.search(log.text):
         yield _environment_cause("jupyter-tool-env", log, launch.start())
-    glibc = CONDA_GLIBC.search(log.text)
+    glibc = _CONDA_GLIBC.search(log.text)
     required = (glibc[1] or glibc[2]) if glibc else ""
     if glibc and not (machine.glibc and number(machine.glibc) >= number(required)):
         yield _environment_cause("glibc-too-old", log, glibc.start(), glibc=required)
     if lock := _STALE_LOCK.search(log.text):
-        yield _environment_cause("lock-outdated", log, lock.start(), **lock_commands(log.text))
+        yield _environment_cause("lock-outdated", log, lock.start())
     yield from _wrong_build_causes(log, machine)
     yield from _source_causes(log, machine)
 

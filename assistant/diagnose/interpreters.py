@@ -131,7 +131,8 @@ class Application(Record, frozen=True):
 class Project(Record, frozen=True):
     """A row of projects' tools: `marks` are patterns, `run` types its Python, the others how packages are changed.
 
-    `pin_python` with a version lets the project use another Python.
+    `pin_python` with a version lets the project use another Python. `lock` writes the lock file, `relock` does so for
+    a package that follows, and `locked` checks it.
     """
 
     name: str
@@ -142,6 +143,9 @@ class Project(Record, frozen=True):
     from_index: tuple[str, ...] = ()
     sync: str = ""
     pin_python: str = ""
+    lock: str = ""
+    relock: str = ""
+    locked: str = ""
 
 
 class _File(Record, frozen=True):

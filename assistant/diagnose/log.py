@@ -10,9 +10,8 @@ from functools import cache, cached_property
 from importlib.util import find_spec
 from itertools import accumulate, chain
 
-from assistant.diagnose.installer_output import MARKS as INSTALLERS
 from assistant.diagnose.missing import MARKS as LOADERS
-from assistant.diagnose.rules import load_rules, plain_table
+from assistant.diagnose.rules import literals, load_rules, plain_table
 from assistant.model.machine import Machine
 from assistant.parsers.decode import text_pieces, tidied, without_entities
 from assistant.parsers.mentioned import mentioned
@@ -95,7 +94,9 @@ def _relevant_lines(pieces: Iterable[str]) -> list[tuple[int, str]]:
     """
     lines_kept: dict[int, str] = {}
     last_lines: list[tuple[int, str]] = []
-    prefilter = Prefilter([*translations(), *load_rules().marks, *INSTALLERS, *LOADERS])
+    installers = plain_table("installers.toml")
+    said = [mark for message in installers["message"] for mark in literals(message["pattern"])]
+    prefilter = Prefilter([*translations(), *load_rules().marks, *installers["marks"], *said, *LOADERS])
     number = 1
     for piece in pieces:
         if piece.isspace():

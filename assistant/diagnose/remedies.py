@@ -13,10 +13,9 @@ from assistant.catalog import has_code, identified, load_catalog, number
 from assistant.catalog.companions import carried_by_torch_index, companion, known_names
 from assistant.catalog.launchers import Launcher, corrected, launchers, written
 from assistant.catalog.rows import FAMILY
-from assistant.diagnose.attempts import platforms_of, tag_of, torch_install
 from assistant.diagnose.context import LogContext, torchcodec_install, versions_for_cuda
 from assistant.diagnose.extensions import package_built
-from assistant.diagnose.index_addresses import classify_address
+from assistant.diagnose.index import classify_address, platforms_of, tag_of, torch_install
 from assistant.diagnose.installers import UNNAMED
 from assistant.diagnose.interpreters import project_of_text
 from assistant.diagnose.kits import compiler_names, header_names, kit_names, kit_tables, source_of
@@ -295,9 +294,7 @@ def _uv_names(context: LogContext) -> dict[str, str]:
 _FILLERS: tuple[tuple[frozenset[str], Callable[[LogContext], Mapping[str, str]]], ...] = (
     (frozenset({"typed", "typed_torch", "typed_any", "typed_packages", "typed_right", "again"}), typed_names),
     (
-        frozenset(
-            {"redo", "repeat", "redo_plain", "redo_best", "redo_links", "pin_python", "pixi", "uv_here", "mac_source"}
-        ),
+        frozenset({"redo", "repeat", "redo_plain", "redo_best", "redo_links", "pin_python", "lock", "mac_source"}),
         project_names,
     ),
     (frozenset({"uv", "get_uv"}), _uv_names),

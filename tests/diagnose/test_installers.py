@@ -14,8 +14,8 @@ from tables import sampled
 from torch_wheels import LINUX, WINDOWS, add_torch
 
 from assistant.diagnose import diagnose, read_log
-from assistant.diagnose.index_addresses import addresses, classify_address
-from assistant.diagnose.installer_output import failures
+from assistant.diagnose.index import addresses, classify_address
+from assistant.diagnose.installers import failures
 from assistant.model.machine import Gpu, Machine, Vendor
 
 ORG = "org"
