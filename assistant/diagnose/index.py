@@ -15,7 +15,7 @@ from assistant.catalog.catalog import is_pypi, mirrors_pypi
 from assistant.catalog.companions import companion
 from assistant.catalog.rows import FAMILY
 from assistant.diagnose.log import Log
-from assistant.diagnose.rules import table
+from assistant.diagnose.rules import compiled, table
 from assistant.model.machine import Machine
 from assistant.model.record import Record
 
@@ -92,17 +92,9 @@ def installer_tables() -> InstallerTables:
     return table("installers.toml", InstallerTables)
 
 
-@cache
 def words(name: str) -> re.Pattern[str]:
     """Return a named pattern of installers.toml, for texts in lower case."""
-    return re.compile("|".join(installer_tables().words[name]), re.MULTILINE)
-
-
-@cache
-def _address_patterns() -> tuple[tuple[re.Pattern[str], bool], ...]:
-    """Return the pattern of each way in which texts name addresses, and whether they were to be searched."""
-    rows = installer_tables().address
-    return tuple((re.compile(row.pattern.replace("(URL)", _URL), re.MULTILINE), row.asked) for row in rows)
+    return compiled("(?m)" + "|".join(installer_tables().words[name]))
 
 
 def unjoined_text(log: Log) -> str:
@@ -113,11 +105,11 @@ def unjoined_text(log: Log) -> str:
 def addresses(text: str) -> tuple[NamedAddress, ...]:
     """Return the addresses of indexes and files that a text names, each once, and at most `MOST` of them."""
     address_of: dict[str, NamedAddress] = {}
-    for pattern, asked in _address_patterns():
-        for match in pattern.finditer(text):
+    for row in installer_tables().address:
+        for match in compiled("(?m)" + row.pattern.replace("(URL)", _URL)).finditer(text):
             said = match.groupdict()
             for url in re.findall(_URL, said["urls"]) if "urls" in said else [said["url"]]:
-                address = NamedAddress(url.rstrip("/.)`"), match.start(), said.get("state", ""), asked)
+                address = NamedAddress(url.rstrip("/.)`"), match.start(), said.get("state", ""), row.asked)
                 first = address_of.get(address.url, address)
                 address_of[address.url] = first._replace(state=first.state or address.state)
     return tuple(address_of.values())[:MOST]
@@ -216,17 +208,13 @@ _PLATFORMS = {
 
 
 class Build(NamedTuple):
-    """Wheels of a release: `version` "" stands for any, `pythons` () for Pythons that the catalogue does not know.
-
-    It is not `confirmed` if no index has been seen to hold it.
-    """
+    """Wheels of a release: `version` "" stands for any, `pythons` () for Pythons that the catalogue does not know."""
 
     version: str
     variant: str
     platform: str
     pythons: tuple[str, ...]
     glibc: Number = ()
-    confirmed: bool = True
 
     def serves(self, python: str) -> bool:
         """Return whether it is for a Python ("312"), or may be since its Pythons are unknown."""
@@ -238,12 +226,17 @@ def platforms_of(os: str | None, arch: str | None) -> tuple[str, ...]:
 
     A processor that no wheel is for gives a platform that no build has.
     """
-    rows = _PLATFORMS.get(os or "")
-    if rows is None:
+    if os not in _PLATFORMS:
         return USUAL
-    if arch:
-        return (rows.get(arch, f"{os}_{arch}"),)
-    return tuple(name for name in dict.fromkeys(rows.values()) if name != "windows_arm64")
+    likely = tuple(name for name in dict.fromkeys(_PLATFORMS[os].values()) if name != "windows_arm64")
+    return (_PLATFORMS[os].get(arch, f"{os}_{arch}"),) if arch else likely
+
+
+def platform_of_tag(tag: str) -> tuple[str, str]:
+    """Return the system and the processor of a wheel's platform tag, such as ("windows", "x86_64"); "" for no such."""
+    system = {"win": "windows", "mac": "macos", "man": "linux", "mus": "linux", "lin": "linux"}.get(tag[:3], "")
+    arch = re.sub(r"^[a-z]+(?:\d{4}|_\d{1,2}_\d{1,2})?_?", "", tag) if system else ""
+    return system, {"amd64": "x86_64", "32": "x86"}.get(arch, arch)
 
 
 def tag_of(machine: Machine) -> str:
@@ -259,7 +252,7 @@ def builds(package: str) -> tuple[Build, ...]:
     if package == "torch" or package in FAMILY:
         platforms = sorted({platform for row in catalog.releases for platform in row.variants})
         return tuple(
-            Build(version, wheel.variant, platform, wheel.pythons, wheel.glibc, wheel.confirmed)
+            Build(version, wheel.variant, platform, wheel.pythons, wheel.glibc)
             for platform in platforms
             for wheel in catalog.wheels(platform, None)
             for version in ((wheel.version,) if package == "torch" else getattr(wheel.release, package))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
 from functools import cache
@@ -24,6 +25,7 @@ from assistant.diagnose.index import (
     classify_address,
     installer_tables,
     newest_python,
+    platform_of_tag,
     platforms_of,
     tag_of,
     unjoined_text,
@@ -52,6 +54,8 @@ _PARTS = {
     "(SPEC)": rf"(?P<spec>{_SPECIFIER})?",
     "(BY)": rf"`?(?P<by>[a-z0-9][\w.-]{{0,60}}){_MARKERS} ?(?:{_SPECIFIER})?",
     "(END)": r"(?=[`;,.)]{0,2}(?:\s|$))",
+    "«": "",
+    "»": "",
     " ?": r"[\s│|]{0,20}",
     " ": r"[\s│|]{1,20}",
 }
@@ -100,15 +104,11 @@ class Failure(NamedTuple):
 
 
 @cache
-def _patterns() -> tuple[tuple[Message, re.Pattern[str], frozenset[str]], ...]:
-    """Return the shipped messages, each with its pattern and texts of which each match holds one."""
-    compiled = []
-    for message in installer_tables().message:
-        pattern = message.pattern.replace("«", "").replace("»", "")
-        for part, meaning in _PARTS.items():
-            pattern = pattern.replace(part, meaning)
-        compiled.append((message, re.compile(pattern, re.ASCII), literals(message.pattern)))
-    return tuple(compiled)
+def _pattern(text: str) -> re.Pattern[str]:
+    """Return the pattern of a message with its parts, compiled."""
+    for part, meaning in _PARTS.items():
+        text = text.replace(part, meaning)
+    return re.compile(text, re.ASCII)
 
 
 def failures(text: str) -> tuple[Failure, ...]:
@@ -118,9 +118,9 @@ def failures(text: str) -> tuple[Failure, ...]:
     """
     found = [
         _failure_of(match, message)
-        for message, pattern, marks in _patterns()
-        if any(all(word in text for word in mark.split()) for mark in marks)
-        for match in pattern.finditer(text)
+        for message in installer_tables().message
+        if any(all(word in text for word in mark.split()) for mark in literals(message.pattern))
+        for match in _pattern(message.pattern).finditer(text)
     ]
     failure_of: dict[str, Failure] = {}
     for failure in sorted(found, key=lambda failure: failure.at):
@@ -134,27 +134,24 @@ def failures(text: str) -> tuple[Failure, ...]:
 
 def _failure_of(match: re.Match[str], message: Message) -> Failure:
     """Return the failure that a message tells."""
-    said = {name: value or "" for name, value in match.groupdict().items()}
-    package, by = (str(canonicalize_name(said.get(name, "").strip("`.-"))) for name in ("name", "by"))
-    tags = re.findall(r"\b(?:cp|pp|py|none|abi|many|musl|mac|win|linux)[\w.]*", said.get("tags", ""))
-    lacks = said.get("lacks") or message.lacks
-    if lacks == "tags":
-        lacks = "python" if re.match(r"cp|pp|py|none|abi", "".join(tags[:1])) else "platform"
-    python = said.get("python", "")
-    has_offers = message.nothing or (said.get("offered") is not None and match["offered"] is not None)
+    said = defaultdict(str, {name: text for name, text in match.groupdict().items() if text is not None})
+    package, by = (str(canonicalize_name(said[name].strip("`.-"))) for name in ("name", "by"))
+    tags = re.findall(r"\b(?:cp|pp|py|none|abi|many|musl|mac|win|linux)[\w.]*", said["tags"])
+    by_tags = "python" if re.match(r"cp|pp|py|none|abi", "".join(tags[:1])) else "platform"
+    has_offers = message.nothing or "offered" in said
     return Failure(
         package or UNNAMED,
         match.start(),
-        _specifier(said.get("spec") or said.get("version", "")),
+        _specifier(said["spec"] or said["version"]),
         by="" if by == package else by,
-        offered=tuple(re.findall(r"\d[^\s,]{0,60}", said.get("offered", ""))) if has_offers else None,
-        lacks=lacks,
+        offered=tuple(re.findall(r"\d[^\s,]{0,60}", said["offered"])) if has_offers else None,
+        lacks=by_tags if message.lacks == "tags" else said["lacks"] or message.lacks,
         tags=tuple(dict.fromkeys(tags)),
-        running=said.get("running", ""),
-        index_url=said.get("index_url", "").rstrip("/"),
-        better_index=said.get("better_index", ""),
-        python=python,
-        bounds=said.get("bounds", "").rstrip(",.") or (f"<{python}" if python else ""),
+        running=said["running"],
+        index_url=said["index_url"].rstrip("/"),
+        better_index=said["better_index"],
+        python=said["python"],
+        bounds=said["bounds"].rstrip(",.") or (f"<{said['python']}" if said["python"] else ""),
         locked=message.locked,
         conda=message.conda,
     )
@@ -162,20 +159,16 @@ def _failure_of(match: re.Match[str], message: Message) -> Failure:
 
 def _specifier(text: str) -> str:
     """Return an installer's words for a version as a specifier: "==2.6" for 2.6, "==2.6.*" for conda's =2.6."""
-    text = re.sub(r"\s", "", text).rstrip("`,.)")
-    if re.match(r"=\d", text):
-        return f"={text}.*"
-    if not text or text == "*":
-        return ""
-    return text.replace("^", ">=") if text[0] in "^<>=!~" else f"=={text}"
+    text = re.sub(r"\s", "", text).rstrip("`,.)").replace("^", ">=")
+    return f"={text}.*" if re.match(r"=\d", text) else f"=={text}" if text[:1].isdigit() else text.removeprefix("*")
 
 
 class Attempt:
     """A failure with what is known around it: the machine, its platforms and Python, the indexes that were asked.
 
     The installer's own tags go before the machine's facts. `rows` are the builds of the package that the catalogue
-    knows, `asked` those that the request takes, `for_platform` those of them that are for this platform. `glibc` is the
-    system's own, while the one in `machine` is that which the installer names, if it names one.
+    knows, `taken` those of the release, `asked` those of the variant, too, `for_platform` those of them that are for
+    this platform. `glibc` is the system's own, that in `machine` the one which the installer names, if it names one.
     """
 
     def __init__(self, failure: Failure, log: Log, machine: Machine) -> None:
@@ -193,8 +186,8 @@ class Attempt:
         self.rows = builds(failure.package)
         variant = self.variant.removeprefix("nightly/")
         is_tagged = self.package in CORE and variant[:2] in {"cu", "ro", "xp"}
-        taken = builds_within(self.rows, failure.wanted)
-        self.asked = tuple(row for row in taken if not is_tagged or row.variant in {"", variant})
+        self.taken = builds_within(self.rows, failure.wanted)
+        self.asked = tuple(row for row in self.taken if not is_tagged or row.variant in {"", variant})
         self.for_platform = tuple(row for row in self.asked if row.platform in self.platforms)
 
     @property
@@ -244,19 +237,17 @@ class Attempt:
 
 def _with_installer_facts(failure: Failure, text: str, machine: Machine) -> Machine:
     """Return the machine with what the installer's own tags, and what is on offer, tell of it."""
-    changes: dict[str, object] = {}
     tag = failure.running
-    if match := re.fullmatch(r"manylinux_(\d_\d{1,2})_(\w{3,12})|(musl)?linux_(?:\d_\d_)?(\w{3,12})", tag):
-        changes = {"os": "linux", "arch": match[2] or match[4]}
-        changes |= {"glibc": match[1].replace("_", ".")} if match[1] else {"libc": "musl"} if match[3] else {}
-    elif match := re.fullmatch(r"macosx_\d{2}_\d{1,2}_(\w{3,12})", tag):
-        changes = {"os": "macos", "arch": match[1]}
-    elif tag.startswith("win"):
-        changes = {"os": "windows", "arch": {"win_amd64": "x86_64", "win_arm64": "arm64"}.get(tag, "x86")}
-    elif match := re.fullmatch(r"cp3(\d{1,2})t?", tag):
-        changes = {"python": f"3.{match[1]}"}
+    system, arch = platform_of_tag(tag)
+    changes: dict[str, object] = {"os": system, "arch": arch} if system else {}
+    if glibc := re.match(r"manylinux_(\d_\d{1,2})_", tag):
+        changes["glibc"] = glibc[1].replace("_", ".")
+    elif tag.startswith("musl"):
+        changes["libc"] = "musl"
+    elif cpython := re.fullmatch(r"cp3(\d{1,2})t?", tag):
+        changes["python"] = f"3.{cpython[1]}"
     elif failure.python:
-        changes = {"python": failure.python}
+        changes["python"] = failure.python
     machine = replace(machine, **changes)
     if machine.os != "macos":
         return machine
@@ -352,7 +343,11 @@ def _index_causes(attempt: Attempt) -> Iterator[Cause]:
     is_carried, nothing = carried_by_torch_index(package), attempt.may_offer_nothing
     lacks_build = bool(failure.local) and not any(failure.local in version for version in failure.offered or ())
     if wrong and (lacks_build or (nothing and not has_pypi)):
-        yield attempt.cause("index-wrong", index=wrong, right=_index_with_release(attempt, wrong))
+        right = attempt.indexes[wrong].right
+        variant = classify_address(right.lower()).variant
+        if variant and package in CORE and variant not in {row.variant for row in attempt.taken}:
+            right = right_index(attempt, variant) or right  # that of the nearest variant with the release
+        yield attempt.cause("index-wrong", index=wrong, right=right)
     if package in CORE:
         return
     if torch and not has_pypi and not is_carried and (nothing or failure.lacks):
@@ -382,10 +377,11 @@ def _platform_causes(attempt: Attempt) -> Iterator[Cause]:
     systems = next((systems for name, systems in rows if package.startswith(name)), ())
     if systems and machine.os and machine.os not in systems:
         yield attempt.cause("lock-for-other-platform")
-    tag = next((tag for tag in failure.tags if re.match(r"many|musl|win|mac|linux", tag)), "")
+    system, arch = next(filter(any, map(platform_of_tag, failure.tags)), (machine.os, machine.arch))
+    suits_arch = arch in {"universal2", machine.arch} or {arch, machine.arch} <= {"arm64", "aarch64", None}
     has_no_wheel = (
         failure.lacks == "platform"
-        or (tag and machine.os and not _wheel_suits(tag, machine))
+        or (machine.os and not (system == machine.os and (suits_arch or not machine.arch)))
         or (machine.os and attempt.asked and not attempt.for_platform)
         or (is_torch and is_mac and failure.local)
     )
@@ -399,31 +395,22 @@ def _platform_causes(attempt: Attempt) -> Iterator[Cause]:
         and ((has_no_wheel and machine.arch == "x86_64") or (not machine.arch and (has_no_wheel or is_for_arm)))
     ):
         yield attempt.cause("torch-no-intel-mac-wheel", unknown="" if machine.arch else "arch")
-    if glibc := _glibc_needed(attempt):
-        yield attempt.cause("glibc-too-old", glibc=glibc)
+    tags = [match for tag in failure.tags if (match := re.fullmatch(r"manylinux_(\d_\d{1,2})_(\w+)", tag))]
+    by_tags = [number(match[1]) for match in tags if match[2] == machine.arch]
+    oldest = min(by_tags or [row.glibc for row in attempt.for_platform if row.glibc], default=())
+    if oldest > number(machine.glibc) > ():
+        yield attempt.cause("glibc-too-old", glibc=".".join(map(str, oldest)))
     if has_no_wheel:
         yield attempt.cause("wheel-not-for-platform")
-
-
-def _wheel_suits(tag: str, machine: Machine) -> bool:
-    """Return whether a wheel's platform tag suits the machine's system and, if that is known, its processor."""
-    system = {"win": "windows", "mac": "macos", "man": "linux", "mus": "linux", "lin": "linux"}[tag[:3]]
-    arch = {"x86_64": ("x86_64", "amd64"), "arm64": ("arm64", "aarch64"), "aarch64": ("arm64", "aarch64")}
-    return system == machine.os and (tag.endswith(("any", "universal2", *arch.get(machine.arch or "", (tag,)))))
-
-
-def _glibc_needed(attempt: Attempt) -> str:
-    """Return the oldest glibc that wheels for the machine take if its own is older; "" if not, or unknown."""
-    tags = [match for tag in attempt.failure.tags if (match := re.fullmatch(r"manylinux_(\d_\d{1,2})_(\w+)", tag))]
-    tagged = [number(match[1]) for match in tags if match[2] == attempt.machine.arch]
-    oldest = min(tagged or [row.glibc for row in attempt.for_platform if row.glibc], default=())
-    return ".".join(map(str, oldest)) if oldest > number(attempt.machine.glibc) > () else ""
 
 
 def _python_causes(attempt: Attempt) -> Iterator[Cause]:
     """Yield a cause if the Python does not suit the package: by the installer's words, else by the catalogue."""
     failure, python = attempt.failure, attempt.python
-    if bounds := failure.bounds or _ignored_bounds(failure.release, attempt.text):
+    # ERROR: Ignored the following versions that require a different python version: 1.26.0 Requires-Python <3.13,>=3.9
+    release = re.escape(failure.release or "-")
+    ignored = re.search(rf"(?<![\w.]){release} requires-python ([<>=!~][^;\n]{{1,60}})", attempt.text)
+    if bounds := failure.bounds or (ignored[1] if ignored else ""):
         upper = re.search(r"<(=?) ?3\.(\d{1,2})", bounds)
         best = f"3.{int(upper[2]) - (not upper[1])}" if upper else ""
         is_too_new = best and (not python or number(f"3.{python[1:]}") > number(best))
@@ -444,16 +431,6 @@ def _python_causes(attempt: Attempt) -> Iterator[Cause]:
     elif is_pin and attempt.for_platform and wanted < min(map(number, failure.offered or ()), default=()):
         # No index drops a release of a build that it keeps: what is older than all on offer is for older Pythons.
         yield _unserved_python(attempt, "python")
-
-
-def _ignored_bounds(release: str, text: str) -> str:
-    """Return the Pythons of a release that pip ignored for its own, as a specifier; "" if it ignored none.
-
-    ERROR: Ignored the following versions that require a different python version: 1.26.0 Requires-Python <3.13,>=3.9
-    """
-    pattern = rf"(?<![\w.]){re.escape(release)} requires-python ([<>=!~][^;\n]{{1,60}})"
-    match = re.search(pattern, text) if release else None
-    return match[1] if match else ""
 
 
 def _is_older_than_catalog(attempt: Attempt) -> bool:
@@ -491,23 +468,16 @@ def _release_causes(attempt: Attempt) -> Iterator[Cause]:
         if package in {"pytorch", "torchvision", "torchaudio", "pytorch-cuda", "cudatoolkit"}:
             yield attempt.cause("release-not-on-index", channel="conda-forge", release="", requirement="", **names)
         return
-    is_listed = failure.lacks == "version" or bool(failure.offered)
-    is_known = failure.wanted and (attempt.rows or failure.offered)
-    if is_listed and is_known and not words("network").search(attempt.text):  # a page that did not come may list it
-        yield attempt.cause("release-not-on-index", right=right_index(attempt), nearest=_nearest_release(attempt))
-
-
-def _nearest_release(attempt: Attempt) -> str:
-    """Return the release nearest to one that does not exist, as a requirement; "" if it exists or none is known."""
-    wanted, offered = attempt.failure.wanted, attempt.failure.offered or ()
-    if builds_within(attempt.rows, wanted) or not number(wanted):
-        return ""
-    releases = {row.version for row in attempt.rows if row.version} or {*offered}
-    if attempt.failure.release in offered:  # only its build with that tag is not here
-        releases = {attempt.failure.release}
-    same_minor = [release for release in releases if number(release)[:2] == number(wanted)[:2]]
-    nearest = max(same_minor or releases, key=number, default="")
-    return f"{attempt.package}=={nearest}" if nearest else ""
+    offered, wanted = failure.offered or (), number(failure.wanted)
+    is_listed = (failure.lacks == "version" or offered) and failure.wanted and (attempt.rows or offered)
+    if is_listed and not words("network").search(attempt.text):  # a page that did not come may list the release
+        releases = {row.version for row in attempt.rows if row.version} or {*offered}
+        if failure.release in offered:  # only its build with that tag is not here
+            releases = {failure.release}
+        alike = [release for release in releases if number(release)[:2] == wanted[:2]]
+        nearest = "" if attempt.taken or not wanted else max(alike or releases, key=number, default="")
+        nearest = f"{package}=={nearest}" if nearest else ""
+        yield attempt.cause("release-not-on-index", right=right_index(attempt), nearest=nearest)
 
 
 # torch==2.9.0+cu128     torch{sys_platform == 'linux'}==2.9.0+rocm6.4
@@ -526,22 +496,10 @@ def right_index(attempt: Attempt, variant: str = "") -> str:
         of_rocm = re.match(r"rocm\d{1,2}\.\d{1,2}", variant)  # rocm7.2 for AMD's rocm7.2.0.gita272dfa8
         is_carried = variant and carried_by_torch_index(package)
         return catalog.index_url(of_rocm[0] if of_rocm else variant) or "" if is_carried else PYPI
-    rows = builds_within(attempt.rows, attempt.failure.wanted)
-    here = [row for row in rows if row.platform in attempt.platforms]
+    here = [row for row in attempt.taken if row.platform in attempt.platforms]
     suiting = {row.variant for row in here if not attempt.python or row.serves(attempt.python)} - {"pypi"}
     nearest = variant_near(variant, suiting)
-    return catalog.index_url(nearest) or "" if nearest else PYPI if rows else ""
-
-
-def _index_with_release(attempt: Attempt, wrong: str) -> str:
-    """Return the address that was meant, or if it lacks the release, of the nearest variant's index that has it."""
-    right = attempt.indexes[wrong].right
-    variant = classify_address(right.rstrip("/").lower()).variant if right else ""
-    wanted = attempt.failure.wanted
-    rows = builds_within(attempt.rows, wanted) if attempt.package in CORE and wanted else ()
-    variants = {row.variant for row in rows if row.platform in attempt.platforms} - {"pypi"}
-    nearest = variant_near(variant, variants) if variant and variant not in variants else ""
-    return load_catalog().index_url(nearest) or right if nearest else right
+    return catalog.index_url(nearest) or "" if nearest else PYPI if attempt.taken else ""
 
 
 def _other_causes(attempt: Attempt) -> Iterator[Cause]:
@@ -559,11 +517,9 @@ def _other_causes(attempt: Attempt) -> Iterator[Cause]:
         yield attempt.cause("mirror-without-files", "symptom-and-fact", index=mirror, right=PYPI)
     if python:
         tags = {tag for row in attempt.rows for tag in row.pythons} or {*catalog.releases[0].pythons["any"]}
-        newest = sorted({int(tag[1:].rstrip("t")) for tag in tags})[-NEWEST:]
-        minor = int(python[1:].rstrip("t"))
-        if minor in newest or minor > newest[-1] or minor < 10:  # noqa: PLR2004 - no build of today serves it
+        minors, minor = sorted({int(tag[1:].rstrip("t")) for tag in tags}), int(python[1:].rstrip("t"))
+        if minor >= minors[-NEWEST:][0] or minor < 10:  # noqa: PLR2004 - no build of today serves it
             yield _unserved_python(attempt, "index", "symptom-told")
-        yield attempt.cause("index-wrong", "symptom-told", "index", right=right_index(attempt))
 
 
 _FINDERS: tuple[Callable[[Attempt], Iterator[Cause]], ...] = (
