@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from assistant.catalog import load_catalog, number
 from assistant.diagnose.context import LogContext
-from assistant.diagnose.index import addresses, classify_address, unjoined_text
+from assistant.diagnose.index import addresses, classify_address
 from assistant.diagnose.log import Log
 from assistant.diagnose.projects import torch_alone_from_its_index
 from assistant.diagnose.rules import Cause
@@ -97,7 +97,7 @@ def _wrong_build_causes(log: Log, machine: Machine) -> Iterator[Cause]:
     if replaced_torch(log.text):  # it was applied, and lost later
         return
     variants = [match[1] for match in _BUILD.finditer(log.text)]
-    urls = (address.url for address in addresses(unjoined_text(log)) if address.asked)
+    urls = (address.url for address in addresses(log) if address.asked)
     variants += [index.variant for url in urls if (index := classify_address(url)).kind == "torch" and index.variant]
     tags = {tag for tag in variants if tag[:2] in {"cu", "ro", "xp"}}
     installed = list(_INSTALLED.finditer(log.text))

@@ -49,22 +49,16 @@ class Address(NamedTuple):
     right: str = ""
 
 
-class AddressForm(Record, frozen=True):
-    """A way in which texts name addresses: a sample, its pattern, and whether an installer was told to search there."""
+class Form(Record, frozen=True):
+    """A row of what programs print: a sample, its pattern, and what it tells beside.
 
-    sample: str
-    pattern: str
-    asked: bool = True
-
-
-class Message(Record, frozen=True):
-    """A message of an installer: a sample, its pattern, and what it says beside; see `Failure`.
-
-    `nothing` is set if nothing was on offer.
+    `asked` is false of an address where an installer did not search. The others are those of `Failure`, and `nothing`
+    tells that nothing was on offer.
     """
 
     sample: str
     pattern: str
+    asked: bool = True
     lacks: Literal["", "python", "platform", "version", "tags"] = ""
     nothing: bool = False
     locked: bool = False
@@ -82,9 +76,9 @@ class InstallerTables(Record, frozen=True):
     marks: tuple[str, ...]
     names: dict[str, str]
     systems: dict[str, tuple[str, ...]]
-    words: dict[str, tuple[str, ...]]
-    address: tuple[AddressForm, ...]
-    message: tuple[Message, ...]
+    patterns: dict[str, tuple[str, ...]]
+    address: tuple[Form, ...]
+    message: tuple[Form, ...]
 
 
 def installer_tables() -> InstallerTables:
@@ -92,18 +86,15 @@ def installer_tables() -> InstallerTables:
     return table("installers.toml", InstallerTables)
 
 
-def words(name: str) -> re.Pattern[str]:
+def pattern_of(name: str) -> re.Pattern[str]:
     """Return a named pattern of installers.toml, for texts in lower case."""
-    return compiled("(?m)" + "|".join(installer_tables().words[name]))
+    return compiled("(?m)" + "|".join(installer_tables().patterns[name]))
 
 
-def unjoined_text(log: Log) -> str:
-    """Return a log's text without the joined lines at its end, where an address may run into the next word."""
-    return "\n".join(log.text.split("\n")[: len(log.lines)])
-
-
-def addresses(text: str) -> tuple[NamedAddress, ...]:
-    """Return the addresses of indexes and files that a text names, each once, and at most `MOST` of them."""
+def addresses(log: Log) -> tuple[NamedAddress, ...]:
+    """Return the addresses of indexes and files that a log names, each once, and at most `MOST` of them."""
+    # Without the joined lines at the end, where an address may run into the next word.
+    text = "\n".join(log.text.split("\n")[: len(log.lines)])
     address_of: dict[str, NamedAddress] = {}
     for row in installer_tables().address:
         for match in compiled("(?m)" + row.pattern.replace("(URL)", _URL)).finditer(text):
@@ -200,11 +191,6 @@ def variant_near(variant: str, candidates: Collection[str]) -> str:
 
 
 USUAL = ("linux_x86_64", "windows_amd64", "macos_arm64")  # where nothing is known of a machine
-_PLATFORMS = {
-    "linux": {"x86_64": "linux_x86_64", "aarch64": "linux_aarch64", "arm64": "linux_aarch64"},
-    "windows": {"x86_64": "windows_amd64", "arm64": "windows_arm64", "aarch64": "windows_arm64"},
-    "macos": {"arm64": "macos_arm64", "aarch64": "macos_arm64", "x86_64": "macos_x86_64"},
-}
 
 
 class Build(NamedTuple):
@@ -226,10 +212,13 @@ def platforms_of(os: str | None, arch: str | None) -> tuple[str, ...]:
 
     A processor that no wheel is for gives a platform that no build has.
     """
-    if os not in _PLATFORMS:
+    if os not in {"linux", "windows", "macos"}:
         return USUAL
-    likely = tuple(name for name in dict.fromkeys(_PLATFORMS[os].values()) if name != "windows_arm64")
-    return (_PLATFORMS[os].get(arch, f"{os}_{arch}"),) if arch else likely
+    if not arch:
+        return tuple(name for name in (*USUAL, "linux_aarch64", "macos_x86_64") if name.startswith(os))
+    names = {"x86_64": "amd64"} if os == "windows" else {}
+    names |= {"arm64": "aarch64"} if os == "linux" else {"aarch64": "arm64"}
+    return (f"{os}_{names.get(arch, arch)}",)
 
 
 def platform_of_tag(tag: str) -> tuple[str, str]:

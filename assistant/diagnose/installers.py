@@ -14,23 +14,22 @@ from packaging.utils import canonicalize_name
 from assistant.catalog import carried_by_torch_index, load_catalog, number
 from assistant.catalog.catalog import mirrors_pypi
 from assistant.catalog.companions import known_names
-from assistant.catalog.rows import CORE, FAMILY
+from assistant.catalog.rows import CORE
 from assistant.diagnose.index import (
     PYPI,
     Address,
-    Message,
+    Form,
     addresses,
     builds,
     builds_within,
     classify_address,
     installer_tables,
     newest_python,
+    pattern_of,
     platform_of_tag,
     platforms_of,
     tag_of,
-    unjoined_text,
     variant_near,
-    words,
 )
 from assistant.diagnose.log import Log
 from assistant.diagnose.rules import Cause, literals
@@ -132,7 +131,7 @@ def failures(text: str) -> tuple[Failure, ...]:
     return tuple(failure_of.values())[:MOST]
 
 
-def _failure_of(match: re.Match[str], message: Message) -> Failure:
+def _failure_of(match: re.Match[str], message: Form) -> Failure:
     """Return the failure that a message tells."""
     said = defaultdict(str, {name: text for name, text in match.groupdict().items() if text is not None})
     package, by = (str(canonicalize_name(said[name].strip("`.-"))) for name in ("name", "by"))
@@ -179,33 +178,28 @@ class Attempt:
         self.platforms = platforms_of(self.machine.os, self.machine.arch)
         # Where a page failed, the address is that of the package's own page in the index.
         page = f"/{failure.package}"
-        requested = (named for named in addresses(unjoined_text(log)) if named.asked)
+        requested = (named for named in addresses(log) if named.asked)
         urls = [named.url.removesuffix(page) if named.state else named.url for named in requested]
         urls = [failure.index_url] if failure.index_url else urls
         self.indexes: dict[str, Address] = {url: classify_address(url) for url in urls}
-        self.rows = builds(failure.package)
+        # The tag of the build that was asked for, by version, index or offer; "" if it is not one alone.
+        of_indexes = {index.variant for index in self.indexes.values() if index.kind in {"torch", "mirror"}} - {""}
+        of_offers = {version.partition("+")[2] for version in failure.offered or ()}
+        self.variant = failure.local or next((min(tags) for tags in (of_indexes, of_offers) if len(tags) == 1), "")
         variant = self.variant.removeprefix("nightly/")
         is_tagged = self.package in CORE and variant[:2] in {"cu", "ro", "xp"}
+        self.rows = builds(failure.package)
         self.taken = builds_within(self.rows, failure.wanted)
         self.asked = tuple(row for row in self.taken if not is_tagged or row.variant in {"", variant})
         self.for_platform = tuple(row for row in self.asked if row.platform in self.platforms)
-
-    @property
-    def is_served(self) -> bool:
-        """Whether a build that the request takes is for this platform, and for the Python if that is known."""
-        return any(not self.python or row.serves(self.python) for row in self.for_platform)
-
-    @property
-    def may_offer_nothing(self) -> bool:
-        """Whether the installer saw no version at all, or does not say what it saw and what was lacking."""
-        return self.failure.offered == () or (self.failure.offered is None and not self.failure.lacks)
-
-    @property
-    def variant(self) -> str:
-        """The tag of the build that was asked for, by version, index or offer; "" if it is not one alone."""
-        of_indexes = {index.variant for index in self.indexes.values() if index.kind in {"torch", "mirror"}} - {""}
-        of_offers = {version.partition("+")[2] for version in self.failure.offered or ()}
-        return self.failure.local or next((min(tags) for tags in (of_indexes, of_offers) if len(tags) == 1), "")
+        # Whether one of these is for the Python, if that is known.
+        self.is_served = any(not self.python or row.serves(self.python) for row in self.for_platform)
+        # Whether the installer saw no version at all, or does not say what it saw and what was lacking.
+        self.may_offer_nothing = failure.offered == () or (failure.offered is None and not failure.lacks)
+        # Whether one of torch's family is pinned to less than the oldest release in the catalogue.
+        oldest = min((number(row.version) for row in self.rows), default=())
+        self.is_pin = self.package in CORE and failure.wanted.startswith("==")
+        self.is_ancient = self.is_pin and number(failure.wanted) < oldest
 
     def index(self, *kinds: str) -> str:
         """Return the first index that was asked and is of one of some kinds; "" if none is."""
@@ -267,7 +261,7 @@ def _mac_arch(machine: Machine, failure: Failure, text: str) -> str:
     if Vendor.APPLE in vendors or re.search(r"\bapple\b|\bm[1-9]\b", names):
         return "x86_64" if is_intel else "arm64"
     has_other_gpu = vendors & {Vendor.AMD, Vendor.INTEL, Vendor.NVIDIA} or "intel" in names
-    return "x86_64" if is_intel or has_other_gpu or words("intel_mac").search(text) else ""
+    return "x86_64" if is_intel or has_other_gpu or pattern_of("intel_mac").search(text) else ""
 
 
 def installer_causes(log: Log, machine: Machine) -> Iterable[Cause]:
@@ -292,9 +286,8 @@ def _machine_causes(attempt: Attempt) -> Iterator[Cause]:
         has_32_bits = re.search(r"32.?bit|-32\b|\bx86\b(?!.64)|\bwin32\b", (machine.python or "").lower())
         if machine.python_bits == 32 or machine.arch == "x86" or has_32_bits:  # noqa: PLR2004 - bits
             yield attempt.cause("python-32bit")
-        if (machine.libc or "").startswith("musl"):
-            yield attempt.cause("musl-system")
-        if machine.os in {None, "linux"} and words("musl").search(attempt.text):
+        names_musl = machine.os in {None, "linux"} and pattern_of("musl").search(attempt.text)
+        if names_musl or (machine.libc or "").startswith("musl"):
             yield attempt.cause("musl-system")
 
 
@@ -303,7 +296,7 @@ def _cache_causes(attempt: Attempt) -> Iterator[Cause]:
     lacks = attempt.failure.lacks
     is_outdated = lacks == "platform" and number(attempt.glibc) > number(attempt.machine.glibc) > ()
     is_wrong = lacks in {"python", "platform"} and attempt.is_served
-    if is_outdated or (is_wrong and words("works_without_cache").search(attempt.text)):
+    if is_outdated or (is_wrong and pattern_of("works_without_cache").search(attempt.text)):
         yield attempt.cause("stale-installer-cache")
 
 
@@ -329,8 +322,8 @@ def _unasked_index_causes(attempt: Attempt) -> Iterator[Cause]:
         names = {"index": failure.index_url, "right": failure.better_index}
         yield attempt.cause("index-not-applied", foreign="" if is_torch else attempt.package, **names)
     # Another index stands where this tool does not look: pip's settings, or those of `uv pip` alone.
-    is_pip_s = words("uv").search(text) and words("pip_settings").search(text)
-    is_uv_pip_s = words("uv_in_a_project").search(text) and words("uv_pip_settings").search(text)
+    is_pip_s = pattern_of("uv").search(text) and pattern_of("pip_settings").search(text)
+    is_uv_pip_s = pattern_of("uv_in_a_project").search(text) and pattern_of("uv_pip_settings").search(text)
     right = right_index(attempt) if is_torch and (is_pip_s or is_uv_pip_s) else ""
     if right not in {"", PYPI}:
         yield attempt.cause("index-not-applied", right=right, unread=right)
@@ -354,7 +347,7 @@ def _index_causes(attempt: Attempt) -> Iterator[Cause]:
         is_unasked = failure.by or failure.locked or failure.lacks
         names = {"index": torch, "right": PYPI, "foreign": package}
         yield attempt.cause("index-not-applied" if is_unasked else "index-wrong", **names)
-    if is_carried and failure.by in CORE and (not torch or words("explicit_index").search(attempt.text)):
+    if is_carried and failure.by in CORE and (not torch or pattern_of("explicit_index").search(attempt.text)):
         yield attempt.cause("index-not-applied", right=right_index(attempt))
 
 
@@ -362,7 +355,7 @@ def _platform_causes(attempt: Attempt) -> Iterator[Cause]:
     """Yield a cause if the package has no build for this system, by the wheels' tags in the log or the catalogue."""
     failure, machine, package = attempt.failure, attempt.machine, attempt.package
     is_torch, is_mac = package in CORE, machine.os == "macos"
-    is_from_lock = bool(words("locked_elsewhere").search(attempt.text))
+    is_from_lock = bool(pattern_of("locked_elsewhere").search(attempt.text))
     if package in {"onnxruntime-directml", "torch-directml"} and machine.os == "linux":
         if machine.wsl is False or package == "onnxruntime-directml":
             yield attempt.cause("directml-on-native-linux", unknown="" if machine.wsl is False else "os")
@@ -419,25 +412,18 @@ def _python_causes(attempt: Attempt) -> Iterator[Cause]:
         names |= {"best_python": best} if best else {}
         yield attempt.cause("python-too-new-for-wheel" if is_too_new else "python-unsupported-for-wheel", **names)
         return
-    wanted, is_pin = number(failure.wanted), attempt.package in CORE and failure.wanted.startswith("==")
+    oldest_offer = min(map(number, failure.offered or ()), default=())
     if failure.lacks == "python" or "".join(failure.tags[:1]).startswith("cp"):
         if failure.lacks == "python" or not python or failure.newest_python != f"3.{python[1:]}":
             yield _unserved_python(attempt, "" if python else "python")
     elif failure.lacks == "version" or (failure.local and failure.release in (failure.offered or ())):
         return
     elif python:
-        if _is_older_than_catalog(attempt) or (attempt.for_platform and not attempt.is_served):
+        if attempt.is_ancient or (attempt.for_platform and not attempt.is_served):
             yield _unserved_python(attempt)
-    elif is_pin and attempt.for_platform and wanted < min(map(number, failure.offered or ()), default=()):
+    elif attempt.is_pin and attempt.for_platform and number(failure.wanted) < oldest_offer:
         # No index drops a release of a build that it keeps: what is older than all on offer is for older Pythons.
         yield _unserved_python(attempt, "python")
-
-
-def _is_older_than_catalog(attempt: Attempt) -> bool:
-    """Return whether torch or one of its family is pinned with "==" to less than the oldest one in the catalogue."""
-    wanted = attempt.failure.wanted
-    oldest = min((number(row.version) for row in attempt.rows), default=())
-    return attempt.package in CORE and wanted.startswith("==") and number(wanted) < oldest
 
 
 def _unserved_python(attempt: Attempt, unknown: str = "", basis: str = "installer") -> Cause:
@@ -448,7 +434,7 @@ def _unserved_python(attempt: Attempt, unknown: str = "", basis: str = "installe
     oldest_served = min(number(f"3.{tag[1:]}") for tag in load_catalog().releases[0].pythons["any"])
     is_too_new = not attempt.python or number(f"3.{attempt.python[1:]}") >= oldest_served
     names = {}
-    if _is_older_than_catalog(attempt) and not attempt.failure.newest_python:
+    if attempt.is_ancient and not attempt.failure.newest_python:
         rows, wanted = installer_tables().earlier_pythons, number(attempt.failure.wanted)
         pythons = (best for name, since, best in rows if name == attempt.package and wanted >= number(since))
         names = {"best_python": next(pythons, "")}
@@ -470,7 +456,7 @@ def _release_causes(attempt: Attempt) -> Iterator[Cause]:
         return
     offered, wanted = failure.offered or (), number(failure.wanted)
     is_listed = (failure.lacks == "version" or offered) and failure.wanted and (attempt.rows or offered)
-    if is_listed and not words("network").search(attempt.text):  # a page that did not come may list the release
+    if is_listed and not pattern_of("network").search(attempt.text):  # a page that did not come may list the release
         releases = {row.version for row in attempt.rows if row.version} or {*offered}
         if failure.release in offered:  # only its build with that tag is not here
             releases = {failure.release}
@@ -480,10 +466,6 @@ def _release_causes(attempt: Attempt) -> Iterator[Cause]:
         yield attempt.cause("release-not-on-index", right=right_index(attempt), nearest=nearest)
 
 
-# torch==2.9.0+cu128     torch{sys_platform == 'linux'}==2.9.0+rocm6.4
-_TORCH_BUILD = re.compile(r"\btorch(?:\{[^{}]{0,200}\})?==\d[\w.]{0,20}\+(cu\d{2,3}|rocm[\d.]{1,6}|xpu)\b")
-
-
 def right_index(attempt: Attempt, variant: str = "") -> str:
     """Return the index that has the release for this machine, of the variant nearest to the one asked for.
 
@@ -491,7 +473,7 @@ def right_index(attempt: Attempt, variant: str = "") -> str:
     """
     package, catalog, variant = attempt.package, load_catalog(), variant or attempt.variant
     if package not in CORE:
-        build = _TORCH_BUILD.search(attempt.text)
+        build = pattern_of("torch_build").search(attempt.text)
         variant = (variant if attempt.failure.by in CORE else "") or (build[1] if build else "")
         of_rocm = re.match(r"rocm\d{1,2}\.\d{1,2}", variant)  # rocm7.2 for AMD's rocm7.2.0.gita272dfa8
         is_carried = variant and carried_by_torch_index(package)
@@ -506,7 +488,7 @@ def _other_causes(attempt: Attempt) -> Iterator[Cause]:
     """Yield a cause if nothing was offered and nothing else explains it: a strange index, or a new Python."""
     package, python, catalog = attempt.package, attempt.python, load_catalog()
     is_known = bool(attempt.rows) or package in OTHERS or package in known_names()
-    if not attempt.may_offer_nothing or not is_known or words("network").search(attempt.text):
+    if not attempt.may_offer_nothing or not is_known or pattern_of("network").search(attempt.text):
         return
     strange = attempt.index("mirror", "unknown")
     if strange and not attempt.index("pypi"):
@@ -537,7 +519,7 @@ _FINDERS: tuple[Callable[[Attempt], Iterator[Cause]], ...] = (
 
 def _missing_file_causes(log: Log, machine: Machine) -> Iterator[Cause]:
     """Yield a cause for each wheel that an index lists and does not deliver: its file gives HTTP 403 or 404."""
-    named_addresses = addresses(unjoined_text(log))
+    named_addresses = addresses(log)
     for address in named_addresses:
         # https://…/torch-2.15.0%2Bcu130-cp312-cp312-win_amd64.whl
         file = re.search(
@@ -552,23 +534,15 @@ def _missing_file_causes(log: Log, machine: Machine) -> Iterator[Cause]:
             yield attempt.cause(key, index=index, right=right)
 
 
-# torch==2.0.0, torch 2.0, torch-directml, torch>=2.3: names that people write with a version, which counts as "=="
-_MENTION = re.compile(
-    rf"(?<![a-z0-9_.+/-])({'|'.join(('torch', *FAMILY, 'onnxruntime'))})(-directml|-gpu)?(?![a-z0-9_/-])"
-    r"(?: ?((?:[=<>~!]=|>|<)? ?\d[\w.+]{0,30}))?",
-    re.ASCII,
-)
-
-
 def _prose_causes(log: Log, machine: Machine) -> Iterator[Cause]:
     """Yield causes if a person tells that a package cannot be installed and the machine's facts exclude it."""
     text = log.text.replace("pytorch", "torch")
-    if not words("cannot_install").search(text) or words("network").search(text):
+    if not pattern_of("cannot_install").search(text) or pattern_of("network").search(text):
         return
-    told = words("python").search(text)
+    told = pattern_of("python").search(text)
     if told and not machine.python:
         machine = replace(machine, python=f"3.{told[1] or told[2] or told[3]}")
-    for match in _MENTION.finditer(text):
+    for match in pattern_of("mention").finditer(text):
         attempt = Attempt(Failure(f"{match[1]}{match[2] or ''}", 0, _specifier(match[3] or "")), log, machine)
         for find in (_machine_causes, _platform_causes, _python_causes):
             yield from (cause._replace(basis="symptom-and-fact") for cause in find(attempt))

@@ -11,35 +11,16 @@ from assistant.catalog import load_catalog, number
 from assistant.catalog.companions import carried_by_torch_index, known_names
 from assistant.catalog.rows import CORE, FAMILY
 from assistant.diagnose.context import LogContext
-from assistant.diagnose.index import addresses, classify_address
+from assistant.diagnose.index import addresses, classify_address, pattern_of
 from assistant.diagnose.interpreters import Project, project_of_text
 
 INSTALLERS = {"pip", "setuptools", "wheel", "uv"}  # what brings packages, and is none that somebody is after
 PLATFORMS = {"windows": "win32", "macos": "darwin", "linux": "linux"}  # sys_platform in a marker
-# PS D:\code\demo> uv add torch --index https://…     % poetry lock && poetry install     ╰─➤  uv sync
-_TYPED = re.compile(
-    r"(?P<prompt>^|(?:[$#%>➤❯➜)+✗»]|&&) {0,3})(?=(?P<line>(?:(?:uv|poetry|pdm|pixi)(?:\.exe)?"
-    r" (?P<verb>sync|add|lock|install|update|run|pip install|pip sync)|(?:python[\d.]{0,5} -m )?pip3? install)\b"
-    r" ?[^\n]{0,300}))"
-)
 _END = re.compile(r" (?:&&|\|\|?|;|#|2?>) |  |[;；，。→]|[.,:](?: |$)")
 _PLAIN = re.compile(r"[A-Za-z0-9_.,/\\:@=+\[\]<>~!'#*-]{1,200}")
 _INDEX_OPTIONS = {"--index", "--index-url", "--extra-index-url", "--default-index", "-i", "--find-links", "-f"}
 _VALUED = {"--extra", "--group", "--no-group", "--only-group", "--package", "--python", "-p", "--with", "--without"}
 _VALUED |= {"--only", "--extras", "-E", "-r", "-e", "-c", "--feature", "-G", "--directory", "--project"}
-# torch==2.5.1+cu121
-_TAGGED = re.compile(r"\btorch\W{1,6}v?(\d\.\d{1,2}\.\d\+(?:cu\d{2,3}|rocm[\d.]{1,6}|xpu|cpu))\b")
-# torch = [{ index = "pytorch-cu128", marker = "sys_platform == 'linux'" }]     or only what is in braces
-_MARKED = re.compile(
-    r"^[\s+-]{0,8}((?:torch\w{0,6} ?= ?\[? ?)?\{ ?index ?= ?\"[\w.-]{2,40}\", ?marker ?="
-    r" ?\"([^\"\n]{4,120})\"[^\n]{0,40}?),?$"
-)
-_INDEX_NAME = re.compile(r"\bindex ?= ?\"([\w.-]{2,40})\"|\[\[tool\.uv\.index\]\]\s{1,6}name ?= ?\"([\w.-]{2,40})\"")
-_SOURCE = re.compile(r"\bsource ?= ?\"([\w.-]{2,40})\"")
-# uv sync --extra cuda     uv sync --locked --extra=cu128     uv sync --group gpu
-_EXTRA = re.compile(
-    r"\buv sync(?: --[a-z-]{2,20})?[^\S\n]--(?:extra|group)[ =][\w-]{0,12}(?:cu|gpu|rocm|xpu)[\w-]{0,12}"
-)
 
 
 def project_names(context: LogContext, package: str = "") -> dict[str, str]:
@@ -58,16 +39,12 @@ def project_names(context: LogContext, package: str = "") -> dict[str, str]:
     redo = project.sync if project and is_project and (by_pip or not words) else _joined(words)
     names = {"redo": redo, "redo_plain": redo, "repeat": _joined(words)}
     if words[:1] == ["uv"] and not (by_pip and is_project):
-        pairs = [*zip(("", *words), words, strict=False)]
-        is_index = [word.partition("=")[0] in _INDEX_OPTIONS for word in words]
-        plain = [
-            word
-            for (before, word), index in zip(pairs, is_index, strict=True)
-            if not index and before not in _INDEX_OPTIONS
+        of_index = [
+            word for before, word in pairwise(("", *words)) if {before, word.partition("=")[0]} & _INDEX_OPTIONS
         ]
         links = _joined(["--find-links" if word in _INDEX_OPTIONS else word for word in words])
-        names["redo_plain"] = _joined(plain)
-        names["redo_links"] = links if any(is_index) and ".html" in links else ""
+        names["redo_plain"] = _joined([word for word in words if word not in of_index])
+        names["redo_links"] = links if of_index and ".html" in links else ""
         names["redo_best"] = f"{redo} --index-strategy unsafe-best-match" if by_pip else ""
     if project:
         names |= {name: getattr(project, name) for name in ("pin_python", "lock", "relock", "locked")}
@@ -82,7 +59,7 @@ def _typed_words(context: LogContext, *, of_project: bool) -> list[str]:
     """
     ran: list[str] = []
     for _number, line in reversed(context.log.lines):
-        for match in reversed([*_TYPED.finditer(line)]):
+        for match in reversed([*pattern_of("typed").finditer(line)]):
             words = _safe_words(_END.split(match["line"], maxsplit=1)[0], typed=bool(match["prompt"]))
             if words and (match["verb"] or not of_project):
                 if match["verb"] != "run":
@@ -128,14 +105,14 @@ def _manifest_names(context: LogContext, project: Project, package: str) -> dict
     Mac, and `pixi_index` names torch's index for pixi.
     """
     text, here = _written(context), PLATFORMS.get(context.machine.os or "", "")
-    versions = sorted(_TAGGED.findall(context.text), key=number, reverse=True)
+    versions = sorted(pattern_of("tagged_torch").findall(context.text), key=number, reverse=True)
     tags = [version.partition("+")[2] for version in versions]
-    tags += [classify_address(address.url).variant for address in addresses(context.text)]
+    tags += [classify_address(address.url).variant for address in addresses(context.log)]
     tag = next((tag for tag in tags if tag not in {"", "cpu"}), "cpu" if "cpu" in tags else "")
     index = (load_catalog().index_url(tag) or f"https://download.pytorch.org/whl/{tag}") if tag else ""
     name = _index_name(text, tag)
     if project.name == "uv":
-        extra = _EXTRA.search(text)
+        extra = pattern_of("uv_extra").search(text)
         names = {
             "redo_extra": extra[0] if extra else "",
             "uv_source": _widened_source(context, here),
@@ -151,7 +128,7 @@ def _manifest_names(context: LogContext, project: Project, package: str) -> dict
             names["mac_source"] = f'torch = [{{ index = "{name}", marker = "sys_platform != \'darwin\'" }}]'
         return names
     if project.name == "Poetry" and versions:
-        source = _SOURCE.search(text)
+        source = pattern_of("poetry_source").search(text)
         return {
             "mac_source": f'torch = [{{version = "{versions[0]}", source = "{source[1] if source else name}",'
             " markers = \"sys_platform != 'darwin'\"},"
@@ -173,7 +150,7 @@ def _written(context: LogContext) -> str:
 
 def _index_name(text: str, tag: str) -> str:
     """Return the name that a project's manifest gives to torch's index; one by the build's tag if a text tells none."""
-    return next((first or second for first, second in _INDEX_NAME.findall(text)), f"pytorch-{tag}")
+    return next((first or second for first, second in pattern_of("index_name").findall(text)), f"pytorch-{tag}")
 
 
 def _sources(packages: Iterable[str], name: str) -> str:
@@ -184,7 +161,7 @@ def _sources(packages: Iterable[str], name: str) -> str:
 def _widened_source(context: LogContext, here: str) -> str:
     """Return the line that gives torch its index with its marker widened to this system; "" if none excludes it."""
     for _number, line in context.log.lines:
-        match = _MARKED.search(line)
+        match = pattern_of("marked_source").search(line)
         if match and here and "==" in match[2] and f"'{here}'" not in match[2]:
             marker = f"({match[2]})" if " and " in match[2] else match[2]
             return match[1].strip().replace(match[2], f"{marker} or sys_platform == '{here}'")
