@@ -13,7 +13,7 @@ from assistant.catalog.bundles import runtime_builds, runtime_plugins
 from assistant.catalog.companions import known_names
 from assistant.catalog.rows import CORE, FAMILY
 from assistant.diagnose.context import LogContext
-from assistant.diagnose.index_addresses import installer_tables
+from assistant.diagnose.index import installer_tables
 from assistant.diagnose.log import Log, may_be_cut
 from assistant.diagnose.rules import PLACEHOLDER, Rule, plain_table, table
 from assistant.i18n import Message, _, sentences
@@ -103,7 +103,8 @@ class Application(Record, frozen=True):
 class Project(Record, frozen=True):
     """A row of projects' tools: `marks` are patterns, `run` types its Python, the others how packages are changed.
 
-    `pin_python` with a version lets the project use another Python.
+    `pin_python` with a version lets the project use another Python. `lock` writes the lock file, `relock` does so for
+    a package that follows, and `locked` checks it.
     """
 
     name: str
@@ -114,6 +115,9 @@ class Project(Record, frozen=True):
     from_index: tuple[str, ...] = ()
     sync: str = ""
     pin_python: str = ""
+    lock: str = ""
+    relock: str = ""
+    locked: str = ""
 
 
 class _File(Record, frozen=True):

@@ -10,8 +10,7 @@ from functools import cache, cached_property
 from importlib.util import find_spec
 from itertools import accumulate, chain
 
-from assistant.diagnose.installer_output import MARKS as INSTALLERS
-from assistant.diagnose.rules import load_rules, plain_table
+from assistant.diagnose.rules import literals, load_rules, plain_table
 from assistant.model.machine import Machine
 from assistant.parsers.decode import text_pieces, tidied, without_entities
 from assistant.parsers.mentioned import mentioned
@@ -98,7 +97,9 @@ def _relevant_lines(pieces: Iterable[str]) -> list[tuple[int, str]]:
     """
     lines_kept: dict[int, str] = {}
     last_lines: list[tuple[int, str]] = []
-    prefilter = Prefilter([*translations(), *load_rules().marks, *INSTALLERS, *plain_table("libraries.toml")["marks"]])
+    installers = plain_table("installers.toml")
+    said = [mark for message in installers["message"] for mark in literals(message["pattern"])]
+    prefilter = Prefilter([*translations(), *load_rules().marks, *installers["marks"], *said, *plain_table("libraries.toml")["marks"]])
     number = 1
     for piece in pieces:
         if piece.isspace():

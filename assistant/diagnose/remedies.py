@@ -13,12 +13,11 @@ from assistant.catalog import has_code, identified, load_catalog, number
 from assistant.catalog.companions import carried_by_torch_index, companion, known_names
 from assistant.catalog.launchers import Launcher, corrected, launchers, written
 from assistant.catalog.rows import FAMILY
-from assistant.diagnose.attempts import lock_commands, platforms_of, tag_of, torch_install
 from assistant.diagnose.builds import compiler_names, header_names, kit_names, package_built, source_of, wheel_names
 from assistant.diagnose.companions import triton_names
 from assistant.diagnose.context import LogContext, package_of, torchcodec_install, versions_for_cuda
 from assistant.diagnose.environments import project_of_text
-from assistant.diagnose.index_addresses import classify_address
+from assistant.diagnose.index import classify_address, platforms_of, tag_of, torch_install
 from assistant.diagnose.installers import UNNAMED
 from assistant.diagnose.log import Log
 from assistant.diagnose.projects import INSTALLERS, project_names
@@ -295,12 +294,11 @@ _FILLERS: tuple[tuple[frozenset[str], Callable[[LogContext], Mapping[str, str]]]
     (frozenset({"typed", "typed_torch", "typed_any", "typed_packages", "typed_right", "again"}), typed_names),
     (
         frozenset(
-            {"redo", "repeat", "redo_plain", "redo_best", "redo_links", "pin_python", "pixi", "uv_here", "mac_source"}
+            {"redo", "repeat", "redo_plain", "redo_best", "redo_links", "pin_python", "lock", "locked", "mac_source"}
         ),
         project_names,
     ),
     (frozenset({"uv", "get_uv"}), _uv_names),
-    (frozenset({"lock", "locked"}), lambda context: lock_commands(context.text)),
     (frozenset({"program", "saving", "on_cpu"}), lambda context: program_option_names(context.text)),
     (
         frozenset({"cuda", "conda_kit", "deb_kit", "rpm_kit", "windows_kit", "repository", "kit_home", "arch"}),

@@ -14,8 +14,8 @@ from tables import sampled
 from torch_wheels import LINUX, WINDOWS, add_torch
 
 from assistant.diagnose import diagnose, read_log
-from assistant.diagnose.index_addresses import addresses, classify_address
-from assistant.diagnose.installer_output import failures
+from assistant.diagnose.index import addresses, classify_address
+from assistant.diagnose.installers import failures
 from assistant.model.machine import Gpu, Machine, Vendor
 
 ORG = "org"
@@ -51,7 +51,7 @@ def test_indexes_are_found_wherever_they_stand() -> None:
         "hint: an index url (https://d.example/simple) could not be queried due to a lack of valid authentication"
         " credentials (403 forbidden).\n404 client error: not found for url: https://e.example/x.whl\n"
     )
-    assert [(one.url[8:17], one.state, one.asked) for one in addresses(text)] == [
+    assert [(one.url[8:17], one.state, one.asked) for one in addresses(read_log(text))] == [
         (f"pypi.{ORG}/", "", True),
         ("a.example", "", True),
         ("b.example", "", True),
@@ -432,4 +432,4 @@ def test_what_the_real_tools_print_holds_one_record_each(stage: Stage) -> None:
     (by_pip,), (by_uv,) = failures(read_log(pip).text), failures(read_log(uv).text)
     assert (by_pip.package, by_pip.wanted, by_pip.offered) == ("torch", "==2.6.0", ())
     assert (by_uv.package, by_uv.lacks, by_uv.running, by_uv.tags) == ("torch", "python", "cp311", ("cp312",))
-    assert re.search(r"cu128", json.dumps([one.url for one in addresses(read_log(pip).text)]))
+    assert re.search(r"cu128", json.dumps([one.url for one in addresses(read_log(pip))]))
