@@ -97,9 +97,9 @@ def _relevant_lines(pieces: Iterable[str]) -> list[tuple[int, str]]:
     """
     lines_kept: dict[int, str] = {}
     last_lines: list[tuple[int, str]] = []
-    installers = plain_table("installers.toml")
-    said = [mark for message in installers["message"] for mark in literals(message["pattern"])]
-    prefilter = Prefilter([*translations(), *load_rules().marks, *installers["marks"], *said, *plain_table("libraries.toml")["marks"]])
+    installers, libraries = plain_table("installers.toml"), plain_table("libraries.toml")
+    literal = [mark for message in installers["message"] for mark in literals(message["pattern"])]
+    prefilter = Prefilter([*translations(), *load_rules().marks, *installers["marks"], *literal, *libraries["marks"]])
     number = 1
     for piece in pieces:
         if piece.isspace():
