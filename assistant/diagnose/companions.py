@@ -9,19 +9,19 @@ from typing import NamedTuple
 from packaging.specifiers import SpecifierSet
 
 from assistant.catalog import number
-from assistant.diagnose.context import (
-    LogContext,
-    companion_row,
-    pip_install_pair,
-    torchcodec_install,
-    versions_for_cuda,
-)
 from assistant.diagnose.extensions import (
     build_causes,
     module_causes,
     musl_causes,
     pair_causes,
     symbol_causes,
+)
+from assistant.diagnose.facts import (
+    LogContext,
+    companion_row,
+    pip_install_pair,
+    torchcodec_install,
+    versions_for_cuda,
 )
 from assistant.diagnose.log import Log
 from assistant.diagnose.missing import (

@@ -16,7 +16,7 @@ from packaging.utils import canonicalize_name
 from assistant.catalog.bundles import runtime_builds, runtime_plugins
 from assistant.catalog.companions import known_names
 from assistant.catalog.rows import CORE
-from assistant.diagnose.context import LogContext
+from assistant.diagnose.facts import LogContext
 from assistant.diagnose.index_addresses import installer_tables
 from assistant.diagnose.kits import kit_tables
 from assistant.diagnose.log import may_be_cut

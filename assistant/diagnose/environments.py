@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from assistant.catalog import load_catalog, number
 from assistant.diagnose.attempts import lock_commands, unjoined_text
-from assistant.diagnose.context import LogContext
+from assistant.diagnose.facts import LogContext
 from assistant.diagnose.index_addresses import addresses, classify_address
 from assistant.diagnose.installer_output import CONDA_GLIBC
 from assistant.diagnose.log import Log

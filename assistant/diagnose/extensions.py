@@ -9,7 +9,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion
 
 from assistant.catalog import number
-from assistant.diagnose.context import (
+from assistant.diagnose.facts import (
     FAR,
     LogContext,
     companion_row,

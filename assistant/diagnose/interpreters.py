@@ -9,20 +9,13 @@ from functools import lru_cache
 from assistant.catalog.rows import FAMILY
 from assistant.diagnose.log import Log
 from assistant.diagnose.rules import table
+from assistant.host.extras import UV_OPTIONS
 from assistant.i18n import Message, _, sentences
 from assistant.model.finding import Interpreter, Remedy
 from assistant.model.machine import Machine
 from assistant.model.record import Record, replace
 from assistant.model.shell import taken_by_both
 
-# pip's options and uv's in place of them: https://docs.astral.sh/uv/pip/compatibility/. UV_DEFAULT_INDEX, which many
-# set to a mirror, goes before --index-url.
-UV_OPTIONS = {
-    "-y": (),
-    "--no-cache-dir": ("--no-cache",),
-    "--force-reinstall": ("--reinstall",),
-    "--index-url": ("--default-index",),
-}
 # The folder of an environment, in the lines of a traceback:
 #   File "/home/ada/webui/venv/lib/python3.10/site-packages/torch/__init__.py", line 237, in <module>
 #   File "C:\Users\ada\ComfyUI\python_embeded\Lib\site-packages\torch_directml\__init__.py", line 21, in <module>
@@ -374,7 +367,7 @@ def _interpreter_path(log: Log, line: int | None) -> str:
 
 def _interpreter_paths(log: Log, line: int | None) -> Iterator[str]:
     """Yield the interpreters in a log: by folders of packages, from `line` outwards, then those that are called."""
-    for folder in matches_near_line(log, line, _ENVIRONMENT):
+    for folder in log.near(line, _ENVIRONMENT):
         if not _OF_SYSTEM.fullmatch(folder) and not _FOR_A_BUILD.search(folder):
             if "\\" not in folder:
                 yield f"{folder}/bin/python"
@@ -387,17 +380,6 @@ def _interpreter_paths(log: Log, line: int | None) -> Iterator[str]:
             yield f"{environment}/Scripts/python.exe".replace("/", "\\") if is_windows else f"{environment}/bin/python"
         match = (_QUOTED.search(text) or _CALLED.search(text)) if "python" in text.lower() else None
         if match and not _INSTALLED.match(match[1]) and not _FOR_A_BUILD.search(match[1]):
-            yield match[1]
-
-
-def matches_near_line(log: Log, line: int | None, pattern: re.Pattern[str]) -> Iterator[str]:
-    """Yield what a pattern's group matches in lines with "site-packages": from `line` upwards, then those below it.
-
-    Without a line all lines are read from the last one upwards.
-    """
-    start = len(log.lines) if line is None else line + 1
-    for _number, text in (*reversed(log.lines[:start]), *log.lines[start:]):
-        if "site-packages" in text and (match := pattern.search(text)):
             yield match[1]
 
 

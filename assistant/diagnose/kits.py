@@ -8,7 +8,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from assistant.catalog import load_catalog
-from assistant.diagnose.context import LogContext
+from assistant.diagnose.facts import LogContext
 from assistant.diagnose.missing import pairs
 from assistant.diagnose.rules import table
 from assistant.model.machine import Machine

@@ -62,6 +62,16 @@ class Log:
         """Return the line at an index with up to `count` lines on each side, each with its number in the file."""
         return self.lines[max(0, index - count) : index + count + 1]
 
+    def near(self, index: int | None, pattern: re.Pattern[str]) -> Iterator[str]:
+        """Yield what a pattern's group matches in lines with "site-packages": from an index upwards, then below it.
+
+        Without an index all lines are read from the last one upwards.
+        """
+        start = len(self.lines) if index is None else index + 1
+        for _number, text in (*reversed(self.lines[:start]), *self.lines[start:]):
+            if "site-packages" in text and (match := pattern.search(text)):
+                yield match[1]
+
 
 def read_log(data: bytes | str) -> Log:
     """Return what a program printed as a log, a long one thinned; raise `BadInput` for a binary file."""

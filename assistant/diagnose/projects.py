@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from assistant.catalog import load_catalog, number
 from assistant.catalog.companions import carried_by_torch_index, known_names
 from assistant.catalog.rows import CORE
-from assistant.diagnose.context import LogContext
+from assistant.diagnose.facts import LogContext
 from assistant.diagnose.index_addresses import addresses, classify_address
 from assistant.diagnose.interpreters import Project, project_of_text
 

@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping
 from itertools import pairwise
+from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 
@@ -14,21 +15,21 @@ from assistant.catalog.companions import carried_by_torch_index, companion, know
 from assistant.catalog.launchers import Launcher, corrected, launchers, written
 from assistant.catalog.rows import FAMILY
 from assistant.diagnose.attempts import platforms_of, tag_of, torch_install
-from assistant.diagnose.context import LogContext, torchcodec_install, versions_for_cuda
 from assistant.diagnose.extensions import package_built
+from assistant.diagnose.facts import LogContext, torchcodec_install, versions_for_cuda
 from assistant.diagnose.index_addresses import classify_address
 from assistant.diagnose.installers import UNNAMED
 from assistant.diagnose.interpreters import project_of_text
-from assistant.diagnose.kits import compiler_names, header_names, kit_names, kit_tables, source_of
+from assistant.diagnose.kits import compiler_command, compiler_names, header_names, kit_names, kit_tables, source_of
 from assistant.diagnose.log import Log
 from assistant.diagnose.missing import package_of
 from assistant.diagnose.projects import INSTALLERS, project_names
-from assistant.diagnose.rules import PLACEHOLDER, Rule, table
+from assistant.diagnose.rules import NO_NAMES, PLACEHOLDER, Rule, RuleRemedy, evaluate, holds, plain_table, table
 from assistant.diagnose.wheels import ready_pair_names, wheel_names
 from assistant.model.finding import Launch
-from assistant.model.machine import Vendor
+from assistant.model.machine import Machine, Vendor
 from assistant.model.plan import Backend
-from assistant.model.record import Record
+from assistant.model.record import Record, replace
 
 # (venv) $ pip install -r requirements.txt      > python -m pip install "xformers==0.0.28" torch
 _PIP = re.compile(r"(?:^|[\s!%&>$'\"\[])(?:python[\w.]{0,5}(?:\.exe)? -m )?pip3?(?:\.exe)? install ([^\n]{2,300})")
@@ -405,6 +406,101 @@ def with_remedy_names(context: LogContext, rule: Rule, names: Mapping[str, str])
     return all_names
 
 
+def remedies_for(
+    rule: Rule,
+    machine: Machine,
+    names: Mapping[str, str] = NO_NAMES,
+    is_in_log: Callable[[str], bool] = lambda _pattern: False,
+) -> tuple[RuleRemedy, ...]:
+    """Return the remedies of a rule that are not excluded on a machine, without commands whose program it lacks.
+
+    `names` fill placeholders; `is_in_log` returns whether a pattern is in the log, by default that none is. A remedy
+    that does something gets a check if its rule or its variables give one. If no remedy remains, the first that the log
+    admits is returned as advice, without its commands.
+    """
+    candidates = [
+        remedy for remedy in rule.remedy if all(map(is_in_log, remedy.said)) and not any(map(is_in_log, remedy.unsaid))
+    ]
+    if rule.computed:
+        pairs = [(remedy, _fill_placeholders(remedy, names)) for remedy in candidates]
+        has_specific = any(remedy is not filled for remedy, filled in pairs if filled) and not rule.lacks(names)
+        candidates = [filled for remedy, filled in pairs if filled and not (remedy.general and has_specific)]
+    able: dict[str, RuleRemedy] = {}
+    for remedy in candidates:
+        is_possible = False not in evaluate(machine, remedy.facts).values() and holds(machine, {}, remedy.unless)
+        if is_possible and all(_runs_on(command, machine) for command in remedy.commands):
+            commands = _available(
+                [text.replace("{install-compiler}", compiler_command(machine)) for text in remedy.commands], machine
+            )
+            checks = tuple(check for check in remedy.check if _runs_on(check, machine))
+            previous = able.get(remedy.text)
+            if not previous or ((commands or remedy.plan) and not (previous.commands or previous.plan)):
+                able[remedy.text] = replace(remedy, commands=commands, check=checks)
+    usual = next((remedy.check for remedy in able.values() if remedy.check), ())
+    advice = tuple(replace(remedy, commands=(), check=()) for remedy in candidates[:1])
+    return tuple(_with_check(remedy, usual) for remedy in able.values()) or advice
+
+
+def _fill_placeholders(remedy: RuleRemedy, names: Mapping[str, str]) -> RuleRemedy | None:
+    """Return a computed cause's remedy with its placeholders filled; None if one of them has no name."""
+    texts = (remedy.text, *remedy.commands, *remedy.check, *(remedy.plan.pins if remedy.plan else ()))
+    placeholders = {name for text in texts for name in PLACEHOLDER.findall(text)}
+    if not placeholders <= {*names}:
+        return None
+    if not placeholders:
+        return remedy
+
+    def fill(texts: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(PLACEHOLDER.sub(lambda match: names[match[1]], text) for text in texts)
+
+    plan = remedy.plan and replace(remedy.plan, pins=fill(remedy.plan.pins))
+    return replace(remedy, commands=fill(remedy.commands), check=fill(remedy.check), plan=plan, names=dict(names))
+
+
+def _runs_on(command: str, machine: Machine) -> bool:
+    """Return whether a command may run on a machine: False if its program is of systems that this one is not."""
+    program, rows = _program_name(command), plain_table("programs.toml")["systems"].items()
+    systems = next((systems for systems, names in rows if program in names), None)
+    systems = systems or ("linux" if command.startswith("sudo ") else None)
+    return systems is None or evaluate(machine, {"os": systems.split()})["os"] is not False
+
+
+def _available(commands: list[str], machine: Machine) -> tuple[str, ...]:
+    """Return the commands whose program this machine's distribution has; () if none is left of those that differ.
+
+    An unknown distribution is taken for one of the many that have apt or dnf.
+    """
+    having, name = plain_table("programs.toml")["has"], (machine.os_version or "").lower()
+    families = plain_table("programs.toml")["family"]
+    own = next(({row["name"]} for row in families if re.search("|".join((*row["names"], row["name"])), name)), None)
+    own = own or {"ubuntu", "fedora"}
+    given = [command for command in commands if command]
+    able = [command for command in given if own & {*having.get(_program_name(command), own)}]
+    is_left = any(_program_name(command) in having for command in able)
+    return tuple(able) if is_left or len(able) == len(given) else ()
+
+
+def family_shown(text: str) -> str:
+    """Return the family of Linux distributions whose tools a log's text shows, such as "fedora"; "" if none."""
+    rows = plain_table("programs.toml")["family"]
+    return next((row["name"] for row in rows if "text" in row and re.search("|".join(row["text"]), text)), "")
+
+
+def _program_name(command: str) -> str:
+    """Return the first word of a command, or the second after sudo."""
+    return command.removeprefix("sudo ").partition(" ")[0]
+
+
+def _with_check(remedy: RuleRemedy, usual_check: tuple[str, ...]) -> RuleRemedy:
+    """Return a remedy with a check if it does something: its own, the usual one, or that its variables are set."""
+    if remedy.check or not (remedy.commands or remedy.env or remedy.plan or remedy.launch):
+        return remedy
+    are_set = (
+        f"""python -c "import os; assert os.environ['{name}'] == '{value}'\"""" for name, value in remedy.env.items()
+    )
+    return replace(remedy, check=usual_check or tuple(are_set))
+
+
 KEEPER = "stabilitymatrix"  # which keeps the arguments of the applications that it starts
 # What launchers print before they start their program, one sample of each:
 #   Launching Web UI with arguments: --skip-torch-cuda-test --precision full     (Stable Diffusion WebUI, its forks)
@@ -417,50 +513,51 @@ _ARGUMENTS = re.compile(
 _LIST_SIGNS = re.compile(r"[\[\]]|,(?=\s)")  # of a list as Python prints it
 
 
-def find_launch(log: Log) -> tuple[Launcher | None, tuple[str, ...]]:
-    """Return the launcher of the application that wrote a log, None if unknown, and the arguments of its start."""
+class Start(NamedTuple):
+    """How the application that wrote a log was started: its launcher, None if unknown, and its arguments.
+
+    `keeper` is the program that keeps the arguments instead of the launcher, if the log names one; `text` is the log's.
+    """
+
+    program: Launcher | None
+    arguments: tuple[str, ...]
+    keeper: Launcher | None
+    text: str
+
+    def corrected(self, backend: Backend, system: str) -> tuple[Launch, ...]:
+        """Return corrected launch arguments for the application, or for each known one if it is unknown.
+
+        Applications that cannot use the backend, need no change, or have no command line on `system` ("linux", …) are
+        left out.
+        """
+        changes = []
+        for launcher in [self.program] if self.program else launchers():
+            new = corrected(launcher, self.arguments, backend)
+            if new is None or system not in launcher.lines:
+                continue
+            keeping = self.keeper or launcher
+            given = self.arguments or tuple(word for word in launcher.choosing if word[0] == "-" and word in self.text)
+            change = Launch(
+                app=launcher.name,
+                file=keeping.files.get(system, ""),
+                drop=tuple(word for word in given if word in launcher.choosing and word not in new),
+                add=tuple(word for word in new if word not in self.arguments),
+                line=(written(keeping, new, system) or "") if self.arguments else "",
+            )
+            changes += [change] if change.drop or change.add or change.line else []
+        return tuple(changes)
+
+
+def find_launch(log: Log) -> Start:
+    """Return how the application that wrote a log was started."""
     launcher_of = {mark: launcher for launcher in launchers() for mark in launcher.marks if mark in log.text}
     # A folder's name says more than a sentence, and a long one more than a short one.
     launcher = launcher_of[max(launcher_of, key=lambda mark: (" " not in mark, len(mark)))] if launcher_of else None
+    keeper = next((each for each in launchers() if each.key == KEEPER and each.marks[0] in log.text), None)
     arguments = (_ARGUMENTS.search(line) for _number, line in log.lines)
     printed = _LIST_SIGNS.sub("", next((match[1] or match[2] for match in arguments if match), ""))
     try:
         words = shlex.split(printed, posix=False)  # quoted words stay one, and a backslash is a backslash
     except ValueError:  # a quote that is never closed
         words = printed.split()
-    return launcher, tuple(word.strip("'\"") for word in words)
-
-
-def corrected_launches(log: Log, backend: Backend, system: str) -> tuple[Launch, ...]:
-    """Return corrected launch arguments for the application that a log names, or for each known one if it names none.
-
-    Applications that need no change, or have no command line on `system` ("linux", …), are left out.
-    """
-    launcher, arguments = find_launch(log)
-    keeper = next((each for each in launchers() if each.key == KEEPER and each.marks[0] in log.text), None)
-    changes = (
-        _corrected_launch(each, arguments, backend, system, keeper, log)
-        for each in ([launcher] if launcher else launchers())
-    )
-    return tuple(change for change in changes if change and (change.drop or change.add or change.line))
-
-
-def _corrected_launch(
-    launcher: Launcher, arguments: tuple[str, ...], backend: Backend, system: str, keeper: Launcher | None, log: Log
-) -> Launch | None:
-    """Return how a launcher's arguments change for a backend; None if it cannot use it or has no line for this system.
-
-    `keeper` is the program that keeps the arguments instead of the launcher, if the log names one.
-    """
-    new = corrected(launcher, arguments, backend)
-    if new is None or system not in launcher.lines:
-        return None
-    mentioned = tuple(word for word in launcher.choosing if word.startswith("-") and word in log.text)
-    keeping = keeper or launcher
-    return Launch(
-        app=launcher.name,
-        file=keeping.files.get(system, ""),
-        drop=tuple(word for word in arguments or mentioned if word in launcher.choosing and word not in new),
-        add=tuple(word for word in new if word not in arguments),
-        line=(written(keeping, new, system) or "") if arguments else "",
-    )
+    return Start(launcher, tuple(word.strip("'\"") for word in words), keeper, log.text)

@@ -12,7 +12,7 @@ from packaging.version import InvalidVersion, Version
 from assistant.catalog import has_code, load_catalog, number
 from assistant.catalog.companions import carried_by_torch_index, wheel_sources
 from assistant.diagnose.attempts import platforms_of, tag_of, torch_install
-from assistant.diagnose.context import LogContext, companion_row, pip_install
+from assistant.diagnose.facts import LogContext, companion_row, pip_install
 from assistant.diagnose.kits import kit_tables
 from assistant.diagnose.rules import table
 from assistant.model.machine import Vendor

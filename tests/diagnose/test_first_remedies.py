@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from assistant.diagnose import diagnose, read_log
-from assistant.diagnose.context import LogContext
+from assistant.diagnose.facts import LogContext
 from assistant.diagnose.kits import find_nvcc
 from assistant.diagnose.remedies import program_option_names, program_rows, typed_names
 from assistant.i18n import render
