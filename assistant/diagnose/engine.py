@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from assistant.catalog import load_catalog
 from assistant.diagnose.companions import companion_causes
 from assistant.diagnose.distributions import sure_names
 from assistant.diagnose.environments import environment_causes
@@ -26,21 +27,16 @@ from assistant.diagnose.rules import (
     holds,
     load_rules,
     plain_table,
+    table,
 )
-from assistant.diagnose.words import Prose, Symptom, fact_causes, hint_for, prose_of, replaced_build_causes, symptoms
+from assistant.diagnose.words import Symptom, compiled_ascii
 from assistant.i18n import _
 from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
 from assistant.model.machine import Machine, Vendor
-from assistant.model.record import replace
+from assistant.model.record import Record, replace
+from assistant.parsers.mentioned import replaced_torch
 from assistant.privacy import redact
 
-# Each works out the causes of its own kind from a log and its machine.
-FINDERS: tuple[Callable[[Log, Machine], Iterable[Cause]], ...] = (
-    installer_causes,
-    environment_causes,
-    companion_causes,
-    replaced_build_causes,
-)
 # Chosen, like the confidences in the rules; the cases in tests/diagnose hold the ranking in place.
 UNKNOWN_COSTS = 0.1  # confidence lost for each fact that could not be told
 PRINTED = 0.85  # confidence from which on a program's own words show a cause, and not what a person retells
@@ -55,6 +51,15 @@ _FAILED = re.compile(
     r"|(?<!没)(?<!不)报错|异常"
 )
 _ON_THE_CPU = re.compile(r"\b(?:just|only) (?:the )?cpu\b|\bcpu only\b|只(?:有|能用|用) ?cpu")
+# RuntimeError: …     error: subprocess-exited-with-error
+_ERROR = re.compile(r"\w(?:error|exception)\b ?:|^error:", re.MULTILINE)
+# What goes wrong once another build is there.
+_NO_LONGER = re.compile(
+    r"not compiled with cuda|not able to use gpu|\bfalse\b|is none|\bnone\b|no longer|error:"
+    r"|stopped working|不能用|用不了|没有gpu|变成|失效|报错"
+)
+# (as wanted, the bare one stays CPU)     a change from one extra of a project to another, told as such
+_AS_WANTED = re.compile(r"(?<!not )\bas (?:wanted|intended|designed)\b|符合预期")
 _INSTALLS_PACKAGES = re.compile(r"\b(?:pip|uv|conda|mamba) (?:un)?install\b|\buv (?:add|sync|pip)\b")
 # What to ask the user when a fact decides and nobody knows it, with the commands that tell it.
 _DETECT = ("assistant detect",)
@@ -72,6 +77,29 @@ _QUESTIONS = {
     "driver": (_("First find out the version of NVIDIA's driver."), ("nvidia-smi",)),
     "container": (_("First find out whether the program runs in a container."), ("cat /proc/1/cgroup",)),
 }
+
+
+class Hint(Record, frozen=True):
+    """What to do next, for a text in which one of the patterns `any` matches, or a machine with a GPU of a maker.
+
+    Each of the patterns `all` must match as well. A hint about a `program` goes before those about errors. One by
+    `vendor` is for the systems `os` ("linux", "windows", "macos"), or for all if that is empty.
+    """
+
+    key: str
+    text: str
+    source: str
+    any: tuple[str, ...] = ()
+    all: tuple[str, ...] = ()
+    program: bool = False
+    vendor: str = ""
+    os: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+
+
+class _HintsFile(Record, frozen=True):
+    as_of: str
+    hint: tuple[Hint, ...]
 
 
 class Match(NamedTuple):
@@ -136,14 +164,14 @@ def matches(log: Log, machine: Machine, *, supposing: bool = True) -> tuple[Matc
     `machine` holds all facts, those of the log included. If nothing in the text fits and `supposing` is set, causes are
     derived from the machine's facts alone.
     """
-    if prose_of(log).is_solved or (ended_well(log) and not symptoms(log)):
+    if log.prose.is_solved or (ended_well(log) and not log.prose.symptoms):
         return ()
     if not machine.os_version and machine.os in {"linux", None} and (family := family_shown(log.text)):
         machine = replace(machine, os=machine.os or "linux", os_version=family)
     search = _search_in(log, load_rules())
     fitting = _ranked_matches(search, [cause for find in FINDERS for cause in find(log, machine)], machine)
     if not fitting and supposing:
-        fitting = _ranked_matches(search, [*fact_causes(log, machine)], machine)
+        fitting = _ranked_matches(search, [*_fact_causes(log, machine)], machine)
     context = LogContext(log, machine)
     found = []
     for rule, match in fitting:
@@ -216,7 +244,7 @@ class _Search:
 
     def __init__(self, log: Log, rules: Rules) -> None:
         self.log, self._rules = log, rules
-        self.prose: Prose = prose_of(log)
+        self.prose = log.prose
         self._found: dict[str, int | None] = {}
 
     def line(self, pattern: str) -> int | None:
@@ -297,12 +325,33 @@ def next_step(log: Log, machine: Machine) -> tuple[tuple[Finding, ...], Remedy |
     An error that says all itself goes first, then the first unknown fact that tells the causes of the symptoms apart,
     then a check of the GPU; None if nothing can be said.
     """
-    seen = symptoms(log)
+    seen = log.prose.symptoms
     step = hint_for(log, Machine(), about_a_gpu=False) or _question(seen, machine)
     step = step or hint_for(log, machine, about_a_gpu=bool(seen) or bool(_ON_THE_CPU.search(log.text)))
     if step is None and seen == () and _FAILED.search(log.text) and not _WHOLE.search(log.text):
         step = Remedy(text=_("Paste the whole output, from the command on: what matters often stands above the end."))
     return tuple(Finding(key=row.key, severity=Severity.INFO, text=_(row.text)) for row in seen), step
+
+
+def hint_for(log: Log, machine: Machine, *, about_a_gpu: bool) -> Remedy | None:
+    """Return what to look at next for a text without a known cause; None if nothing can be said.
+
+    The error that stands last in the text goes before those above it, and any of them before the check of the GPU,
+    which is given if the text is `about_a_gpu` and all GPUs are of one maker.
+    """
+    rows = table("hints.toml", _HintsFile).hint
+    vendors = {gpu.vendor.value for gpu in machine.gpus}
+    ranked = [
+        (row.program, found[-1].start() if not row.program else 0, row)
+        for row in rows
+        if row.any
+        and (found := [*compiled_ascii("|".join(row.any)).finditer(log.text)])
+        and all(compiled_ascii(pattern).search(log.text) for pattern in row.all)
+    ]
+    hints = [row for _program, _at, row in sorted(ranked, key=lambda entry: entry[:2], reverse=True)]
+    if about_a_gpu:
+        hints += [row for row in rows if {row.vendor} == vendors and (not row.os or machine.os in row.os)]
+    return Remedy(text=_(hints[0].text), commands=hints[0].commands) if hints else None
 
 
 def _question(seen: Iterable[Symptom], machine: Machine) -> Remedy | None:
@@ -323,3 +372,46 @@ def _question_about(fact: str) -> Remedy:
     """Return the remedy that tells the user how to find out a fact, such as "os" or "driver"."""
     text, commands = _QUESTIONS.get(fact, _ANY_OTHER)
     return Remedy(text=text, commands=commands)
+
+
+def _fact_causes(log: Log, machine: Machine) -> Iterator[Cause]:
+    """Yield what a machine's facts alone show to be wrong, if a text without errors tells of trouble with a GPU.
+
+    An error that a program printed has a cause of its own.
+    """
+    prose = log.prose
+    trouble = prose.told.get("trouble", prose.told.get("how-long"))
+    if trouble is None or "about-a-gpu" not in prose.told or prose.asks_for_nothing or _ERROR.search(log.text):
+        return
+    problems = {finding.key for finding in load_rules().check_up(machine) if finding.wrong}
+    for rule in load_rules().rules:
+        if rule.key in problems and any(sign.found for sign in rule.sign):
+            yield Cause(rule.key, "fact-alone", (trouble,))
+
+
+def _replaced_build_causes(log: Log, machine: Machine) -> Iterator[Cause]:
+    """Yield a cause if a GPU build of torch was removed for a CPU build, or for any other one and something fails."""
+    removed, present = replaced_torch(log.text) or ("", "")
+    plain_is_cpu = "+" not in present and machine.os in {"windows", "macos"}
+    fails = present.endswith("+cpu") or plain_is_cpu or _NO_LONGER.search(log.text)
+    if not removed or not fails or _AS_WANTED.search(log.text):
+        return
+    index = load_catalog().index_url(removed.partition("+")[2])
+    beside = "".join(f" {name}" for name in ("torchvision", "torchaudio") if name in log.text)
+    restore = f'python -m pip install "torch=={removed}"{beside}' + (f" --index-url {index}" if index else "")
+    for_other_gpu = not present.endswith("+cpu") and "+" in present  # a build for another maker's GPU tells the rest
+    yield Cause(
+        "torch-replaced",
+        "library-sure" if for_other_gpu or "but you have torch " in log.text else "installer",
+        (log.index_at(log.text.find(removed)),),
+        {"removed": removed, "present": present, "restore": restore},
+    )
+
+
+# Each works out the causes of its own kind from a log and its machine.
+FINDERS: tuple[Callable[[Log, Machine], Iterable[Cause]], ...] = (
+    installer_causes,
+    environment_causes,
+    companion_causes,
+    _replaced_build_causes,
+)

@@ -9,13 +9,20 @@ from functools import lru_cache
 from assistant.catalog.rows import FAMILY
 from assistant.diagnose.log import Log
 from assistant.diagnose.rules import table
-from assistant.host.extras import UV_OPTIONS
 from assistant.i18n import Message, _, sentences
 from assistant.model.finding import Interpreter, Remedy
 from assistant.model.machine import Machine
 from assistant.model.record import Record, replace
 from assistant.model.shell import taken_by_both
 
+# pip's options and uv's in place of them: https://docs.astral.sh/uv/pip/compatibility/. UV_DEFAULT_INDEX, which many
+# set to a mirror, goes before --index-url.
+UV_OPTIONS = {
+    "-y": (),
+    "--no-cache-dir": ("--no-cache",),
+    "--force-reinstall": ("--reinstall",),
+    "--index-url": ("--default-index",),
+}
 # The folder of an environment, in the lines of a traceback:
 #   File "/home/ada/webui/venv/lib/python3.10/site-packages/torch/__init__.py", line 237, in <module>
 #   File "C:\Users\ada\ComfyUI\python_embeded\Lib\site-packages\torch_directml\__init__.py", line 21, in <module>

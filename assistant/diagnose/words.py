@@ -1,39 +1,68 @@
-"""What people tell in their own words: things by a lexicon, messages that they retell, and what to look at next."""
+"""What a person wrote in a log, and what it tells: things by a lexicon, and messages that people retell."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property
 from itertools import pairwise
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from assistant.catalog import load_catalog
 from assistant.catalog.names import patterns
-from assistant.diagnose.log import Log
-from assistant.diagnose.rules import NO_NAMES, Cause, Sign, load_rules, table
-from assistant.i18n import _
-from assistant.model.finding import Remedy
-from assistant.model.machine import Machine
+from assistant.diagnose.rules import NO_NAMES, Sign, table
 from assistant.model.record import Record
-from assistant.parsers.mentioned import replaced_torch
 
+if TYPE_CHECKING:
+    from assistant.diagnose.log import Log
+
+FEW = 4  # chosen: lines of a text without any program's line that are somebody's notes
+LEAST_CHINESE = 4  # chosen: characters; a program's own messages in Chinese are translated before they are searched
+# How programs alone begin a line: with a time, a level, an error's name, a place in a file, a bar of progress.
+#   2026-11-21 10:20:30,123 INFO …   [81234.1] …   Traceback (most recent call last):   RuntimeError: …
+#   /usr/lib/x.py:12: UserWarning: …   100%|████████| 7/7 [00:02<00:00,  3.10it/s]
+_PROGRAM = re.compile(
+    r"\s*(?:\[?\d{4}-\d\d-\d\d|\[? ?\d{1,9}\.\d|\d\d:\d\d[:.]\d\d|File \"|Traceback|[IWEF]\d{4} "
+    r"|\w+ \d+[:/]\d+ |(?:\w+\.)*\w*(?:Error|Exception|Warning)\b|(?:INFO|WARN(?:ING)?|DEBUG|ERROR|FATAL|CRITICAL)\b"
+    r"|warnings\.warn"
+    r"|(?:[A-Za-z]:)?[\\/~.][\w ./\\-]{2,200}:\d)|.{0,80}\b\d{1,3}%\|"
+)
+# How programs mostly begin one, and people at times: a prompt, a mark, a path, a name and its value, a statement.
+#   >>> import torch   + torch==2.15.0   ├── …   C:\Users\…   Is CUDA available: False   Collecting torch
+_PRINTED = re.compile(
+    r"\s*(?:[\[>$#]|PS |[A-Za-z]:\\|[~./]+/?\w[\w./-]*/|[-=*+~_|│├└─━✓✗→•·]+(?:\s|$)|[-=*+~_]{3}"
+    r"|(?:error|warning|fatal)\b|\w[\w ./()-]{0,50}[:=]\s|[\w.-]+==\S|(?:import|from|def|class|return|at) \w"
+    r"|(?:Successfully|Collecting|Downloading|Installing|Requirement|Looking|Using|Building|Preparing|Found|Attempting"
+    r"|Uninstalling|Resolved|Prepared|Audited|Loading|Loaded|Saving|Epoch|Step|Total|Device|Set|Got|User provided) )"
+)
+# Words that people use of themselves, of one another and of their trouble, and programs do not.
+_PERSON = re.compile(
+    r"(?<![\w/\\.\[-])(?:i|i'?m|i'?ve|i'?d|my|mine|me|our|anyone|anybody|somebody|pls|plz|thanks|thx|hi|hello|hey|btw|idk"
+    r"|why (?:is|does|do|can|won)|how (?:do|can) i|what (?:did|should|am|can) i|(?:did|am|should) i|no idea|any ideas?"
+    r"|got (?:a|an|this|the)|bought|doesn'?t|isn'?t|won'?t|can'?t|didn'?t|it (?:says|said|worked|works"
+    r"|was|gets|wants|dies|takes|needs|crashes|stops|fails|hangs)"
+    r"|says that"
+    r"|complains|yesterday|somehow|weird|seems|apparently)(?![\w/\\-])",
+    re.IGNORECASE,
+)
+_CHINESE = re.compile("[\u4e00-\u9fff]")
 APART_IN_A_SENTENCE = 60  # chosen: characters between words that belong together
 LONGEST_SENTENCE = 400  # chosen: nobody tells what is wrong in a longer line
 APART_IN_A_TEXT = 160  # chosen: characters between words of one thought, some two sentences
 LONGEST_TEXT = 4000  # chosen: characters that a person writes of one problem
 # Ends of sentences; a full stop ends one where a blank follows, since versions and file names hold stops, too.
 _ENDS = re.compile(r"[!?;。！？；\n]|\.(?=\s|$)|(?<=\w),(?=\s)")
-# RuntimeError: …     error: subprocess-exited-with-error
-_ERROR = re.compile(r"\w(?:error|exception)\b ?:|^error:", re.MULTILINE)
-# What goes wrong once another build is there.
-_NO_LONGER = re.compile(
-    r"not compiled with cuda|not able to use gpu|\bfalse\b|is none|\bnone\b|no longer|error:"
-    r"|stopped working|不能用|用不了|没有gpu|变成|失效|报错"
-)
-# (as wanted, the bare one stays CPU)     a change from one extra of a project to another, told as such
-_AS_WANTED = re.compile(r"(?<!not )\bas (?:wanted|intended|designed)\b|符合预期")
+
+
+def written_by_person(lines: Sequence[str]) -> list[bool]:
+    """Return for each line whether a person wrote it; False for an empty one."""
+    printed = [bool(_PROGRAM.match(line) or _PRINTED.match(line)) for line in lines]
+    is_a_note = sum(1 for line in lines if line.strip()) <= FEW and not any(printed)
+    return [
+        bool(line.strip() and not _PROGRAM.match(line))
+        and (is_a_note or bool(_PERSON.search(line)) or (not mark and len(_CHINESE.findall(line)) >= LEAST_CHINESE))
+        for line, mark in zip(lines, printed, strict=True)
+    ]
 
 
 class Near(Record, frozen=True):
@@ -70,10 +99,10 @@ class _SymptomsFile(Record, frozen=True):
 
 
 class Prose:
-    """What a person wrote in a log: its text in lower case, and what it tells (`told`, see `told_lines`)."""
+    """What a person wrote in a log: its text in lower case, and what it tells (`told`, see `_told_lines`)."""
 
     def __init__(self, log: Log) -> None:
-        self.told = told_lines(log)
+        self.told = _told_lines(log)
         written = zip(log.lines, log.written, strict=True)
         lines = [(index, line.lower()) for index, ((_number, line), mine) in enumerate(written) if mine]
         self.text = "\n".join(line for _index, line in lines)
@@ -92,6 +121,11 @@ class Prose:
         return "solved" in told or "wish" in told or ("fine" in told and "trouble" not in told)
 
     @property
+    def symptoms(self) -> tuple[Symptom, ...]:
+        """The symptoms that are told, in the order of their table."""
+        return tuple(symptom for symptom in _tables().symptom if symptom.key in self.told)
+
+    @property
     def is_solved(self) -> bool:
         """Whether a text tells how a problem was solved, and no line of it was printed by a program."""
         return "solved" in self.told and not self._printed
@@ -102,9 +136,11 @@ class Prose:
             return None
         lines, names = [self.told[key] for key in sign.told], NO_NAMES
         if sign.near:
-            if len(self.text) > LONGEST_TEXT or any(_compiled(pattern).search(self.text) for pattern in sign.without):
+            if len(self.text) > LONGEST_TEXT or any(
+                compiled_ascii(pattern).search(self.text) for pattern in sign.without
+            ):
                 return None
-            matches = [list(_compiled(pattern).finditer(self.text)) for pattern in sign.near]
+            matches = [list(compiled_ascii(pattern).finditer(self.text)) for pattern in sign.near]
             match = _first_near_all(matches, APART_IN_A_TEXT)
             if match is None:
                 return None
@@ -113,10 +149,7 @@ class Prose:
         return tuple(dict.fromkeys(lines)), names
 
 
-prose_of = lru_cache(maxsize=1)(Prose)  # one log is judged for several machines in a row
-
-
-def told_lines(log: Log) -> dict[str, int]:
+def _told_lines(log: Log) -> dict[str, int]:
     """Return the index of the first line that tells each thing of symptoms.toml, by its key, such as "trouble"."""
     printed = ((row.key, re.search("|".join(row.printed), log.text, re.ASCII)) for row in _tables().told if row.printed)
     lines = {key: log.index_at(match.start()) for key, match in printed if match}
@@ -160,11 +193,11 @@ def _word_patterns() -> dict[str, re.Pattern[str]]:
     """Return the pattern of each list of words, by the list's name; names of cards are words for a GPU."""
     lists = dict(_tables().words)
     lists["gpu"] += tuple(pattern.pattern for pattern in patterns("mentions").values())
-    return {name: _compiled("|".join(words)) for name, words in lists.items()}
+    return {name: compiled_ascii("|".join(words)) for name, words in lists.items()}
 
 
 @cache
-def _compiled(pattern: str) -> re.Pattern[str]:
+def compiled_ascii(pattern: str) -> re.Pattern[str]:
     """Return the pattern compiled; a Chinese character ends an English word."""
     return re.compile(pattern, re.ASCII)
 
@@ -172,91 +205,3 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 def _tables() -> _SymptomsFile:
     """Return the shipped lexicon."""
     return table("symptoms.toml", _SymptomsFile)
-
-
-def symptoms(log: Log) -> tuple[Symptom, ...]:
-    """Return the symptoms that a text tells, in the order of their table."""
-    return tuple(symptom for symptom in _tables().symptom if symptom.key in prose_of(log).told)
-
-
-def is_for_another(log: Log) -> bool:
-    """Return whether a person says that the text comes from somebody else's computer."""
-    return "for-another" in prose_of(log).told
-
-
-def fact_causes(log: Log, machine: Machine) -> Iterator[Cause]:
-    """Yield what a machine's facts alone show to be wrong, if a text without errors tells of trouble with a GPU.
-
-    An error that a program printed has a cause of its own.
-    """
-    prose = prose_of(log)
-    trouble = prose.told.get("trouble", prose.told.get("how-long"))
-    if trouble is None or "about-a-gpu" not in prose.told or prose.asks_for_nothing or _ERROR.search(log.text):
-        return
-    problems = {finding.key for finding in load_rules().check_up(machine) if finding.wrong}
-    for rule in load_rules().rules:
-        if rule.key in problems and any(sign.found for sign in rule.sign):
-            yield Cause(rule.key, "fact-alone", (trouble,))
-
-
-def replaced_build_causes(log: Log, machine: Machine) -> Iterator[Cause]:
-    """Yield a cause if a GPU build of torch was removed for a CPU build, or for any other one and something fails."""
-    removed, present = replaced_torch(log.text) or ("", "")
-    plain_is_cpu = "+" not in present and machine.os in {"windows", "macos"}
-    fails = present.endswith("+cpu") or plain_is_cpu or _NO_LONGER.search(log.text)
-    if not removed or not fails or _AS_WANTED.search(log.text):
-        return
-    index = load_catalog().index_url(removed.partition("+")[2])
-    beside = "".join(f" {name}" for name in ("torchvision", "torchaudio") if name in log.text)
-    restore = f'python -m pip install "torch=={removed}"{beside}' + (f" --index-url {index}" if index else "")
-    for_other_gpu = not present.endswith("+cpu") and "+" in present  # a build for another maker's GPU tells the rest
-    yield Cause(
-        "torch-replaced",
-        "library-sure" if for_other_gpu or "but you have torch " in log.text else "installer",
-        (log.index_at(log.text.find(removed)),),
-        {"removed": removed, "present": present, "restore": restore},
-    )
-
-
-class Hint(Record, frozen=True):
-    """What to do next, for a text in which one of the patterns `any` matches, or a machine with a GPU of a maker.
-
-    Each of the patterns `all` must match as well. A hint about a `program` goes before those about errors. One by
-    `vendor` is for the systems `os` ("linux", "windows", "macos"), or for all if that is empty.
-    """
-
-    key: str
-    text: str
-    source: str
-    any: tuple[str, ...] = ()
-    all: tuple[str, ...] = ()
-    program: bool = False
-    vendor: str = ""
-    os: tuple[str, ...] = ()
-    commands: tuple[str, ...] = ()
-
-
-class _HintsFile(Record, frozen=True):
-    as_of: str
-    hint: tuple[Hint, ...]
-
-
-def hint_for(log: Log, machine: Machine, *, about_a_gpu: bool) -> Remedy | None:
-    """Return what to look at next for a text without a known cause; None if nothing can be said.
-
-    The error that stands last in the text goes before those above it, and any of them before the check of the GPU,
-    which is given if the text is `about_a_gpu` and all GPUs are of one maker.
-    """
-    rows = table("hints.toml", _HintsFile).hint
-    vendors = {gpu.vendor.value for gpu in machine.gpus}
-    ranked = [
-        (row.program, found[-1].start() if not row.program else 0, row)
-        for row in rows
-        if row.any
-        and (found := [*_compiled("|".join(row.any)).finditer(log.text)])
-        and all(_compiled(pattern).search(log.text) for pattern in row.all)
-    ]
-    hints = [row for _program, _at, row in sorted(ranked, key=lambda entry: entry[:2], reverse=True)]
-    if about_a_gpu:
-        hints += [row for row in rows if {row.vendor} == vendors and (not row.os or machine.os in row.os)]
-    return Remedy(text=_(hints[0].text), commands=hints[0].commands) if hints else None

@@ -107,16 +107,6 @@ def _requirement_words(extra: str) -> list[str]:
     return [f"{NAME}{extra} @ {origin['url']}"]
 
 
-# pip's options and uv's in place of them: https://docs.astral.sh/uv/pip/compatibility/. UV_DEFAULT_INDEX, which many
-# set to a mirror, goes before --index-url.
-UV_OPTIONS = {
-    "-y": (),
-    "--no-cache-dir": ("--no-cache",),
-    "--force-reinstall": ("--reinstall",),
-    "--index-url": ("--default-index",),
-}
-
-
 @cache  # a search starts it over and over
 def find_uv() -> str:
     """Return the path of uv; raise `WorkFailed` if there is none, or none that is new enough."""

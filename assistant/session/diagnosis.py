@@ -24,7 +24,6 @@ from assistant.diagnose import (
     RuleRemedy,
     find_launch,
     interpreter_of,
-    is_for_another,
     load_rules,
     matches,
     merged,
@@ -308,7 +307,7 @@ def origin_of(log: Log, here: Machine) -> Literal["same", "other", "unknown"]:
             return "same"
         if None not in verdicts:
             return "other"
-    if is_for_another(log):
+    if "for-another" in log.prose.told:
         return "other"
     is_possible_here = matches(log, merged(stated, here), supposing=False)
     return "other" if not is_possible_here and matches(log, stated, supposing=False) else "unknown"

@@ -12,8 +12,8 @@ from typing import NamedTuple
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import Version
 
-from assistant.diagnose import load_rules, read_log
-from assistant.host.extras import UV_OPTIONS, find_uv
+from assistant.diagnose import UV_OPTIONS, load_rules, read_log
+from assistant.host.extras import find_uv
 from assistant.host.files import is_own_environment
 from assistant.host.process import stream
 from assistant.i18n import Message, _, render, sentences
