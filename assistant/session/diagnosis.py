@@ -57,6 +57,8 @@ _OF_OTHERS = re.compile(
     r"\bamd\b|radeon|\brocm|\bhip\b|\bgfx\d|directml|zluda|\bintel (?:arc|gpu|xpu)|\bxpu\b|\barc\b|\bmps\b"
     r"|mac(?:os|book| mini| studio)\b|apple|\bm[1-5] (?:pro|max|ultra)\b"
 )
+# The facts of a machine that a log can state, but for those that are lists of several.
+_STATED = ("os", "os_version", "arch", "wsl", "container", "glibc", "python", "python_bits", "rosetta", "nvidia_driver")
 _SYSTEMS = {"linux": "Linux", "windows": "Windows", "macos": "macOS"}
 # What was loaded is NumPy itself, or what runs a notebook's cells and stands above them in each traceback.
 _NOT_AT_FAULT = {"numpy", "_distutils_hack", "ipykernel_launcher", "ipykernel", "traitlets", "tornado", "IPython"}
@@ -311,6 +313,25 @@ def origin_of(log: Log, here: Machine) -> Literal["same", "other", "unknown"]:
         return "other"
     is_possible_here = matches(log, merged(stated, here), supposing=False)
     return "other" if not is_possible_here and matches(log, stated, supposing=False) else "unknown"
+
+
+def facts_in(log: Log) -> list[dict[str, object]]:
+    """Return the facts of its machine that a log states: the name in the machine's JSON as `key`, the `value` as text.
+
+    `line` is the number of the first line that holds the value; it is missing where other words tell it.
+    """
+    stated = _stated(log)
+    found = [(name, str(getattr(stated, name))) for name in _STATED if getattr(stated, name) is not None]
+    found += [("gpus", gpu.name or gpu.gfx or gpu.vendor.value) for gpu in stated.gpus]
+    found += [("packages", f"{name} {version}") for name, version in stated.packages.items()]
+    found += [("env", f"{name}={value}") for name, value in stated.env.items()]
+    facts = []
+    for key, value in found:
+        words = re.split("[ =]", value.lower(), maxsplit=1) if key in {"packages", "env"} else [value.lower()]
+        lines = (number for number, line in log.lines if all(word in line.lower() for word in words))
+        line = next(lines, None)
+        facts.append({"key": key, "value": redact(value), **({"line": line} if line is not None else {})})
+    return facts
 
 
 def _is_same_gpu(first: Gpu, second: Gpu) -> bool | None:
