@@ -27,13 +27,12 @@ from assistant.diagnose.rules import (
     holds,
     load_rules,
     plain_table,
-    table,
 )
-from assistant.diagnose.words import Symptom, compiled_ascii
+from assistant.diagnose.words import compiled_ascii
 from assistant.i18n import _
 from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
 from assistant.model.machine import Machine, Vendor
-from assistant.model.record import Record, replace
+from assistant.model.record import replace
 from assistant.parsers.mentioned import replaced_torch
 from assistant.privacy import redact
 
@@ -77,29 +76,6 @@ _QUESTIONS = {
     "driver": (_("First find out the version of NVIDIA's driver."), ("nvidia-smi",)),
     "container": (_("First find out whether the program runs in a container."), ("cat /proc/1/cgroup",)),
 }
-
-
-class Hint(Record, frozen=True):
-    """What to do next, for a text in which one of the patterns `any` matches, or a machine with a GPU of a maker.
-
-    Each of the patterns `all` must match as well. A hint about a `program` goes before those about errors. One by
-    `vendor` is for the systems `os` ("linux", "windows", "macos"), or for all if that is empty.
-    """
-
-    key: str
-    text: str
-    source: str
-    any: tuple[str, ...] = ()
-    all: tuple[str, ...] = ()
-    program: bool = False
-    vendor: str = ""
-    os: tuple[str, ...] = ()
-    commands: tuple[str, ...] = ()
-
-
-class _HintsFile(Record, frozen=True):
-    as_of: str
-    hint: tuple[Hint, ...]
 
 
 class Match(NamedTuple):
@@ -197,7 +173,7 @@ def _for_program(rule: Rule, match: Match, log: Log) -> Match | None:
         if not (origin and (origin.plan or origin.launch)) and not any(map(_INSTALLS_PACKAGES.search, remedy.commands))
     ]
     if has_own_runtime and not any(origin and (origin.said or not rule.software_only) for _remedy, origin in pairs):
-        hint = hint_for(log, Machine(), about_a_gpu=False)
+        hint = _hint_for(log, Machine(), about_a_gpu=False)
         if hint is None or match.diagnosis.confidence < PRINTED:
             return None
         pairs = [(hint, None)]
@@ -326,36 +302,35 @@ def next_step(log: Log, machine: Machine) -> tuple[tuple[Finding, ...], Remedy |
     then a check of the GPU; None if nothing can be said.
     """
     seen = log.prose.symptoms
-    step = hint_for(log, Machine(), about_a_gpu=False) or _question(seen, machine)
-    step = step or hint_for(log, machine, about_a_gpu=bool(seen) or bool(_ON_THE_CPU.search(log.text)))
-    if step is None and seen == () and _FAILED.search(log.text) and not _WHOLE.search(log.text):
+    step = _hint_for(log, Machine(), about_a_gpu=False) or _question(seen, machine)
+    step = step or _hint_for(log, machine, about_a_gpu=bool(seen) or bool(_ON_THE_CPU.search(log.text)))
+    if step is None and not seen and _FAILED.search(log.text) and not _WHOLE.search(log.text):
         step = Remedy(text=_("Paste the whole output, from the command on: what matters often stands above the end."))
-    return tuple(Finding(key=row.key, severity=Severity.INFO, text=_(row.text)) for row in seen), step
+    return tuple(Finding(key=row["key"], severity=Severity.INFO, text=_(row["text"])) for row in seen), step
 
 
-def hint_for(log: Log, machine: Machine, *, about_a_gpu: bool) -> Remedy | None:
-    """Return what to look at next for a text without a known cause; None if nothing can be said.
+def _hint_for(log: Log, machine: Machine, *, about_a_gpu: bool) -> Remedy | None:
+    """Return what to look at next for a text without a known cause, by hints.toml; None if nothing can be said.
 
-    The error that stands last in the text goes before those above it, and any of them before the check of the GPU,
-    which is given if the text is `about_a_gpu` and all GPUs are of one maker.
+    Programs go before errors, and the error that stands last in the text before those above it, and any of them before
+    the check of the GPU, which is given if the text is `about_a_gpu` and all GPUs are of one maker.
     """
-    rows = table("hints.toml", _HintsFile).hint
+    rows = plain_table("hints.toml")["hint"]
     vendors = {gpu.vendor.value for gpu in machine.gpus}
     ranked = [
-        (row.program, found[-1].start() if not row.program else 0, row)
+        (row.get("program", False), 0 if row.get("program") else found[-1].start(), row)
         for row in rows
-        if row.any
-        and (found := [*compiled_ascii("|".join(row.any)).finditer(log.text)])
-        and all(compiled_ascii(pattern).search(log.text) for pattern in row.all)
+        if (found := [*compiled_ascii("|".join(row.get("any", ["(?!)"]))).finditer(log.text)])
+        and all(compiled_ascii(pattern).search(log.text) for pattern in row.get("all", ()))
     ]
     hints = [row for _program, _at, row in sorted(ranked, key=lambda entry: entry[:2], reverse=True)]
     if about_a_gpu:
-        hints += [row for row in rows if {row.vendor} == vendors and (not row.os or machine.os in row.os)]
-    return Remedy(text=_(hints[0].text), commands=hints[0].commands) if hints else None
+        hints += [row for row in rows if {row.get("vendor")} == vendors and machine.os in row.get("os", [machine.os])]
+    return Remedy(text=_(hints[0]["text"]), commands=tuple(hints[0].get("commands", ()))) if hints else None
 
 
-def _question(seen: Iterable[Symptom], machine: Machine) -> Remedy | None:
-    """Return a remedy that asks for the first unknown fact in `Symptom.asks`; None if all of them are known.
+def _question(seen: Iterable[dict[str, Any]], machine: Machine) -> Remedy | None:
+    """Return a remedy that asks for the first unknown fact that symptoms ask for; None if all of them are known.
 
     Such a fact tells the causes of a symptom apart. The driver is asked for where nvidia-smi can tell it.
     """
@@ -363,7 +338,7 @@ def _question(seen: Iterable[Symptom], machine: Machine) -> Remedy | None:
     values = {"gpu": machine.gpus or machine.evidence, "packages": machine.packages, "driver": machine.nvidia_driver}
     if vendors and not vendors & {Vendor.NVIDIA, Vendor.UNKNOWN}:
         values["driver"] = "none"
-    facts = (name for symptom in seen for name in symptom.asks)
+    facts = (name for symptom in seen for name in symptom.get("asks", ()))
     unknown = next((name for name in facts if not (values[name] if name in values else getattr(machine, name))), None)
     return _question_about(unknown) if unknown else None
 

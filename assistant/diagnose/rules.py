@@ -365,26 +365,20 @@ class Check(Record, frozen=True):
     case: tuple[Case, ...]
 
 
-class RuleFile(Record, frozen=True):
-    """A file of rules and of checks of machines, as of a day (YYYY-MM-DD)."""
-
-    as_of: Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\d$")]
-    rule: tuple[Rule, ...] = ()
-    check: tuple[Check, ...] = ()
-
-
-class _Told(Sign, frozen=True, kw_only=True):
+class ToldSign(Sign, frozen=True, kw_only=True):
     """A sign in what people write, of the rule with this key."""
 
     key: str
     confidence: float = 0.78  # chosen: below what a program's own words are worth
 
 
-class _ProseFile(Record, frozen=True):
-    """The signs in what people write, as of a day."""
+class RuleFile(Record, frozen=True):
+    """A file of rules, of checks of machines or of signs in what people write, as of a day (YYYY-MM-DD)."""
 
-    as_of: str
-    sign: tuple[_Told, ...]
+    as_of: Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\d$")]
+    rule: tuple[Rule, ...] = ()
+    check: tuple[Check, ...] = ()
+    sign: tuple[ToldSign, ...] = ()
 
 
 class Rules:
@@ -394,19 +388,16 @@ class Rules:
     environment variables that checks read, which `Machine.env` should hold if set.
     """
 
-    def __init__(self, rule_files: Iterable[RuleFile], told: Sequence[_Told]) -> None:
-        of_files = list(rule_files)
+    def __init__(self, rule_files: Sequence[RuleFile]) -> None:
         # Of messages that the same words retell, the one in an earlier row goes first.
-        signs = [
-            replace(sign, confidence=sign.confidence - (number / 1e6 if sign.near else 0))
-            for number, sign in enumerate(told)
-        ]
+        told = enumerate(sign for file in rule_files for sign in file.sign)
+        signs = [replace(sign, confidence=sign.confidence - (place / 1e6 if sign.near else 0)) for place, sign in told]
         self.rules = tuple(
             replace(rule, sign=(*rule.sign, *(sign for sign in signs if sign.key == rule.key)))
-            for file in of_files
+            for file in rule_files
             for rule in file.rule
         )
-        self.checks = tuple(check for file in of_files for check in file.check)
+        self.checks = tuple(check for file in rule_files for check in file.check)
         self.by_key = {rule.key: rule for rule in self.rules}
         self.literals = {text: literals(text) for rule in self.rules for text in rule.patterns}
         self.marks = frozenset().union(*(literals(text) for rule in self.rules for text in rule.signs))
@@ -471,10 +462,9 @@ def compiled(pattern: str) -> re.Pattern[str]:
 def load_rules() -> Rules:
     """Return all shipped rules and checks, read once; raise `BadInput` for an unknown key or a wrong kind in them."""
     folder = files("assistant.diagnose")
-    shipped = [*folder.joinpath("rules").iterdir(), folder.joinpath("health.toml")]
+    shipped = [*folder.joinpath("rules").iterdir(), *map(folder.joinpath, ("health.toml", "prose.toml"))]
     named = sorted((item.name, item.read_text("utf-8")) for item in shipped if item.name.endswith(".toml"))
-    told = table("prose.toml", _ProseFile).sign
-    return Rules((from_plain(tomllib.loads(text), RuleFile, name) for name, text in named), told)
+    return Rules([from_plain(tomllib.loads(text), RuleFile, name) for name, text in named])
 
 
 @cache

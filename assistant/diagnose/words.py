@@ -7,11 +7,10 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any
 
 from assistant.catalog.names import patterns
-from assistant.diagnose.rules import NO_NAMES, Sign, table
-from assistant.model.record import Record
+from assistant.diagnose.rules import NO_NAMES, Sign, plain_table
 
 if TYPE_CHECKING:
     from assistant.diagnose.log import Log
@@ -65,39 +64,6 @@ def written_by_person(lines: Sequence[str]) -> list[bool]:
     ]
 
 
-class Near(Record, frozen=True):
-    """One way to tell something: a sentence has a word of each list in `near`, each near one of the first list's.
-
-    A sentence with a word of one of the lists in `none` does not tell it.
-    """
-
-    near: tuple[str, ...]
-    none: tuple[str, ...] = ()
-
-
-class Told(Record, frozen=True):
-    """Something that people tell in one of several ways; `printed` are patterns of what programs print in its place."""
-
-    key: str
-    sign: tuple[Near, ...]
-    printed: tuple[str, ...] = ()
-
-
-class Symptom(Record, frozen=True):
-    """What goes wrong, in a sentence; `asks` are the facts that tell its causes apart, the most decisive first."""
-
-    key: str
-    text: str
-    asks: tuple[Literal["gpu", "packages", "driver", "os", "python"], ...] = ()
-
-
-class _SymptomsFile(Record, frozen=True):
-    as_of: str
-    words: dict[str, tuple[str, ...]]
-    told: tuple[Told, ...]
-    symptom: tuple[Symptom, ...]
-
-
 class Prose:
     """What a person wrote in a log: its text in lower case, and what it tells (`told`, see `_told_lines`)."""
 
@@ -121,9 +87,9 @@ class Prose:
         return "solved" in told or "wish" in told or ("fine" in told and "trouble" not in told)
 
     @property
-    def symptoms(self) -> tuple[Symptom, ...]:
-        """The symptoms that are told, in the order of their table."""
-        return tuple(symptom for symptom in _tables().symptom if symptom.key in self.told)
+    def symptoms(self) -> list[dict[str, Any]]:
+        """The rows of the symptoms that are told, in the order of their table."""
+        return [row for row in _table("symptom") if row["key"] in self.told]
 
     @property
     def is_solved(self) -> bool:
@@ -150,20 +116,25 @@ class Prose:
 
 
 def _told_lines(log: Log) -> dict[str, int]:
-    """Return the index of the first line that tells each thing of symptoms.toml, by its key, such as "trouble"."""
-    printed = ((row.key, re.search("|".join(row.printed), log.text, re.ASCII)) for row in _tables().told if row.printed)
-    lines = {key: log.index_at(match.start()) for key, match in printed if match}
+    """Return the index of the first line that tells each thing of symptoms.toml, by its key, such as "trouble".
+
+    A sentence of a person tells it if it has a word of each list in `near`, near one of the first list's, and none of
+    `none`; `printed` are patterns of what programs print in its place.
+    """
+    rows = _table("told")
+    printed = {row["key"]: compiled_ascii("|".join(row.get("printed", ["(?!)"]))).search(log.text) for row in rows}
+    lines = {key: log.index_at(match.start()) for key, match in printed.items() if match}
     for start, sentence in _sentences(log.text):
         if not log.written[log.index_at(start)]:
             continue
         words = {name: list(pattern.finditer(sentence)) for name, pattern in _word_patterns().items()}
-        for row in _tables().told:
-            if row.key not in lines and any(
-                not any(words[name] for name in way.none)
-                and _first_near_all([words[name] for name in way.near], APART_IN_A_SENTENCE)
-                for way in row.sign
+        for row in rows:
+            if row["key"] not in lines and any(
+                not any(words[name] for name in way.get("none", ()))
+                and _first_near_all([words[name] for name in way["near"]], APART_IN_A_SENTENCE)
+                for way in row["sign"]
             ):
-                lines[row.key] = log.index_at(start)
+                lines[row["key"]] = log.index_at(start)
     return lines
 
 
@@ -191,8 +162,8 @@ def _first_near_all(lists: Sequence[Sequence[re.Match[str]]], apart: int) -> re.
 @cache
 def _word_patterns() -> dict[str, re.Pattern[str]]:
     """Return the pattern of each list of words, by the list's name; names of cards are words for a GPU."""
-    lists = dict(_tables().words)
-    lists["gpu"] += tuple(pattern.pattern for pattern in patterns("mentions").values())
+    lists = _table("words")
+    lists = {**lists, "gpu": [*lists["gpu"], *(pattern.pattern for pattern in patterns("mentions").values())]}
     return {name: compiled_ascii("|".join(words)) for name, words in lists.items()}
 
 
@@ -202,6 +173,6 @@ def compiled_ascii(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.ASCII)
 
 
-def _tables() -> _SymptomsFile:
-    """Return the shipped lexicon."""
-    return table("symptoms.toml", _SymptomsFile)
+def _table(name: str) -> Any:  # noqa: ANN401 - rows of several shapes, only looked up
+    """Return the words, or the rows of a kind, of the shipped lexicon."""
+    return plain_table("symptoms.toml")[name]
