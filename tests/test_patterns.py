@@ -35,7 +35,7 @@ NAMED = (
     "detect/common.py",
     "install/resolution.py",
     "privacy/rules.py",
-    "retold.toml",
+    "prose.toml",
     "rules/mps.toml",
 )  # once grew faster
 ONE_IN = 6  # of the others in the default run
@@ -105,16 +105,14 @@ def of_rules() -> Iterator[Used]:
         yield from (Used("localized_messages.toml", re.compile(text), "search") for text in rows)
     for name, words in tomllib.loads((folder / "symptoms.toml").read_text(encoding="utf-8"))["words"].items():
         yield Used(f"symptoms.toml:{name}", re.compile("|".join(words), re.ASCII), "finditer")
-    for row in tomllib.loads((folder / "retold.toml").read_text(encoding="utf-8"))["retold"]:
-        texts = (*row["all"], *row.get("none", ()))
-        yield from (Used(f"retold.toml:{row['key']}", re.compile(text, re.ASCII), "finditer") for text in texts)
+    for row in tomllib.loads((folder / "prose.toml").read_text(encoding="utf-8"))["sign"]:
+        texts = (*row.get("near", ()), *row.get("without", ()))
+        yield from (Used(f"prose.toml:{row['key']}", re.compile(text, re.ASCII), "finditer") for text in texts)
     programs = tomllib.loads((folder / "programs.toml").read_text(encoding="utf-8"))
     for row in programs["family"]:
         yield from (
             Used("programs.toml", re.compile("|".join(row[key])), "search") for key in ("names", "text") if key in row
         )
-    for row in programs["done"]:
-        yield Used("programs.toml", re.compile("|".join(row["words"]), re.ASCII), "search")
     for kind in ("own_runtime", "not_python"):
         yield from (
             Used("programs.toml", re.compile("|".join(programs[kind][key])), "search") for key in ("marks", "unless")

@@ -38,7 +38,15 @@ from assistant.model.shell import shell_of
 from assistant.model.visible import visible
 from assistant.privacy import redact
 from assistant.session.answers import of_log
-from assistant.session.diagnosis import diagnosed_lines, log_report, machine_of_log, placed_causes, places, unexplained
+from assistant.session.diagnosis import (
+    diagnosed_lines,
+    log_report,
+    machine_of_log,
+    origin_of,
+    placed_causes,
+    places,
+    unexplained,
+)
 from assistant.session.doctor import examine, judged
 from assistant.session.state import Place
 from assistant.views import machine_rows, remedy_blocks
@@ -87,7 +95,8 @@ def diagnose(
         hint = say("Example: `assistant diagnose error.log`")
         raise BadInput(_("Name a log file, or '-' for standard input."), hint=hint)
     read = read_log(read_file(log))
-    its_machine = _machine_behind(read, machine, replay)
+    here = None if machine or replay else detect(host_of(None)).machine
+    its_machine = machine_of_log(read, here) if here else _given_machine(machine, replay)
     causes = placed_causes(diagnosed_lines(read, its_machine), read, its_machine)
     diagnoses = tuple(diagnosis for diagnosis, _line in causes)
     if report := files["report"]:
@@ -95,7 +104,8 @@ def diagnose(
     if share := files["share"]:
         write_file(share, share_page(read, its_machine, causes))
     if as_json:
-        echo_json(of_log(read, its_machine, diagnoses))
+        origin = "given" if here is None else origin_of(read, here)
+        echo_json(of_log(read, its_machine, diagnoses, origin))
         return
     from assistant.cli.draw import (  # noqa: PLC0415 - --json needs no drawing
         draw_diagnoses,
@@ -115,12 +125,9 @@ def diagnose(
         draw_findings([each for each in judged_here if each.wrong and each.key not in keys])
 
 
-def _machine_behind(log: Log, machine: str | None, replay: str | None) -> Machine:
-    """Return the machine that a log comes from: the one that was given with it, else what it and this machine say."""
-    if machine:
-        return from_json(read_text(machine), Machine, machine)
-    found = detect(host_of(replay)).machine
-    return found if replay else machine_of_log(log, found)
+def _given_machine(machine: str | None, replay: str | None) -> Machine:
+    """Return the machine that was given with a log, as JSON or as a recording."""
+    return from_json(read_text(machine), Machine, machine) if machine else detect(host_of(replay)).machine
 
 
 def _of_line(line: str) -> object:
@@ -128,7 +135,8 @@ def _of_line(line: str) -> object:
     case = from_json(line, Case, say("This line"))
     read = read_log(case.log)
     causes = placed_causes(diagnosed_lines(read, case.machine), read, case.machine)
-    return of_log(read, case.machine, (diagnosis for diagnosis, _line in causes))
+    origin = "unknown" if case.machine == Machine() else "given"
+    return of_log(read, case.machine, (diagnosis for diagnosis, _line in causes), origin)
 
 
 @click.command()

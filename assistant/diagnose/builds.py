@@ -19,7 +19,7 @@ from packaging.version import InvalidVersion, Version
 
 from assistant.catalog import has_code, load_catalog, number
 from assistant.catalog.companions import carried_by_torch_index, wheel_sources
-from assistant.diagnose.context import LogContext, companion_row, pip_install
+from assistant.diagnose.facts import LogContext, companion_row, pip_install
 from assistant.diagnose.index import platforms_of, tag_of, torch_install
 from assistant.diagnose.rules import compiled, literals, plain_table
 from assistant.model.machine import Machine, Vendor

@@ -24,7 +24,7 @@ from assistant.diagnose.builds import (
     source_of,
     symbol_kind,
 )
-from assistant.diagnose.context import (
+from assistant.diagnose.facts import (
     LogContext,
     Requester,
     companion_row,

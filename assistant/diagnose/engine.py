@@ -3,47 +3,43 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from assistant.catalog.rows import CORE, FAMILY
-from assistant.diagnose.builds import compiler_command
+from assistant.catalog import load_catalog
 from assistant.diagnose.companions import companion_causes
-from assistant.diagnose.context import LogContext
 from assistant.diagnose.environments import sure_names
-from assistant.diagnose.hints import hint_for
+from assistant.diagnose.facts import LogContext
 from assistant.diagnose.installers import installer_causes
 from assistant.diagnose.log import Log, ended_well, read_log
-from assistant.diagnose.predicates import evaluate
-from assistant.diagnose.remedies import with_remedy_names
+from assistant.diagnose.remedies import family_shown, remedies_for, with_remedy_names
 from assistant.diagnose.rules import (
-    PLACEHOLDER,
+    NO_NAMES,
     Cause,
     Rule,
     RuleRemedy,
     Rules,
     Sign,
     compiled,
+    evaluate,
+    holds,
     load_rules,
     plain_table,
 )
-from assistant.diagnose.words import Symptom, fact_causes, is_solved, retold_causes, symptom_causes, symptoms
-from assistant.i18n import Message, _
-from assistant.model.finding import Diagnosis, Remedy
+from assistant.diagnose.words import compiled_ascii
+from assistant.i18n import _
+from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
 from assistant.model.machine import Machine, Vendor
 from assistant.model.record import replace
+from assistant.parsers.mentioned import replaced_torch
 from assistant.privacy import redact
 
-# Each works out the causes of its own kind from a log and its machine.
-FINDERS: tuple[Callable[[Log, Machine], Iterable[Cause]], ...] = (
-    installer_causes,
-    companion_causes,
-    retold_causes,
-    symptom_causes,
-)
 # Chosen, like the confidences in the rules; the cases in tests/diagnose hold the ranking in place.
 UNKNOWN_COSTS = 0.1  # confidence lost for each fact that could not be told
+PRINTED = 0.85  # confidence from which on a program's own words show a cause, and not what a person retells
+READ = 4000  # characters of a line that are searched for secrets: the search costs time
+SHOWN = 300  # characters of a line that are shown as evidence
 # The last line of a traceback: who pastes it has pasted what the program said.
 _WHOLE = re.compile(
     r"traceback \(most recent call last\)[\s\S]{10,20000}^[\w.]{3,60}(?:error|exception): [^\n]{8}", re.MULTILINE
@@ -53,11 +49,19 @@ _FAILED = re.compile(
     r"|(?<!没)(?<!不)报错|异常"
 )
 _ON_THE_CPU = re.compile(r"\b(?:just|only) (?:the )?cpu\b|\bcpu only\b|只(?:有|能用|用) ?cpu")
-PRINTED = 0.85  # confidence from which on a program's own words show a cause, and not what a person retells
-READ = 4000  # characters of a line that are searched for secrets: the search costs time
-SHOWN = 300  # characters of a line that are shown as evidence
+# RuntimeError: …     error: subprocess-exited-with-error
+_ERROR = re.compile(r"\w(?:error|exception)\b ?:|^error:", re.MULTILINE)
+# What goes wrong once another build is there.
+_NO_LONGER = re.compile(
+    r"not compiled with cuda|not able to use gpu|\bfalse\b|is none|\bnone\b|no longer|error:"
+    r"|stopped working|不能用|用不了|没有gpu|变成|失效|报错"
+)
+# (as wanted, the bare one stays CPU)     a change from one extra of a project to another, told as such
+_AS_WANTED = re.compile(r"(?<!not )\bas (?:wanted|intended|designed)\b|符合预期")
+_INSTALLS_PACKAGES = re.compile(r"\b(?:pip|uv|conda|mamba) (?:un)?install\b|\buv (?:add|sync|pip)\b")
 # What to ask the user when a fact decides and nobody knows it, with the commands that tell it.
 _DETECT = ("assistant detect",)
+_ANY_OTHER = (_("First let the assistant look at the machine."), _DETECT)
 _QUESTIONS = {
     "os": (_("First find out which system this is: Windows, WSL, native Linux or macOS."), ("uname -a", "ver")),
     "vendor": (_("First find out which GPU is in the computer."), _DETECT),
@@ -71,17 +75,6 @@ _QUESTIONS = {
     "driver": (_("First find out the version of NVIDIA's driver."), ("nvidia-smi",)),
     "container": (_("First find out whether the program runs in a container."), ("cat /proc/1/cgroup",)),
 }
-_INSTALLS_PACKAGES = re.compile(r"\b(?:pip|uv|conda|mamba) (?:un)?install\b|\buv (?:add|sync|pip)\b")
-# What a person says of something that changed nothing, and of the time before an update.
-_IN_VAIN = (
-    r"no effect|changes? nothing|d(?:oes|id)(?:n.t| not) help|does nothing|in vain|no difference|still the same"
-    r"|没用|没有用|没效果|无效|不管用|不起作用|还是一样|没变化"
-)
-_WORKED_BEFORE = re.compile(
-    r"\b(?:last (?:week|month)|yesterday|before|until (?:then|now)|was (?:there|fine|ok)|worked|used to)\b"
-    r"|之前|以前|原来|上周|昨天|本来"
-)
-_ANY_OTHER = (_("First let the assistant look at the machine."), _DETECT)
 
 
 class Match(NamedTuple):
@@ -98,7 +91,7 @@ class Match(NamedTuple):
 class SignMatch(NamedTuple):
     """A sign, or a computed cause, that fits: its confidence, the indexes of the lines that show it, and its names.
 
-    `unknown` are the questions of predicates.py that lower the confidence, `known` those whose answers decided; `names`
+    `unknown` are the questions of rules.py that lower the confidence, `known` those whose answers decided; `names`
     fill the placeholders of the rule.
     """
 
@@ -106,7 +99,7 @@ class SignMatch(NamedTuple):
     lines: tuple[int, ...]
     unknown: tuple[str, ...]
     known: tuple[str, ...]
-    names: Mapping[str, str] = {}
+    names: Mapping[str, str] = NO_NAMES
 
 
 def diagnose(log: Log | bytes | str, machine: Machine | None = None) -> tuple[Diagnosis, ...]:
@@ -146,34 +139,46 @@ def matches(log: Log, machine: Machine, *, supposing: bool = True) -> tuple[Matc
     `machine` holds all facts, those of the log included. If nothing in the text fits and `supposing` is set, causes are
     derived from the machine's facts alone.
     """
-    if is_solved(log) or (ended_well(log) and not symptoms(log)):
+    if log.prose.is_solved or (ended_well(log) and not log.prose.symptoms):
         return ()
-    search, machine = _search_in(log, load_rules()), _with_distribution(machine, log)
+    if not machine.os_version and machine.os in {"linux", None} and (family := family_shown(log.text)):
+        machine = replace(machine, os=machine.os or "linux", os_version=family)
+    search = _search_in(log, load_rules())
     fitting = _ranked_matches(search, [cause for find in FINDERS for cause in find(log, machine)], machine)
     if not fitting and supposing:
-        fitting = _ranked_matches(search, [*fact_causes(log, machine)], machine)
+        fitting = _ranked_matches(search, [*_fact_causes(log, machine)], machine)
     context = LogContext(log, machine)
-    named = (
-        (rule, match._replace(names=sure_names(context, rule, with_remedy_names(context, rule, match.names))))
-        for rule, match in fitting
-    )
-    found = [(rule, _to_match(rule, match, search, machine)) for rule, match in named]
-    if has_own_runtime(log):
-        found = [(rule, adapted) for rule, match in found if (adapted := _for_own_runtime(rule, match, log))]
-    elif _names_program(log, "not_python"):
-        found = [(rule, _without_python(match)) for rule, match in found]
-    ordered = [_done_last(match, log) for _rule, match in found]
-    back = _release_before(log, machine, found[0][0].cause) if found and found[0][0].software_only else None
-    if back:
-        first = ordered[0]
-        diagnosis = replace(first.diagnosis, remedies=(back, *first.diagnosis.remedies))
-        ordered[0] = first._replace(diagnosis=diagnosis, origins=(None, *first.origins))
-    return tuple(ordered)
+    found = []
+    for rule, match in fitting:
+        names = sure_names(context, rule, with_remedy_names(context, rule, match.names))
+        adapted = _for_program(rule, _to_match(rule, match._replace(names=names), search, machine), log)
+        found += [adapted] if adapted else []
+    return tuple(found)
 
 
-def has_own_runtime(log: Log) -> bool:
-    """Return whether a log is of a program such as Ollama, which has a runtime of its own and needs no PyTorch."""
-    return _names_program(log, "own_runtime")
+def _for_program(rule: Rule, match: Match, log: Log) -> Match | None:
+    """Return a match as it is told of the program of a log; None if it tells nothing then.
+
+    For one that brings its own runtime, such as Ollama, or is no Python, remedies that install Python packages are left
+    out. If none is left, the first is told without its commands; with an own runtime, a cause that the program itself
+    printed with what to look at in that program.
+    """
+    has_own_runtime = _names_program(log, "own_runtime")
+    if not has_own_runtime and not _names_program(log, "not_python"):
+        return match
+    pairs = [
+        (remedy, origin)
+        for remedy, origin in zip(match.diagnosis.remedies, match.origins, strict=True)
+        if not (origin and (origin.plan or origin.launch)) and not any(map(_INSTALLS_PACKAGES.search, remedy.commands))
+    ]
+    if has_own_runtime and not any(origin and (origin.said or not rule.software_only) for _remedy, origin in pairs):
+        hint = _hint_for(log, Machine(), about_a_gpu=False)
+        if hint is None or match.diagnosis.confidence < PRINTED:
+            return None
+        pairs = [(hint, None)]
+    pairs = pairs or [(replace(match.diagnosis.remedies[0], commands=(), check=()), None)]
+    remedies, origins = zip(*pairs, strict=True)
+    return match._replace(diagnosis=replace(match.diagnosis, remedies=remedies), origins=origins)
 
 
 def _names_program(log: Log, kind: str) -> bool:
@@ -183,96 +188,20 @@ def _names_program(log: Log, kind: str) -> bool:
     return bool(is_named) and not uses_python
 
 
-def _without_python(match: Match) -> Match:
-    """Return a match for a program that is no Python: without remedies that install Python packages.
-
-    If all do, the first is told without its commands.
-    """
-    pairs = list(zip(match.diagnosis.remedies, match.origins, strict=True))
-    left = [
-        (remedy, origin)
-        for remedy, origin in pairs
-        if not (origin and (origin.plan or origin.launch)) and not any(map(_INSTALLS_PACKAGES.search, remedy.commands))
-    ]
-    remedies, origins = zip(*(left or [(replace(pairs[0][0], commands=(), check=()), None)]), strict=True)
-    return match._replace(diagnosis=replace(match.diagnosis, remedies=remedies), origins=origins)
-
-
-def _done_last(match: Match, log: Log) -> Match:
-    """Return a match with those remedies last of which a person says that they are done, or did not help."""
-    pairs = list(zip(match.diagnosis.remedies, match.origins, strict=True))
-    pairs.sort(key=lambda pair: _is_done(pair[0], log))
-    remedies, origins = zip(*pairs, strict=True) if pairs else ((), ())
-    return match._replace(diagnosis=replace(match.diagnosis, remedies=remedies), origins=origins)
-
-
-def _is_done(remedy: Remedy, log: Log) -> bool:
-    """Return whether a person says that a remedy is done already, or that its variable changes nothing."""
-    text = " ".join((remedy.text.id if isinstance(remedy.text, Message) else remedy.text, *remedy.commands))
-    rows = (row for row in plain_table("programs.toml")["done"] if re.search(row["remedy"], text))
-    told = "\n".join(line.lower() for (_number, line), written in zip(log.lines, log.written, strict=True) if written)
-    if any(re.search("|".join(row["words"]), told, re.ASCII) for row in rows):
-        return True
-    return any(
-        re.search(rf"{name.lower()}[^\n]{{0,80}}?(?:{_IN_VAIN})", told)
-        or (name.lower() in log.text and re.search(rf"(?:variable|变量)[^\n]{{0,30}}?(?:{_IN_VAIN})", told))
-        for name in remedy.env
-    )
-
-
-def _release_before(log: Log, machine: Machine, about: str) -> Remedy | None:
-    """Return the remedy that goes back to the release before an update that a person tells; None if none is told.
-
-    The package that was updated is one that the cause is `about`. PyTorch itself is left alone, which others are made
-    for.
-    """
-    if not _WORKED_BEFORE.search(log.text):
-        return None
-    for name, version in machine.packages.items():
-        if name not in about:
-            continue
-        spelt = re.escape(name).replace("\\-", "[-_ ]")
-        updated, named = r"(?:upgrad|updat|升级|更新)", rf"(?<![\w-]){spelt}(?![\w-])"
-        told = rf"{updated}[^\n.,;]{{0,24}}?{named}|{named}[^\n.,;]{{0,12}}?{updated}"
-        if name not in {*CORE, *FAMILY} and re.match(r"\d", version) and re.search(told, log.text):
-            return Remedy(
-                text=_("It began with the update of {package}: go back to the release before it.", package=name),
-                commands=(f'python -m pip install "{name}<{version.partition("+")[0]}"',),
-                check=(f"python -m pip show {name}",),
-            )
-    return None
-
-
-def _for_own_runtime(rule: Rule, match: Match, log: Log) -> Match | None:
-    """Return a match as it is told of a program with a runtime of its own; None if it tells nothing then.
-
-    Remedies that install Python packages are left out. If none for this program is left, a cause in Python's packages
-    that the program itself printed is told with what to look at in that program.
-    """
-    pairs = [
-        (remedy, origin)
-        for remedy, origin in zip(match.diagnosis.remedies, match.origins, strict=True)
-        if not (origin and (origin.plan or origin.launch)) and not any(map(_INSTALLS_PACKAGES.search, remedy.commands))
-    ]
-    if not any(origin and (origin.said or not rule.software_only) for _remedy, origin in pairs):
-        hint = hint_for(log, Machine(), about_a_gpu=False)
-        if hint is None or match.diagnosis.confidence < PRINTED:
-            return None
-        pairs = [(hint, None)]
-    remedies, origins = zip(*pairs, strict=True)
-    return match._replace(diagnosis=replace(match.diagnosis, remedies=remedies), origins=origins)
-
-
 def _ranked_matches(search: _Search, causes: list[Cause], machine: Machine) -> list[tuple[Rule, SignMatch]]:
     """Return the rules with a sign that matches or a cause among `causes`, each with its best match, the best first.
 
     Rules whose `needs` the machine is known to fail are left out.
     """
+    problems = (
+        {finding.key for finding in load_rules().check_up(machine) if finding.wrong} if search.prose.told else set()
+    )
     fitting = []
     for rule in load_rules().rules:
         if False in evaluate(machine, rule.needs).values():
             continue
-        candidates = [match for sign in rule.sign if (match := _match_sign(sign, search, machine))]
+        signs = (sign for sign in rule.sign if not sign.found or rule.key in problems)
+        candidates = [match for sign in signs if (match := _match_sign(sign, search, machine))]
         for cause in (cause for cause in causes if cause.key == rule.key):
             confidence = cause.confidence - UNKNOWN_COSTS * len(cause.unknown)
             candidates.append(SignMatch(confidence, cause.lines, cause.unknown, cause.known, cause.names))
@@ -285,49 +214,12 @@ def _ranked_matches(search: _Search, causes: list[Cause], machine: Machine) -> l
     return [pair for pair in ranked if pair[1] is best or not sure_lines or not set(pair[1].lines) <= sure_lines]
 
 
-def next_step(log: Log, machine: Machine) -> Remedy | None:
-    """Return what to look at or to find out next for a log without a known cause; None if nothing can be said.
-
-    An error that says all itself goes first, then the first unknown fact that tells the causes of the text's symptoms
-    apart, then a check of the GPU.
-    """
-    seen = symptoms(log)
-    step = hint_for(log, Machine(), about_a_gpu=False) or _question(seen, machine)
-    step = step or hint_for(log, machine, about_a_gpu=bool(seen) or bool(_ON_THE_CPU.search(log.text)))
-    if step is None and seen == () and _FAILED.search(log.text) and not _WHOLE.search(log.text):
-        return Remedy(text=_("Paste the whole output, from the command on: what matters often stands above the end."))
-    return step
-
-
-def _question(seen: Iterable[Symptom], machine: Machine) -> Remedy | None:
-    """Return a remedy that asks for the first unknown fact in `Symptom.asks`; None if all of them are known.
-
-    Such a fact tells the causes of a symptom apart.
-    """
-    others = {gpu.vendor for gpu in machine.gpus} - {Vendor.NVIDIA, Vendor.UNKNOWN}
-    is_without_nvidia = bool(others) and all(gpu.vendor in others for gpu in machine.gpus)
-    facts = (
-        name
-        for symptom in seen
-        for name in symptom.asks
-        if not (name == "driver" and is_without_nvidia)  # nvidia-smi is all that tells it
-    )
-    values = {"gpu": machine.gpus or machine.evidence, "packages": machine.packages, "driver": machine.nvidia_driver}
-    unknown = next((name for name in facts if not (values[name] if name in values else getattr(machine, name))), None)
-    return _question_about(unknown) if unknown else None
-
-
-def _question_about(fact: str) -> Remedy:
-    """Return the remedy that tells the user how to find out a fact, such as "os" or "driver"."""
-    text, commands = _QUESTIONS.get(fact, _ANY_OTHER)
-    return Remedy(text=text, commands=commands)
-
-
 class _Search:
-    """A log with the patterns that were searched in it; each pattern is searched once."""
+    """A log with the patterns that were searched in it, each once, and with what a person wrote in it."""
 
     def __init__(self, log: Log, rules: Rules) -> None:
         self.log, self._rules = log, rules
+        self.prose = log.prose
         self._found: dict[str, int | None] = {}
 
     def line(self, pattern: str) -> int | None:
@@ -343,6 +235,10 @@ class _Search:
         """Return whether the program went on without what the line at an index lacks."""
         return LogContext(self.log, Machine()).went_on(self.log.start_of(line))
 
+    def holds(self, pattern: str) -> bool:
+        """Return whether a pattern matches in the log."""
+        return self.line(pattern) is not None
+
 
 _search_in = lru_cache(maxsize=1)(_Search)  # one log is judged for several machines in a row
 
@@ -353,29 +249,31 @@ def _match_sign(sign: Sign, search: _Search, machine: Machine) -> SignMatch | No
     Each question in `likely` that has no answer costs confidence.
     """
     any_lines = [line for text in sign.any if (line := search.line(text)) is not None]
-    all_lines = [search.line(text) for text in sign.all]
-    if (sign.any and not any_lines) or None in all_lines or any(search.line(text) is not None for text in sign.none):
+    all_lines = [line for text in sign.all if (line := search.line(text)) is not None]
+    if (sign.any and not any_lines) or len(all_lines) < len(sign.all) or any(map(search.holds, sign.none)):
         return None
     if sign.fatal and search.went_on(min(any_lines)):
         return None
-    facts, likely = evaluate(machine, sign.facts), evaluate(machine, sign.likely)
-    if not all(facts.values()) or False in likely.values() or any(evaluate(machine, sign.unless).values()):
+    prose = search.prose.find(sign) if sign.told or sign.near else ((), NO_NAMES)
+    likely = evaluate(machine, sign.likely)
+    if prose is None or not holds(machine, sign.facts, sign.unless) or False in likely.values():
         return None
     unknown = tuple(name for name, verdict in likely.items() if verdict is None)
-    decisive = (*facts, *(name for name, verdict in likely.items() if verdict))
-    lines = (*any_lines[:2], *(line for line in all_lines if line is not None))
-    return SignMatch(sign.confidence - UNKNOWN_COSTS * len(unknown), tuple(dict.fromkeys(lines)), unknown, decisive)
+    decisive = (*sign.facts, *(name for name, verdict in likely.items() if verdict))
+    lines = tuple(dict.fromkeys((*any_lines[:2], *all_lines, *prose[0])))
+    return SignMatch(sign.confidence - UNKNOWN_COSTS * len(unknown), lines, unknown, decisive, prose[1])
 
 
 def _to_match(rule: Rule, match: SignMatch, search: _Search, machine: Machine) -> Match:
-    """Return a match as users read it: the rule's texts with the names, the evidence redacted, the remedies."""
+    """Return a match as users read it: the rule's texts with the names, the evidence redacted, the remedies.
+
+    Questions about unknown facts go first; one that tells nobody what to look at goes last.
+    """
     log = search.log
-    remedies = remedies_for(rule, machine, match.names, lambda pattern: search.line(pattern) is not None)
     questions = [(_question_about(name), None) for name in match.unknown]
-    answers = [(as_remedy(remedy), remedy) for remedy in remedies]
-    vague = [pair for pair in questions if pair[0].text == _ANY_OTHER[0]]  # they tell nobody what to look at
-    exact = [pair for pair in questions if pair not in vague]
-    pairs: list[tuple[Remedy, RuleRemedy | None]] = [*exact, *answers, *vague]
+    answers = [(remedy.shown, remedy) for remedy in remedies_for(rule, machine, match.names, search.holds)]
+    vague = [pair for pair in questions if pair[0].text == _ANY_OTHER[0]]
+    pairs = [*(pair for pair in questions if pair not in vague), *answers, *vague]
     log_lines = (redact(log.lines[line][1].strip()[:READ])[:SHOWN] for line in match.lines)
     diagnosis = Diagnosis(
         key=rule.key,
@@ -398,131 +296,101 @@ def _decisive_facts(match: SignMatch, machine: Machine) -> tuple[str, ...]:
         "packages": ", ".join(f"{name} {version}" for name, version in sorted(machine.packages.items())[:8]),
         "python": machine.python,
     }
-    decisive = dict.fromkeys(
-        {"vendor": "gpu", "integrated": "gpu", "gpus": "gpu"}.get(name, name) for name in match.known
-    )
+    decisive = dict.fromkeys("gpu" if name in {"vendor", "integrated", "gpus"} else name for name in match.known)
     return tuple(f"{name}: {values[name]}" for name in decisive if values.get(name))
 
 
-def remedies_for(
-    rule: Rule,
-    machine: Machine,
-    names: Mapping[str, str] | None = None,
-    is_in_log: Callable[[str], bool] = lambda _pattern: False,
-) -> tuple[RuleRemedy, ...]:
-    """Return the remedies of a rule that are not excluded on a machine, without commands whose program it lacks.
+def next_step(log: Log, machine: Machine) -> tuple[tuple[Finding, ...], Remedy | None]:
+    """Return the symptoms that a log without a known cause tells, and what to look at or to find out next.
 
-    `names` fill placeholders; `is_in_log` returns whether a pattern is in the log, by default that none is. A remedy
-    that does something gets a check if its rule or its variables give one. If no remedy remains, the first that the log
-    admits is returned as advice, without its commands.
+    An error that says all itself goes first, then the first unknown fact that tells the causes of the symptoms apart,
+    then a check of the GPU; None if nothing can be said.
     """
-    candidates = tuple(
-        remedy for remedy in rule.remedy if all(map(is_in_log, remedy.said)) and not any(map(is_in_log, remedy.unsaid))
-    )
-    if rule.computed:
-        pairs = [(remedy, _fill_placeholders(remedy, names or {})) for remedy in candidates]
-        has_specific = any(remedy is not filled for remedy, filled in pairs if filled) and not rule.lacks(names or {})
-        candidates = tuple(filled for remedy, filled in pairs if filled and not (remedy.general and has_specific))
-    compiler_install = compiler_command(machine)
-    able = [
-        replace(
-            remedy,
-            commands=_available(
-                [text.replace("{install-compiler}", compiler_install) for text in remedy.commands], machine
-            ),
-            check=tuple(check for check in remedy.check if _runs_on(check, machine)),
-        )
-        for remedy in candidates
-        if False not in evaluate(machine, remedy.facts).values()
-        and not any(evaluate(machine, remedy.unless).values())
-        and all(_runs_on(command, machine) for command in remedy.commands)
+    seen = log.prose.symptoms
+    step = _hint_for(log, Machine(), about_a_gpu=False) or _question(seen, machine)
+    step = step or _hint_for(log, machine, about_a_gpu=bool(seen) or bool(_ON_THE_CPU.search(log.text)))
+    if step is None and not seen and _FAILED.search(log.text) and not _WHOLE.search(log.text):
+        step = Remedy(text=_("Paste the whole output, from the command on: what matters often stands above the end."))
+    return tuple(Finding(key=row["key"], severity=Severity.INFO, text=_(row["text"])) for row in seen), step
+
+
+def _hint_for(log: Log, machine: Machine, *, about_a_gpu: bool) -> Remedy | None:
+    """Return what to look at next for a text without a known cause, by hints.toml; None if nothing can be said.
+
+    Programs go before errors, and the error that stands last in the text before those above it, and any of them before
+    the check of the GPU, which is given if the text is `about_a_gpu` and all GPUs are of one maker.
+    """
+    rows = plain_table("hints.toml")["hint"]
+    vendors = {gpu.vendor.value for gpu in machine.gpus}
+    ranked = [
+        (row.get("program", False), 0 if row.get("program") else found[-1].start(), row)
+        for row in rows
+        if (found := [*compiled_ascii("|".join(row.get("any", ["(?!)"]))).finditer(log.text)])
+        and all(compiled_ascii(pattern).search(log.text) for pattern in row.get("all", ()))
     ]
-    usual = next((remedy.check for remedy in able if remedy.check), ())
-    advice = tuple(replace(remedy, commands=(), check=()) for remedy in candidates[:1])
-    told_once = {remedy.text: remedy for remedy in reversed(able)}
-    told_once |= {remedy.text: remedy for remedy in reversed(able) if remedy.commands or remedy.plan}
-    order = dict.fromkeys(remedy.text for remedy in able)
-    return tuple(_with_check(told_once[text], usual) for text in order) or advice
+    hints = [row for _program, _at, row in sorted(ranked, key=lambda entry: entry[:2], reverse=True)]
+    if about_a_gpu:
+        hints += [row for row in rows if {row.get("vendor")} == vendors and machine.os in row.get("os", [machine.os])]
+    return Remedy(text=_(hints[0]["text"]), commands=tuple(hints[0].get("commands", ()))) if hints else None
 
 
-def _fill_placeholders(remedy: RuleRemedy, names: Mapping[str, str]) -> RuleRemedy | None:
-    """Return a computed cause's remedy with its placeholders filled; None if one of them has no name."""
-    texts = (remedy.text, *remedy.commands, *remedy.check, *(remedy.plan.pins if remedy.plan else ()))
-    placeholders = {name for text in texts for name in PLACEHOLDER.findall(text)}
-    if not placeholders <= {*names}:
-        return None
-    if not placeholders:
-        return remedy
+def _question(seen: Iterable[dict[str, Any]], machine: Machine) -> Remedy | None:
+    """Return a remedy that asks for the first unknown fact that symptoms ask for; None if all of them are known.
 
-    def fill(text: str) -> str:
-        return PLACEHOLDER.sub(lambda match: names[match[1]], text)
-
-    plan = remedy.plan and replace(remedy.plan, pins=tuple(map(fill, remedy.plan.pins)))
-    commands, check = tuple(map(fill, remedy.commands)), tuple(map(fill, remedy.check))
-    return replace(remedy, commands=commands, check=check, plan=plan, names=dict(names))
-
-
-def _runs_on(command: str, machine: Machine) -> bool:
-    """Return whether a command may run on a machine: False if its program is of systems that this one is not."""
-    systems_of = {
-        program: systems for systems, row in plain_table("programs.toml")["systems"].items() for program in row
-    }
-    systems = systems_of.get(_program_name(command), "linux" if command.startswith("sudo ") else None)
-    return systems is None or evaluate(machine, {"os": systems.split()})["os"] is not False
-
-
-def _available(commands: list[str], machine: Machine) -> tuple[str, ...]:
-    """Return the commands whose program this machine's distribution has; () if none is left of those that differ."""
-    able = tuple(command for command in commands if command and not _is_unavailable(command, machine))
-    manager_is_left = any(_program_name(command) in plain_table("programs.toml")["has"] for command in able)
-    return able if manager_is_left or len(able) == len([*filter(None, commands)]) else ()
-
-
-def _is_unavailable(command: str, machine: Machine) -> bool:
-    """Return whether this machine's Linux distribution is of a family that lacks a command's program.
-
-    An unknown one is taken for one of the many that have apt or dnf.
+    Such a fact tells the causes of a symptom apart. The driver is asked for where nvidia-smi can tell it.
     """
-    family, families = (
-        family_of(machine.os_version or ""),
-        plain_table("programs.toml")["has"].get(_program_name(command)),
+    vendors = {gpu.vendor for gpu in machine.gpus}
+    values = {"gpu": machine.gpus or machine.evidence, "packages": machine.packages, "driver": machine.nvidia_driver}
+    if vendors and not vendors & {Vendor.NVIDIA, Vendor.UNKNOWN}:
+        values["driver"] = "none"
+    facts = (name for symptom in seen for name in symptom.get("asks", ()))
+    unknown = next((name for name in facts if not (values[name] if name in values else getattr(machine, name))), None)
+    return _question_about(unknown) if unknown else None
+
+
+def _question_about(fact: str) -> Remedy:
+    """Return the remedy that tells the user how to find out a fact, such as "os" or "driver"."""
+    text, commands = _QUESTIONS.get(fact, _ANY_OTHER)
+    return Remedy(text=text, commands=commands)
+
+
+def _fact_causes(log: Log, machine: Machine) -> Iterator[Cause]:
+    """Yield what a machine's facts alone show to be wrong, if a text without errors tells of trouble with a GPU.
+
+    An error that a program printed has a cause of its own.
+    """
+    prose = log.prose
+    trouble = prose.told.get("trouble", prose.told.get("how-long"))
+    if trouble is None or "about-a-gpu" not in prose.told or prose.asks_for_nothing or _ERROR.search(log.text):
+        return
+    problems = {finding.key for finding in load_rules().check_up(machine) if finding.wrong}
+    for rule in load_rules().rules:
+        if rule.key in problems and any(sign.found for sign in rule.sign):
+            yield Cause(rule.key, "fact-alone", (trouble,))
+
+
+def _replaced_build_causes(log: Log, machine: Machine) -> Iterator[Cause]:
+    """Yield a cause if a GPU build of torch was removed for a CPU build, or for any other one and something fails."""
+    removed, present = replaced_torch(log.text) or ("", "")
+    plain_is_cpu = "+" not in present and machine.os in {"windows", "macos"}
+    fails = present.endswith("+cpu") or plain_is_cpu or _NO_LONGER.search(log.text)
+    if not removed or not fails or _AS_WANTED.search(log.text):
+        return
+    index = load_catalog().index_url(removed.partition("+")[2])
+    beside = "".join(f" {name}" for name in ("torchvision", "torchaudio") if name in log.text)
+    restore = f'python -m pip install "torch=={removed}"{beside}' + (f" --index-url {index}" if index else "")
+    for_other_gpu = not present.endswith("+cpu") and "+" in present  # a build for another maker's GPU tells the rest
+    yield Cause(
+        "torch-replaced",
+        "library-sure" if for_other_gpu or "but you have torch " in log.text else "installer",
+        (log.index_at(log.text.find(removed)),),
+        {"removed": removed, "present": present, "restore": restore},
     )
-    if not family:
-        return bool(families) and not {"ubuntu", "fedora"} & {*families}
-    return bool(families) and family not in families
 
 
-def family_of(system: str) -> str:
-    """Return the family of Linux distributions that a system's name is of, such as "fedora"; "" if it is of none."""
-    rows = plain_table("programs.toml")["family"]
-    return next((row["name"] for row in rows if re.search("|".join((*row["names"], row["name"])), system.lower())), "")
-
-
-def _with_distribution(machine: Machine, log: Log) -> Machine:
-    """Return a machine with the distribution that a log's tools show, if no fact names its system."""
-    if machine.os_version or machine.os not in {"linux", None}:
-        return machine
-    rows = plain_table("programs.toml")["family"]
-    shown = (row["name"] for row in rows if "text" in row and re.search("|".join(row["text"]), log.text))
-    name = next(shown, "")
-    return replace(machine, os=machine.os or "linux", os_version=name) if name else machine
-
-
-def _program_name(command: str) -> str:
-    """Return the first word of a command, or the second after sudo."""
-    return command.removeprefix("sudo ").partition(" ")[0]
-
-
-def _with_check(remedy: RuleRemedy, usual_check: tuple[str, ...]) -> RuleRemedy:
-    """Return a remedy with a check if it does something: its own, the usual one, or that its variables are set."""
-    if remedy.check or not (remedy.commands or remedy.env or remedy.plan or remedy.launch):
-        return remedy
-    are_set = (
-        f"""python -c "import os; assert os.environ['{name}'] == '{value}'\"""" for name, value in remedy.env.items()
-    )
-    return replace(remedy, check=usual_check or tuple(are_set))
-
-
-def as_remedy(remedy: RuleRemedy) -> Remedy:
-    """Return a rule's remedy as users see it; a plan that it asks for is still to be made."""
-    return Remedy(text=_(remedy.text, **remedy.names), commands=remedy.commands, env=remedy.env, check=remedy.check)
+# Each works out the causes of its own kind from a log and its machine.
+FINDERS: tuple[Callable[[Log, Machine], Iterable[Cause]], ...] = (
+    installer_causes,
+    companion_causes,
+    _replaced_build_causes,
+)

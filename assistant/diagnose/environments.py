@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 from assistant.catalog.bundles import runtime_builds, runtime_plugins
 from assistant.catalog.companions import known_names
 from assistant.catalog.rows import CORE, FAMILY
-from assistant.diagnose.context import LogContext
+from assistant.diagnose.facts import LogContext
 from assistant.diagnose.index import installer_tables
 from assistant.diagnose.log import Log, may_be_cut
 from assistant.diagnose.rules import PLACEHOLDER, Rule, plain_table, table
@@ -201,7 +201,7 @@ def _interpreter_path(log: Log, line: int | None) -> str:
 
 def _interpreter_paths(log: Log, line: int | None) -> Iterator[str]:
     """Yield the interpreters in a log: by folders of packages, from `line` outwards, then those that are called."""
-    for folder in matches_near_line(log, line, _ENVIRONMENT):
+    for folder in log.near(line, _ENVIRONMENT):
         if not _OF_SYSTEM.fullmatch(folder) and not _FOR_A_BUILD.search(folder):
             flat = _FLAT.fullmatch(folder)
             yield (
@@ -218,17 +218,6 @@ def _interpreter_paths(log: Log, line: int | None) -> Iterator[str]:
         called = (match["quoted"] or match["plain"]) if match else ""
         if called and not _NOBODYS.match(called) and not _FOR_A_BUILD.search(called):
             yield called
-
-
-def matches_near_line(log: Log, line: int | None, pattern: re.Pattern[str]) -> Iterator[str]:
-    """Yield what a pattern's group matches in lines with "site-packages": from `line` upwards, then those below it.
-
-    Without a line all lines are read from the last one upwards.
-    """
-    start = len(log.lines) if line is None else line + 1
-    for _number, text in (*reversed(log.lines[:start]), *log.lines[start:]):
-        if "site-packages" in text and (match := pattern.search(text)):
-            yield match[1]
 
 
 _PIP = re.compile(r"python -m pip (install|uninstall|show|check|list|freeze)\b ?(.*)")

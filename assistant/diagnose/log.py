@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import cache, cached_property
 from importlib.util import find_spec
 from itertools import accumulate, chain
 
 from assistant.diagnose.rules import literals, load_rules, plain_table
+from assistant.diagnose.words import Prose, written_by_person
 from assistant.model.machine import Machine
 from assistant.parsers.decode import text_pieces, tidied, without_entities
 from assistant.parsers.mentioned import mentioned
@@ -52,6 +52,11 @@ class Log:
         """Whether a person wrote it (and no program), for each of `lines`."""
         return written_by_person([line for _number, line in self.lines])
 
+    @cached_property
+    def prose(self) -> Prose:
+        """What a person wrote, and what it tells."""
+        return Prose(self)
+
     def index_at(self, position: int) -> int:
         """Return the index in `lines` of the line at a position in `text`."""
         return int(self._origins[bisect_right(self._starts, position) - 1])
@@ -63,6 +68,16 @@ class Log:
     def around(self, index: int, count: int = AROUND) -> tuple[tuple[int, str], ...]:
         """Return the line at an index with up to `count` lines on each side, each with its number in the file."""
         return self.lines[max(0, index - count) : index + count + 1]
+
+    def near(self, index: int | None, pattern: re.Pattern[str]) -> Iterator[str]:
+        """Yield what a pattern's group matches in lines with "site-packages": from an index upwards, then below it.
+
+        Without an index all lines are read from the last one upwards.
+        """
+        start = len(self.lines) if index is None else index + 1
+        for _number, text in (*reversed(self.lines[:start]), *self.lines[start:]):
+            if "site-packages" in text and (match := pattern.search(text)):
+                yield match[1]
 
 
 def read_log(data: bytes | str) -> Log:
@@ -216,13 +231,10 @@ def _variant_patterns() -> dict[re.Pattern[str], str]:
 
 
 # All chosen; tests/benchmarks/diagnose_speed.py shows what they cost on logs that repeat a line for megabytes.
-MOST_LINES = 200  # with the same literal that are looked at in one piece
-ENOUGH = 60  # lines of different shapes after which a literal is no longer looked for
+MOST_LINES = 2000  # with the same literal, after which it is no longer looked for: it stands in every other line
 AROUND_LITERAL = 150  # bytes before and after a literal that make the shape of its line
-FIRST = 1 << 16  # bytes of a piece that show which literals stand in every other line
 BRIEF = 4  # letters of a literal that stands in random letters by chance, unless it has to begin a word
 ENDING = 3  # letters that a word may have more than a brief literal: fail, failed, failure
-
 DIGITS = b"0123456789"
 LETTERS = frozenset(b"abcdefghijklmnopqrstuvwxyz")
 
@@ -234,7 +246,7 @@ class Prefilter:
     """
 
     def __init__(self, literals: Iterable[str]) -> None:
-        self._left = {literal.encode(): ENOUGH for literal in sorted(set(literals))}
+        self._left = {literal.encode(): MOST_LINES for literal in sorted(set(literals))}
         self._shapes: set[bytes] = set()
 
     def lines(self, text: str) -> set[int]:
@@ -243,39 +255,29 @@ class Prefilter:
         A line's shape is the text near the literal without its digits, which lines of a progress bar differ in.
         """
         data = text.encode("utf-8", "replace")
-        second_part = data.find(b"\n", FIRST) + 1
-        counts: Counter[bytes] = Counter()
-        indexes = set(self._fresh(data[:second_part], counts)) if second_part else set()
-        lines_before = data.count(b"\n", 0, second_part)
-        indexes.update(lines_before + index for index in self._fresh(data[second_part:], counts))
-        return indexes
-
-    def _fresh(self, data: bytes, counts: Counter[bytes]) -> Iterator[int]:
-        """Yield the index of each line that shows a literal in a new shape, and remember the shape.
-
-        Literals that were found too often are left out; `counts` are the lines of each in this piece.
-        """
-        literals = [text for text, left in self._left.items() if left > 0 and counts[text] < MOST_LINES]
+        literals = [text for text, left in self._left.items() if left > 0]
         ends = [0] * len(literals)  # of the line in which each literal was last found
-        line_index = counted_to = 0
+        starts = set()
         for number, at in _literal_positions(literals, data):
             literal = literals[number]
             if at < ends[number] or (len(literal) <= BRIEF and not _begins_a_word(literal, at, data)):
                 continue
             end = data.find(b"\n", at)
-            ends[number] = end = len(data) if end < 0 else end
-            counts[literal] += 1
+            end = len(data) if end < 0 else end
             start = max(at - AROUND_LITERAL, data.rfind(b"\n", max(0, at - AROUND_LITERAL), at) + 1)
             after = data[at + len(literal) : min(end, at + AROUND_LITERAL)]
             # The literal keeps its digits: 0x80070057 and 0x80004005 are two errors.
             shape = b"".join((data[start:at].translate(None, DIGITS), literal, after.translate(None, DIGITS)))
             if shape not in self._shapes:
                 self._shapes.add(shape)
-                self._left[literal] -= 1
-                line_index, counted_to = line_index + data.count(b"\n", counted_to, at), max(at, counted_to)
-                yield line_index
-            if self._left[literal] <= 0 or counts[literal] >= MOST_LINES:
-                ends[number] = len(data)
+                starts.add(at)
+            self._left[literal] -= 1
+            ends[number] = end if self._left[literal] > 0 else len(data)
+        indexes, counted_to, index = set(), 0, 0
+        for at in sorted(starts):
+            index, counted_to = index + data.count(b"\n", counted_to, at), at
+            indexes.add(index)
+        return indexes
 
 
 def _begins_a_word(literal: bytes, at: int, data: bytes) -> bool:
@@ -305,56 +307,6 @@ def _literal_positions(literals: list[bytes], data: bytes) -> Iterator[tuple[int
             end = data.find(b"\n", at)
             at = data.find(literal, end) if end >= 0 else -1
     yield from ((number, at) for at, number in sorted(hits))
-
-
-FEW = 4  # chosen: lines of a text without any program's line that are somebody's notes
-LEAST_CHINESE = 4  # chosen: characters; a program's own messages in Chinese are translated before they are searched
-# How programs alone begin a line: with a time, a level, an error's name, a place in a file, a bar of progress.
-#   2026-11-21 10:20:30,123 INFO …   [81234.1] …   Traceback (most recent call last):   RuntimeError: …
-#   /usr/lib/x.py:12: UserWarning: …   100%|████████| 7/7 [00:02<00:00,  3.10it/s]
-_PROGRAM = re.compile(
-    r"\s*(?:\[?\d{4}-\d\d-\d\d|\[? ?\d{1,9}\.\d|\d\d:\d\d[:.]\d\d|File \"|Traceback|[IWEF]\d{4} "
-    r"|\w+ \d+[:/]\d+ |(?:\w+\.)*\w*(?:Error|Exception|Warning)\b|(?:INFO|WARN(?:ING)?|DEBUG|ERROR|FATAL|CRITICAL)\b"
-    r"|warnings\.warn"
-    r"|(?:[A-Za-z]:)?[\\/~.][\w ./\\-]{2,200}:\d)|.{0,80}\b\d{1,3}%\|"
-)
-# How programs mostly begin one, and people at times: a prompt, a mark, a path, a name and its value, a statement.
-#   >>> import torch   + torch==2.15.0   ├── …   C:\Users\…   Is CUDA available: False   Collecting torch
-_PRINTED = re.compile(
-    r"\s*(?:[\[>$#]|PS |[A-Za-z]:\\|[~./]+/?\w[\w./-]*/|[-=*+~_|│├└─━✓✗→•·]+(?:\s|$)|[-=*+~_]{3}"
-    r"|(?:error|warning|fatal)\b|\w[\w ./()-]{0,50}[:=]\s|[\w.-]+==\S|(?:import|from|def|class|return|at) \w"
-    r"|(?:Successfully|Collecting|Downloading|Installing|Requirement|Looking|Using|Building|Preparing|Found|Attempting"
-    r"|Uninstalling|Resolved|Prepared|Audited|Loading|Loaded|Saving|Epoch|Step|Total|Device|Set|Got|User provided) )"
-)
-# Words that people use of themselves, of one another and of their trouble, and programs do not.
-_PERSON = re.compile(
-    r"(?<![\w/\\.\[-])(?:i|i'?m|i'?ve|i'?d|my|mine|me|our|anyone|anybody|somebody|pls|plz|thanks|thx|hi|hello|hey|btw|idk"
-    r"|why (?:is|does|do|can|won)|how (?:do|can) i|what (?:did|should|am|can) i|(?:did|am|should) i|no idea|any ideas?"
-    r"|got (?:a|an|this|the)|bought|doesn'?t|isn'?t|won'?t|can'?t|didn'?t|it (?:says|said|worked|works"
-    r"|was|gets|wants|dies|takes|needs|crashes|stops|fails|hangs)"
-    r"|says that"
-    r"|complains|yesterday|somehow|weird|seems|apparently)(?![\w/\\-])",
-    re.IGNORECASE,
-)
-_CHINESE = re.compile("[\u4e00-\u9fff]")
-
-
-def written_by_person(lines: Sequence[str]) -> list[bool]:
-    """Return for each line whether a person wrote it; False for an empty one."""
-    surely_printed = [bool(_PROGRAM.match(line)) for line in lines]
-    probably_printed = [
-        is_surely_printed or bool(_PRINTED.match(line))
-        for line, is_surely_printed in zip(lines, surely_printed, strict=True)
-    ]
-    is_a_note = sum(1 for line in lines if line.strip()) <= FEW and not any(probably_printed)
-    return [
-        bool(line.strip())
-        and not is_surely_printed
-        and (
-            is_a_note or bool(_PERSON.search(line)) or (not is_printed and len(_CHINESE.findall(line)) >= LEAST_CHINESE)
-        )
-        for line, is_surely_printed, is_printed in zip(lines, surely_printed, probably_printed, strict=True)
-    ]
 
 
 LAST = 12  # chosen: lines at the end that tell how a run ended

@@ -10,8 +10,8 @@ from itertools import pairwise
 from assistant.catalog import load_catalog, number
 from assistant.catalog.companions import known_names
 from assistant.catalog.rows import CORE
-from assistant.diagnose.context import LogContext
 from assistant.diagnose.environments import Project, project_of_text
+from assistant.diagnose.facts import LogContext
 from assistant.diagnose.index import addresses, classify_address, pattern_of
 
 INSTALLERS = {"pip", "setuptools", "wheel", "uv"}  # what brings packages, and is none that somebody is after

@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping
 from itertools import pairwise
+from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 
@@ -13,19 +14,27 @@ from assistant.catalog import has_code, identified, load_catalog, number
 from assistant.catalog.companions import carried_by_torch_index, companion, known_names
 from assistant.catalog.launchers import Launcher, corrected, launchers, written
 from assistant.catalog.rows import FAMILY
-from assistant.diagnose.builds import compiler_names, header_names, kit_names, package_built, source_of, wheel_names
+from assistant.diagnose.builds import (
+    compiler_command,
+    compiler_names,
+    header_names,
+    kit_names,
+    package_built,
+    source_of,
+    wheel_names,
+)
 from assistant.diagnose.companions import triton_names
-from assistant.diagnose.context import LogContext, package_of, torchcodec_install, versions_for_cuda
 from assistant.diagnose.environments import project_of_text
+from assistant.diagnose.facts import LogContext, package_of, torchcodec_install, versions_for_cuda
 from assistant.diagnose.index import classify_address, platforms_of, tag_of, torch_install
 from assistant.diagnose.installers import UNNAMED
 from assistant.diagnose.log import Log
 from assistant.diagnose.projects import INSTALLERS, project_names
-from assistant.diagnose.rules import PLACEHOLDER, Rule, plain_table, table
+from assistant.diagnose.rules import NO_NAMES, PLACEHOLDER, Rule, RuleRemedy, evaluate, holds, plain_table
 from assistant.model.finding import Launch
-from assistant.model.machine import Vendor
+from assistant.model.machine import Machine, Vendor
 from assistant.model.plan import Backend
-from assistant.model.record import Record
+from assistant.model.record import replace
 
 # (venv) $ pip install -r requirements.txt      > python -m pip install "xformers==0.0.28" torch
 _PIP = re.compile(r"(?:^|[\s!%&>$'\"\[])(?:python[\w.]{0,5}(?:\.exe)? -m )?pip3?(?:\.exe)? install ([^\n]{2,300})")
@@ -49,28 +58,27 @@ def typed_names(context: LogContext) -> dict[str, str]:
 
     `typed` holds packages, files and indexes as words for a shell, or the last wheel that was downloaded.
     `typed_any` is the same without indexes, and `index_option` what names torch's index beside it: instead of PyPI
-    where all are there. `typed_packages` is `typed_any`, and missing if that would hold a file.
+    where all are there. `typed_packages` is `typed_any`, and missing if that would hold a file, as are `typed_torch`,
+    what torch's index has, and `typed_rest`, both of which are there or neither.
     """
     for _number, line in reversed(context.log.lines):
-        typed_line = _PIP.search(line)
-        printed_list = _LISTED.search(line)
-        words = (
-            _installable_words(typed_line[1])
-            if typed_line
-            else _installable_words(" ".join(re.findall(r"'([^']{1,200})'", printed_list[1])))
-            if printed_list
-            else []
-        )
+        typed, listed = _PIP.search(line), _LISTED.search(line)
+        text = typed[1] if typed else " ".join(re.findall(r"'([^']{1,200})'", listed[1])) if listed else ""
+        words = _installable_words(text)
         if words and not {*words} <= INSTALLERS:
             packages = [word for previous, word in pairwise(("", *words)) if not {previous, word} & _INDEXES]
-            files = any(word in _WITH_VALUE or set(word) & {"/", "\\"} for word in packages)
-            return {
+            of_torch = [word for word in packages if _is_on_torch_index(word)]
+            rest = [word for word in packages if word not in of_torch]
+            names = {
                 "typed": _quoted_words(words),
                 "typed_any": _quoted_words(packages),
-                "index_option": "--index-url" if _all_on_torch_index(packages) else "--extra-index-url",
-                **({} if files or not packages else {"typed_packages": _quoted_words(packages)}),
-                **({} if files else _divided_packages(packages)),
+                "index_option": "--extra-index-url" if rest else "--index-url",
             }
+            if packages and not any(word in _WITH_VALUE or set(word) & {"/", "\\"} for word in packages):
+                names["typed_packages"] = _quoted_words(packages)
+                if of_torch and rest:
+                    names |= {"typed_torch": _quoted_words(of_torch), "typed_rest": _quoted_words(rest)}
+            return names
     downloads = list(_FETCHED.finditer(context.text))
     if not downloads:
         return {}
@@ -79,17 +87,10 @@ def typed_names(context: LogContext) -> dict[str, str]:
     return {"typed": f'"{name.replace("_", "-")}=={version}"' + (f" --index-url {index}" if index else "")}
 
 
-def _divided_packages(packages: list[str]) -> dict[str, str]:
-    """Return the placeholders `typed_torch`, what torch's index has, and `typed_rest`; {} if either would be empty."""
-    of_torch = [word for word in packages if _all_on_torch_index([word])]
-    rest = [word for word in packages if word not in of_torch]
-    return {"typed_torch": _quoted_words(of_torch), "typed_rest": _quoted_words(rest)} if of_torch and rest else {}
-
-
-def _all_on_torch_index(packages: list[str]) -> bool:
-    """Return whether torch's index has all of some requirements."""
-    names = [canonicalize_name(re.split(r"[\[=<>~!]", word, maxsplit=1)[0]) for word in packages]
-    return all(name in {"torch", *FAMILY} or carried_by_torch_index(name) for name in names)
+def _is_on_torch_index(requirement: str) -> bool:
+    """Return whether torch's index has what a requirement names."""
+    name = canonicalize_name(re.split(r"[\[=<>~!]", requirement, maxsplit=1)[0])
+    return name in {"torch", *FAMILY} or carried_by_torch_index(name)
 
 
 def _quoted_words(words: list[str]) -> str:
@@ -120,36 +121,15 @@ def _installable_words(text: str) -> list[str]:
     return understood if all(_PLAIN.fullmatch(word) for word in understood) else []
 
 
-class Program(Record, frozen=True):
-    """A program, the pattern `words` that shows it, and the options that save memory or use the CPU; "" if unknown."""
-
-    name: str
-    words: str
-    source: str
-    memory: str = ""
-    cpu: str = ""
-
-
-class _OptionsFile(Record, frozen=True):
-    as_of: str
-    program: tuple[Program, ...]
-
-
-def program_rows() -> tuple[Program, ...]:
-    """Return the rows of the shipped table of programs' options, read once."""
-    return table("options.toml", _OptionsFile).program
-
-
-def program_option_names(text: str) -> dict[str, str]:
-    """Return the placeholders `program`, `saving` and `on_cpu` for the program that a text is of; {} if it is unknown.
+def _program_names(context: LogContext) -> dict[str, str]:
+    """Return the placeholders `program`, `saving` and `on_cpu` for the program that a log is of; {} if it is unknown.
 
     `saving` and `on_cpu` are the options that save memory and use the CPU; one that does not exist is left out.
     """
-    row = next((row for row in program_rows() if re.search(row.words, text)), None)
-    if row is None:
-        return {}
-    options = {"saving": row.memory, "on_cpu": row.cpu}
-    return {"program": row.name, **{name: value for name, value in options.items() if value}}
+    rows = plain_table("options.toml")["program"]
+    row: dict[str, str] = next((row for row in rows if re.search(row["words"], context.text)), {})
+    placeholders = {"name": "program", "memory": "saving", "cpu": "on_cpu"}
+    return {placeholders[key]: value for key, value in row.items() if key in placeholders}
 
 
 # /lib64/libc.so.6: version `GLIBC_2.32' not found (required by /…/site-packages/vllm/_C.abi3.so)
@@ -206,15 +186,18 @@ def _onnxruntime_names(context: LogContext) -> dict[str, str]:
     return names if versions else {}
 
 
-def _ffmpeg_names(context: LogContext) -> dict[str, str]:
-    """Return the placeholders `ffmpeg`, `beyond` and `ffmpeg_release` for the newest FFmpeg that TorchCodec takes.
+def _listed_names(context: LogContext) -> dict[str, str]:
+    """Return placeholders whose values are listed in kits.toml, unless a log tells them.
 
-    They are its major version (7 if a log does not tell it), the next major, and its release on conda-forge.
+    `vllm_tag` is the tag of vLLM's image. `ffmpeg`, `beyond` and `ffmpeg_release` are the newest FFmpeg that TorchCodec
+    takes: its major version, the next one, and its release on conda-forge.
     """
+    tables, vllm = plain_table("kits.toml"), context.versions.get("vllm", "").partition("+")[0]
     supported = _SUPPORTS.search(context.text)
     newest = max(re.findall(r"\d", supported[1])) if supported else "7"
-    releases = plain_table("kits.toml")["ffmpeg"]
+    releases = tables["ffmpeg"]
     return {
+        "vllm_tag": f"v{vllm}" if vllm else tables["images"]["vllm"],
         "ffmpeg": newest,
         "beyond": str(int(newest) + 1),
         "ffmpeg_release": releases.get(newest, releases["7"]),
@@ -233,22 +216,15 @@ _SIF_FILE = re.compile(r"(?<![^\s\"'])([\w./~-]{1,200}\.sif)\b", re.ASCII)
 
 
 def _container_names(context: LogContext) -> dict[str, str]:
-    """Return the placeholders `image` and `sif`: the container image and the .sif file in use; IMAGE if unknown."""
-    sif = _SIF_FILE.search(context.text)
-    return {**_image_names(context), "sif": sif[1] if sif else "IMAGE.sif"}
-
-
-def _image_names(context: LogContext) -> dict[str, str]:
-    """Return the placeholder `image`: the one that docker or podman was told to run; IMAGE if none is found."""
-    command = _STARTED.search(context.text)
-    previous = "--rm"
-    for word in command[1].split() if command else ():
+    """Return the placeholders `image`, which docker or podman was told to run, and `sif`, the .sif file in use."""
+    sif, command = _SIF_FILE.search(context.text), _STARTED.search(context.text)
+    names = {"image": "IMAGE", "sif": sif[1] if sif else "IMAGE.sif"}
+    for previous, word in pairwise(("--rm", *(command[1].split() if command else ()))):
         is_value = previous.startswith("-") and previous not in _FLAGS and "=" not in previous
         image = word.rstrip(",.;")
         if not word.startswith("-") and not is_value and {*image} & {"/", ":"} and _IMAGE.fullmatch(image):
-            return {"image": image}
-        previous = word
-    return {"image": "IMAGE"}
+            return {**names, "image": image}
+    return names
 
 
 def _amd_names(context: LogContext) -> dict[str, str]:
@@ -266,12 +242,6 @@ def _amd_names(context: LogContext) -> dict[str, str]:
     return {name: value for name, value in placeholders.items() if value}
 
 
-def _vllm_names(context: LogContext) -> dict[str, str]:
-    """Return the placeholder `vllm_tag`, the tag of vLLM's image: of the version in use, else a listed default."""
-    version = context.versions.get("vllm", "").partition("+")[0]
-    return {"vllm_tag": f"v{version}" if version else plain_table("kits.toml")["images"]["vllm"]}
-
-
 def _uv_names(context: LogContext) -> dict[str, str]:
     """Return the placeholders `uv`, which types it, and `get_uv`, which installs it where the user works without it.
 
@@ -280,39 +250,25 @@ def _uv_names(context: LogContext) -> dict[str, str]:
     project = project_of_text(context.text)
     if project and project.sync:
         return {}
-    return (
-        {"uv": "uv", "get_uv": ""}
-        if re.search(r"\buv\b", context.text)
-        else {
-            "uv": "python -m uv",
-            "get_uv": "python -m pip install uv",
-        }
-    )
+    is_there = re.search(r"\buv\b", context.text)
+    return {"uv": "uv", "get_uv": ""} if is_there else {"uv": "python -m uv", "get_uv": "python -m pip install uv"}
 
 
-_FILLERS: tuple[tuple[frozenset[str], Callable[[LogContext], Mapping[str, str]]], ...] = (
-    (frozenset({"typed", "typed_torch", "typed_any", "typed_packages", "typed_right", "again"}), typed_names),
-    (
-        frozenset(
-            {"redo", "repeat", "redo_plain", "redo_best", "redo_links", "pin_python", "lock", "locked", "mac_source"}
-        ),
-        project_names,
-    ),
-    (frozenset({"uv", "get_uv"}), _uv_names),
-    (frozenset({"program", "saving", "on_cpu"}), lambda context: program_option_names(context.text)),
-    (
-        frozenset({"cuda", "conda_kit", "deb_kit", "rpm_kit", "windows_kit", "repository", "kit_home", "arch"}),
-        kit_names,
-    ),
-    (frozenset({"nvcc", "most_gcc", "least_gcc", "toolset", "component", "older_component"}), compiler_names),
-    (frozenset({"headers_url", "headers_file", "portable"}), header_names),
-    (frozenset({"built_here"}), _source_build_names),
-    (frozenset({"vllm_tag"}), _vllm_names),
-    (frozenset({"image", "sif"}), _container_names),
-    (frozenset({"gfx", "torch_here"}), _amd_names),
-    (frozenset({"driver_cuda", "older", "older_torch"}), _older_torch_names),
-    (frozenset({"ort", "ort_eight"}), _onnxruntime_names),
-    (frozenset({"ffmpeg", "beyond", "ffmpeg_release"}), _ffmpeg_names),
+# Each gives values for some placeholders; those of the rule's cause go before them.
+_FILLERS: tuple[Callable[[LogContext], Mapping[str, str]], ...] = (
+    typed_names,
+    project_names,
+    _uv_names,
+    _program_names,
+    kit_names,
+    compiler_names,
+    header_names,
+    _source_build_names,
+    _container_names,
+    _amd_names,
+    _older_torch_names,
+    _onnxruntime_names,
+    _listed_names,
 )
 
 
@@ -376,32 +332,118 @@ def with_remedy_names(context: LogContext, rule: Rule, names: Mapping[str, str])
 
     Those of a rule that is not computed are returned as they are.
     """
-    if not rule.computed:
-        return names
     texts = (text for remedy in rule.remedy for text in (remedy.text, *remedy.commands, *remedy.check))
     missing = {name for text in texts for name in PLACEHOLDER.findall(text)} - {*names}
-    filled: dict[str, str] = {}
-    for placeholders, find in _FILLERS:
-        if placeholders & missing:
-            filled |= find(context)
-    all_names = {**filled, **_names_for_rule(context, rule.key, missing), **names}
-    if "uv_build" in missing and (package := all_names.get("package", "")):
-        all_names |= project_names(context, package)
-    if "typed_right" in missing and {"typed", "right", "package"} <= {*all_names}:
-        old_name = rf"(?<![\w.-]){re.escape(all_names['package'])}(?![\w.-])"
-        all_names["typed_right"] = re.sub(old_name, all_names["right"], all_names["typed"])
-    if all_names.get("package") == UNNAMED:  # the installer refuses a Python without saying for which package
-        all_names = {name: value for name, value in all_names.items() if name not in {"requirement", "release"}}
-        all_names |= (
-            {"again": all_names["typed"]} if "typed" in all_names else {"bare": all_names.get("best_python", "")}
-        )
-    if _OF_PACKAGE & missing and (package := all_names.get("package", "")):
-        all_names = {
-            "from_source": source_of(package),
-            **wheel_names(context, package),
-            **all_names,
-        }
-    return all_names
+    if not rule.computed or not missing:
+        return names
+    filled = {name: value for find in _FILLERS for name, value in find(context).items() if name in missing}
+    found = {**filled, **_names_for_rule(context, rule.key, missing), **names}
+    package = found.get("package", "")
+    if "typed_right" in missing and package and {"typed", "right"} <= {*found}:
+        found["typed_right"] = re.sub(rf"(?<![\w.-]){re.escape(package)}(?![\w.-])", found["right"], found["typed"])
+    if package == UNNAMED:  # the installer refuses a Python without saying for which package
+        found = {name: value for name, value in found.items() if name not in {"requirement", "release"}}
+        found |= {"again": found["typed"]} if "typed" in found else {"bare": found.get("best_python", "")}
+    if package and "uv_build" in missing:
+        found |= project_names(context, package)
+    if package and _OF_PACKAGE & missing:
+        found = {"from_source": source_of(package), **wheel_names(context, package), **found}
+    return found
+
+
+def remedies_for(
+    rule: Rule,
+    machine: Machine,
+    names: Mapping[str, str] = NO_NAMES,
+    is_in_log: Callable[[str], bool] = lambda _pattern: False,
+) -> tuple[RuleRemedy, ...]:
+    """Return the remedies of a rule that are not excluded on a machine, without commands whose program it lacks.
+
+    `names` fill placeholders; `is_in_log` returns whether a pattern is in the log, by default that none is. A remedy
+    that does something gets a check if its rule or its variables give one. If no remedy remains, the first that the log
+    admits is returned as advice, without its commands.
+    """
+    candidates = [
+        remedy for remedy in rule.remedy if all(map(is_in_log, remedy.said)) and not any(map(is_in_log, remedy.unsaid))
+    ]
+    if rule.computed:
+        pairs = [(remedy, _fill_placeholders(remedy, names)) for remedy in candidates]
+        has_specific = any(remedy is not filled for remedy, filled in pairs if filled) and not rule.lacks(names)
+        candidates = [filled for remedy, filled in pairs if filled and not (remedy.general and has_specific)]
+    able: dict[str, RuleRemedy] = {}
+    for remedy in candidates:
+        is_possible = False not in evaluate(machine, remedy.facts).values() and holds(machine, {}, remedy.unless)
+        if is_possible and all(_runs_on(command, machine) for command in remedy.commands):
+            commands = _available(
+                [text.replace("{install-compiler}", compiler_command(machine)) for text in remedy.commands], machine
+            )
+            checks = tuple(check for check in remedy.check if _runs_on(check, machine))
+            previous = able.get(remedy.text)
+            if not previous or ((commands or remedy.plan) and not (previous.commands or previous.plan)):
+                able[remedy.text] = replace(remedy, commands=commands, check=checks)
+    usual = next((remedy.check for remedy in able.values() if remedy.check), ())
+    advice = tuple(replace(remedy, commands=(), check=()) for remedy in candidates[:1])
+    return tuple(_with_check(remedy, usual) for remedy in able.values()) or advice
+
+
+def _fill_placeholders(remedy: RuleRemedy, names: Mapping[str, str]) -> RuleRemedy | None:
+    """Return a computed cause's remedy with its placeholders filled; None if one of them has no name."""
+    texts = (remedy.text, *remedy.commands, *remedy.check, *(remedy.plan.pins if remedy.plan else ()))
+    placeholders = {name for text in texts for name in PLACEHOLDER.findall(text)}
+    if not placeholders <= {*names}:
+        return None
+    if not placeholders:
+        return remedy
+
+    def fill(texts: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(PLACEHOLDER.sub(lambda match: names[match[1]], text) for text in texts)
+
+    plan = remedy.plan and replace(remedy.plan, pins=fill(remedy.plan.pins))
+    return replace(remedy, commands=fill(remedy.commands), check=fill(remedy.check), plan=plan, names=dict(names))
+
+
+def _runs_on(command: str, machine: Machine) -> bool:
+    """Return whether a command may run on a machine: False if its program is of systems that this one is not."""
+    program, rows = _program_name(command), plain_table("programs.toml")["systems"].items()
+    systems = next((systems for systems, names in rows if program in names), None)
+    systems = systems or ("linux" if command.startswith("sudo ") else None)
+    return systems is None or evaluate(machine, {"os": systems.split()})["os"] is not False
+
+
+def _available(commands: list[str], machine: Machine) -> tuple[str, ...]:
+    """Return the commands whose program this machine's distribution has; () if none is left of those that differ.
+
+    An unknown distribution is taken for one of the many that have apt or dnf.
+    """
+    having, name = plain_table("programs.toml")["has"], (machine.os_version or "").lower()
+    families = plain_table("programs.toml")["family"]
+    own = next(({row["name"]} for row in families if re.search("|".join((*row["names"], row["name"])), name)), None)
+    own = own or {"ubuntu", "fedora"}
+    given = [command for command in commands if command]
+    able = [command for command in given if own & {*having.get(_program_name(command), own)}]
+    is_left = any(_program_name(command) in having for command in able)
+    return tuple(able) if is_left or len(able) == len(given) else ()
+
+
+def family_shown(text: str) -> str:
+    """Return the family of Linux distributions whose tools a log's text shows, such as "fedora"; "" if none."""
+    rows = plain_table("programs.toml")["family"]
+    return next((row["name"] for row in rows if "text" in row and re.search("|".join(row["text"]), text)), "")
+
+
+def _program_name(command: str) -> str:
+    """Return the first word of a command, or the second after sudo."""
+    return command.removeprefix("sudo ").partition(" ")[0]
+
+
+def _with_check(remedy: RuleRemedy, usual_check: tuple[str, ...]) -> RuleRemedy:
+    """Return a remedy with a check if it does something: its own, the usual one, or that its variables are set."""
+    if remedy.check or not (remedy.commands or remedy.env or remedy.plan or remedy.launch):
+        return remedy
+    are_set = (
+        f"""python -c "import os; assert os.environ['{name}'] == '{value}'\"""" for name, value in remedy.env.items()
+    )
+    return replace(remedy, check=usual_check or tuple(are_set))
 
 
 KEEPER = "stabilitymatrix"  # which keeps the arguments of the applications that it starts
@@ -416,50 +458,51 @@ _ARGUMENTS = re.compile(
 _LIST_SIGNS = re.compile(r"[\[\]]|,(?=\s)")  # of a list as Python prints it
 
 
-def find_launch(log: Log) -> tuple[Launcher | None, tuple[str, ...]]:
-    """Return the launcher of the application that wrote a log, None if unknown, and the arguments of its start."""
+class Start(NamedTuple):
+    """How the application that wrote a log was started: its launcher, None if unknown, and its arguments.
+
+    `keeper` is the program that keeps the arguments instead of the launcher, if the log names one; `text` is the log's.
+    """
+
+    program: Launcher | None
+    arguments: tuple[str, ...]
+    keeper: Launcher | None
+    text: str
+
+    def corrected(self, backend: Backend, system: str) -> tuple[Launch, ...]:
+        """Return corrected launch arguments for the application, or for each known one if it is unknown.
+
+        Applications that cannot use the backend, need no change, or have no command line on `system` ("linux", …) are
+        left out.
+        """
+        changes = []
+        for launcher in [self.program] if self.program else launchers():
+            new = corrected(launcher, self.arguments, backend)
+            if new is None or system not in launcher.lines:
+                continue
+            keeping = self.keeper or launcher
+            given = self.arguments or tuple(word for word in launcher.choosing if word[0] == "-" and word in self.text)
+            change = Launch(
+                app=launcher.name,
+                file=keeping.files.get(system, ""),
+                drop=tuple(word for word in given if word in launcher.choosing and word not in new),
+                add=tuple(word for word in new if word not in self.arguments),
+                line=(written(keeping, new, system) or "") if self.arguments else "",
+            )
+            changes += [change] if change.drop or change.add or change.line else []
+        return tuple(changes)
+
+
+def find_launch(log: Log) -> Start:
+    """Return how the application that wrote a log was started."""
     launcher_of = {mark: launcher for launcher in launchers() for mark in launcher.marks if mark in log.text}
     # A folder's name says more than a sentence, and a long one more than a short one.
     launcher = launcher_of[max(launcher_of, key=lambda mark: (" " not in mark, len(mark)))] if launcher_of else None
+    keeper = next((each for each in launchers() if each.key == KEEPER and each.marks[0] in log.text), None)
     arguments = (_ARGUMENTS.search(line) for _number, line in log.lines)
     printed = _LIST_SIGNS.sub("", next((match[1] or match[2] for match in arguments if match), ""))
     try:
         words = shlex.split(printed, posix=False)  # quoted words stay one, and a backslash is a backslash
     except ValueError:  # a quote that is never closed
         words = printed.split()
-    return launcher, tuple(word.strip("'\"") for word in words)
-
-
-def corrected_launches(log: Log, backend: Backend, system: str) -> tuple[Launch, ...]:
-    """Return corrected launch arguments for the application that a log names, or for each known one if it names none.
-
-    Applications that need no change, or have no command line on `system` ("linux", …), are left out.
-    """
-    launcher, arguments = find_launch(log)
-    keeper = next((each for each in launchers() if each.key == KEEPER and each.marks[0] in log.text), None)
-    changes = (
-        _corrected_launch(each, arguments, backend, system, keeper, log)
-        for each in ([launcher] if launcher else launchers())
-    )
-    return tuple(change for change in changes if change and (change.drop or change.add or change.line))
-
-
-def _corrected_launch(
-    launcher: Launcher, arguments: tuple[str, ...], backend: Backend, system: str, keeper: Launcher | None, log: Log
-) -> Launch | None:
-    """Return how a launcher's arguments change for a backend; None if it cannot use it or has no line for this system.
-
-    `keeper` is the program that keeps the arguments instead of the launcher, if the log names one.
-    """
-    new = corrected(launcher, arguments, backend)
-    if new is None or system not in launcher.lines:
-        return None
-    mentioned = tuple(word for word in launcher.choosing if word.startswith("-") and word in log.text)
-    keeping = keeper or launcher
-    return Launch(
-        app=launcher.name,
-        file=keeping.files.get(system, ""),
-        drop=tuple(word for word in arguments or mentioned if word in launcher.choosing and word not in new),
-        add=tuple(word for word in new if word not in arguments),
-        line=(written(keeping, new, system) or "") if arguments else "",
-    )
+    return Start(launcher, tuple(word.strip("'\"") for word in words), keeper, log.text)

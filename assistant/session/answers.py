@@ -34,14 +34,27 @@ def of_planning(planning: Planning, machine: Machine, project: Record | None = N
     return answer
 
 
-def of_log(log: Log, machine: Machine, diagnoses: Iterable[Diagnosis]) -> Answer:
-    """Return the causes of what a log shows, or what can be said without one."""
-    from assistant.session.diagnosis import unexplained  # noqa: PLC0415 - `plan` needs no rules of causes
+# Confidence from which on causes were right nine times in ten: in 35 of 39 texts that no rule had been made for.
+PROVEN = 0.9
+
+
+def of_log(log: Log, machine: Machine, diagnoses: Iterable[Diagnosis], origin: str = "given") -> Answer:
+    """Return what was read in a log, the causes of what it shows, or what can be said without one.
+
+    `possible` are, in short, those of the causes that are not sure enough to be acted on before their evidence is seen.
+    `origin` is whose machine the log comes from (see `origin_of`), "given" if a machine was given with it.
+    """
+    from assistant.session.diagnosis import facts_in, unexplained  # noqa: PLC0415 - `plan` needs no rules of causes
 
     found = tuple(diagnoses)
+    causes = [_fields(cause) for cause in found]
+    brief = ("key", "title", "evidence", "confidence")
+    rows = zip(found, causes, strict=True)
+    possible = [{name: row[name] for name in brief} for cause, row in rows if cause.confidence < PROVEN]
+    facts = [{"key": "origin", "value": origin}, *facts_in(log)]
     rest = Unexplained() if found else unexplained(log, machine)
     more = {"unexplained": with_words(rest)} if rest != Unexplained() else {}
-    return {"diagnoses": with_words(found), **more}
+    return {"facts": with_words(facts), "diagnoses": causes, "possible": possible, **more}
 
 
 def of_preview(preview: Prepared | None) -> Answer:

@@ -22,26 +22,20 @@ from assistant.diagnose import (
     Log,
     PlanRequest,
     RuleRemedy,
-    as_remedy,
-    check_up,
-    corrected_launches,
     find_launch,
     interpreter_of,
-    is_for_another,
     load_rules,
     matches,
-    matches_near_line,
     merged,
     next_step,
     remedies_for,
     supposed_cuda,
-    symptoms,
     with_interpreter,
 )
 from assistant.host.recording import private_names_here
 from assistant.i18n import Message, Text, _, in_language, render
 from assistant.model.errors import BadInput
-from assistant.model.finding import Diagnosis, Finding, Interpreter, Launch, Remedy, Severity
+from assistant.model.finding import Diagnosis, Finding, Interpreter, Launch, Remedy
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Plan, Request
 from assistant.model.record import from_json, replace, to_json
@@ -63,6 +57,8 @@ _OF_OTHERS = re.compile(
     r"\bamd\b|radeon|\brocm|\bhip\b|\bgfx\d|directml|zluda|\bintel (?:arc|gpu|xpu)|\bxpu\b|\barc\b|\bmps\b"
     r"|mac(?:os|book| mini| studio)\b|apple|\bm[1-5] (?:pro|max|ultra)\b"
 )
+# The facts of a machine that a log can state, but for those that are lists of several.
+_STATED = ("os", "os_version", "arch", "wsl", "container", "glibc", "python", "python_bits", "rosetta", "nvidia_driver")
 _SYSTEMS = {"linux": "Linux", "windows": "Windows", "macos": "macOS"}
 # What was loaded is NumPy itself, or what runs a notebook's cells and stands above them in each traceback.
 _NOT_AT_FAULT = {"numpy", "_distutils_hack", "ipykernel_launcher", "ipykernel", "traitlets", "tornado", "IPython"}
@@ -201,13 +197,13 @@ def without_secrets(log: Log, first: int, last: int) -> list[tuple[int, str]]:
 
 def source_of(log: Log, machine: Machine, here: Machine, line: int | None = None) -> Source:
     """Return what a log of a machine comes from; `line` is the index of the line that shows its first cause."""
-    program, arguments = find_launch(log)
+    start = find_launch(log)
     gpus = _computing(machine.gpus)
     seen = machine.os and names_gpus(machine)
     best = plan_for(machine, PlanRequest()) if seen else None
     return Source(
-        program=program.name if program else "",
-        arguments=arguments if program else (),
+        program=start.program.name if start.program else "",
+        arguments=start.arguments if start.program else (),
         interpreter=interpreter_of(log, machine, line),
         os=machine.os,
         system=machine.os_version or _SYSTEMS.get(machine.os or "", ""),
@@ -226,7 +222,7 @@ def _with_module(diagnosis: Diagnosis, log: Log, line: int | None) -> Diagnosis:
     """Name the module that was built for another NumPy, where the log names it, and what helps that module."""
     if diagnosis.key != "numpy2-abi":
         return diagnosis
-    module = next((name for name in matches_near_line(log, line, _MODULE) if name not in _NOT_AT_FAULT), "")
+    module = next((name for name in log.near(line, _MODULE) if name not in _NOT_AT_FAULT), "")
     if not module:
         return diagnosis
     title = _("{module} was built for NumPy 1, and NumPy 2 is installed", module=module)
@@ -244,8 +240,8 @@ def _with_module(diagnosis: Diagnosis, log: Log, line: int | None) -> Diagnosis:
 
 def _better(log: Log, machine: Machine) -> Remedy | None:
     """Return the build that the planner prefers to the one that a log's program uses; None where there is none."""
-    arguments = find_launch(log)[1]
-    directml = any("directml" in word for word in arguments) or "torch-directml" in log.facts.packages
+    start = find_launch(log)
+    directml = any("directml" in word for word in start.arguments) or "torch-directml" in log.facts.packages
     cpu = log.facts.packages.get("torch", "").endswith("+cpu")
     used = Backend.DIRECTML if directml or "privateuseone" in log.text else Backend.CPU if cpu else None
     plan = plan_for(machine, PlanRequest()) if used and machine.os else None
@@ -256,7 +252,7 @@ def _better(log: Log, machine: Machine) -> Remedy | None:
     text = _("Change from {used} to {better}: PyTorch for {better} runs on the {gpu} and suits it better.").format(
         used=used.title, better=plan.backend.title, gpu=gpus[0].label if gpus else "GPU"
     )
-    launch = corrected_launches(log, plan.backend, machine.os or "") if find_launch(log)[0] else ()
+    launch = start.corrected(plan.backend, machine.os or "") if start.program else ()
     return Remedy(
         text=text, plan=plan, check=(CHECKS[plan.backend],), launch=tuple(map(written_out, launch)), mends=False
     )
@@ -313,10 +309,29 @@ def origin_of(log: Log, here: Machine) -> Literal["same", "other", "unknown"]:
             return "same"
         if None not in verdicts:
             return "other"
-    if is_for_another(log):
+    if "for-another" in log.prose.told:
         return "other"
     is_possible_here = matches(log, merged(stated, here), supposing=False)
     return "other" if not is_possible_here and matches(log, stated, supposing=False) else "unknown"
+
+
+def facts_in(log: Log) -> list[dict[str, object]]:
+    """Return the facts of its machine that a log states: the name in the machine's JSON as `key`, the `value` as text.
+
+    `line` is the number of the first line that holds the value; it is missing where other words tell it.
+    """
+    stated = _stated(log)
+    found = [(name, str(getattr(stated, name))) for name in _STATED if getattr(stated, name) is not None]
+    found += [("gpus", gpu.name or gpu.gfx or gpu.vendor.value) for gpu in stated.gpus]
+    found += [("packages", f"{name} {version}") for name, version in stated.packages.items()]
+    found += [("env", f"{name}={value}") for name, value in stated.env.items()]
+    facts = []
+    for key, value in found:
+        words = re.split("[ =]", value.lower(), maxsplit=1) if key in {"packages", "env"} else [value.lower()]
+        lines = (number for number, line in log.lines if all(word in line.lower() for word in words))
+        line = next(lines, None)
+        facts.append({"key": key, "value": redact(value), **({"line": line} if line is not None else {})})
+    return facts
 
 
 def _is_same_gpu(first: Gpu, second: Gpu) -> bool | None:
@@ -336,22 +351,20 @@ def _is_same_gpu(first: Gpu, second: Gpu) -> bool | None:
 def unexplained(log: Log, machine: Machine) -> Unexplained:
     """Return what can be said of a log whose cause is not known."""
     facts = merged(machine, _stated(log))
-    wrong = tuple(finding for finding in check_up(facts) if finding.wrong)
-    shown = tuple(Finding(key=symptom.key, severity=Severity.INFO, text=_(symptom.text)) for symptom in symptoms(log))
-    return Unexplained(symptoms=shown, findings=with_remedies(wrong, facts), question=next_step(log, facts))
+    wrong = tuple(finding for finding in load_rules().check_up(facts) if finding.wrong)
+    symptoms, question = next_step(log, facts)
+    return Unexplained(symptoms=symptoms, findings=with_remedies(wrong, facts), question=question)
 
 
 def with_remedies(findings: Iterable[Finding], machine: Machine) -> tuple[Finding, ...]:
     """Add the remedies of a known cause to findings of its key that have no command of their own."""
-    rules = {rule.key: rule for rule in load_rules().rules}
+    rules = load_rules().by_key
 
     def helped(finding: Finding) -> Finding:
         able = any(remedy.commands for remedy in finding.remedies)
         if finding.key not in rules or not finding.wrong or able:
             return finding
-        more = with_plans(
-            ((as_remedy(each), each) for each in remedies_for(rules[finding.key], machine, _ANY)), machine
-        )
+        more = with_plans(((each.shown, each) for each in remedies_for(rules[finding.key], machine, _ANY)), machine)
         own = {remedy.text for remedy in finding.remedies}
         new = tuple(remedy for remedy in more if remedy.text not in own)
         return replace(finding, remedies=(*finding.remedies, *new))
@@ -422,7 +435,7 @@ def with_plans(
         filled = [pair for pair in filled if not _moves_torch(*pair, machine)] or filled
     first = next((remedy.plan for remedy, _origin in filled if remedy.plan), None)
     possible = tuple(
-        replace(remedy, launch=tuple(map(written_out, corrected_launches(log, first.backend, machine.os or ""))))
+        replace(remedy, launch=tuple(map(written_out, find_launch(log).corrected(first.backend, machine.os or ""))))
         if origin and origin.launch and first and log and log.text
         else remedy
         for remedy, origin in filled

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from assistant.catalog import load_catalog
 from assistant.detect import broken_kernels, detect
-from assistant.diagnose import check_packages, check_up, variables
+from assistant.diagnose import load_rules
 from assistant.host.base import Host
 from assistant.install import EnvironmentFolder, Site
 from assistant.model.errors import BadInput
@@ -44,7 +44,7 @@ def examine(host: Host, site: Site | None = None) -> tuple[Finding, ...]:
         return judged(found)
     if site:
         found = replace(found, machine=replace(found.machine, packages=site.versions, python=site.version))
-    settings = {name: answer.text for name in variables() if (answer := host.variable(name))}
+    settings = {name: answer.text for name in load_rules().variables if (answer := host.variable(name))}
     found = replace(found, machine=replace(found.machine, env={**settings, **found.machine.env}))
     conflicts = EnvironmentFolder(Path(site.prefix)).conflicts(site) if site else ()
     return (*judged(found, live=True), *conflicts, *EnvironmentFolder.all_replaced_builds(host))
@@ -55,7 +55,7 @@ def mixed_packages(
 ) -> tuple[Finding, ...]:
     """Return which packages (name to version) of an environment would not go together on a machine."""
     there = replace(machine, packages=dict(packages), python=python)
-    return with_remedies(check_packages(there, gpu_plan=gpu_plan), there)
+    return with_remedies(load_rules().check_up(there, gpu_plan=gpu_plan, of_packages=True), there)
 
 
 def findings_of(site: Site, machine: Machine, *, gpu_plan: bool = True) -> tuple[Finding, ...]:
@@ -72,8 +72,12 @@ def still_true(found: Detection, host: Host, *, passed: bool = False) -> tuple[F
     What cannot be looked at again still counts, but for what a verification that `passed` disproves.
     """
     now = replace(found.machine, packages={name: str(text) for name, text in host.facts("packages").items()})
-    wrong = {finding.text for finding in (*broken_kernels(host), *check_packages(now))}
-    asked = {finding.text for finding in check_packages(found.machine)} if host.ask("packages") else set()
+    wrong = {finding.text for finding in (*broken_kernels(host), *load_rules().check_up(now, of_packages=True))}
+    asked = (
+        {finding.text for finding in load_rules().check_up(found.machine, of_packages=True)}
+        if host.ask("packages")
+        else set()
+    )
     if host.ask("kernels"):
         asked |= {finding.text for finding in found.findings if finding.key == "kernel-broken"}
     asked |= {finding.text for finding in found.findings if passed and finding.key in DISPROVED}
@@ -94,7 +98,7 @@ def judged(found: Detection, *, live: bool = False) -> tuple[Finding, ...]:
     obstacles = tuple(finding for finding in _obstacles(planning) if not (causes and finding.key.startswith("nvidia-")))
     seen = {finding.key for finding in obstacles}
     observed = tuple(finding for finding in found.findings if finding.key not in seen)
-    checked = check_up(
+    checked = load_rules().check_up(
         machine,
         {finding.key for finding in (*obstacles, *observed)},
         live=live,

@@ -32,6 +32,18 @@ def test_json_holds_what_the_contract_says() -> None:
     assert best["remedies"][0]["plan"]["backend"] == "rocm"
 
 
+def test_json_tells_what_was_read_and_what_is_not_sure(tmp_path: Path) -> None:
+    """Each fact names the line that tells it, and whose computer it is; a cause that is not sure is a possible one."""
+    (tmp_path / "e.log").write_text("GPU: RTX 4070\ntorch 2.9.0+cpu\nmy gpu is not used, why?\n")
+    answer = json.loads(run("diagnose", tmp_path / "e.log", "--json").stdout)
+    assert {"key": "packages", "value": "torch 2.9.0+cpu", "line": 2} in answer["facts"]
+    assert answer["facts"][0]["key"] == "origin"
+    assert [cause["key"] for cause in answer["possible"]] == [cause["key"] for cause in answer["diagnoses"]]
+    sure = json.loads(run("diagnose", "-", "--replay", "linux-arch-rx6700xt-directml", "--json", input=LOG).stdout)
+    assert sure["facts"][0] == {"key": "origin", "value": "given"}
+    assert sure["possible"] == []
+
+
 def test_a_person_sees_the_line_the_cause_and_the_commands(tmp_path: Path) -> None:
     """The failing line is marked in its context with its number."""
     (tmp_path / "e.log").write_text(LOG)
@@ -52,7 +64,7 @@ def test_a_log_without_trouble_says_so_and_offers_a_report(tmp_path: Path) -> No
     report = (tmp_path / "r.md").read_text()
     assert "all is well" in report
     assert "jane" not in report
-    assert json.loads(run("diagnose", tmp_path / "e.log", "--json").stdout) == {"diagnoses": []}
+    assert json.loads(run("diagnose", tmp_path / "e.log", "--json").stdout)["diagnoses"] == []
 
 
 def test_a_batch_answers_line_by_line(tmp_path: Path) -> None:

@@ -82,16 +82,6 @@ def test_variables_go_where_the_program_is_started() -> None:
     assert "TRITON_PTXAS_PATH: /usr" in typed(f"docker compose up\n{PTXAS}", LINUX)
 
 
-def test_what_is_done_goes_last() -> None:
-    """Who has the newest driver, or set a variable in vain, reads another remedy first."""
-    assert "driver" in typed(f"{OLD} i did not update anything", LINUX)
-    assert "newest driver" not in typed(f"{OLD}\ni already have the latest driver", LINUX)
-    fallback = "The operator 'aten::x' is not currently implemented for the MPS device."
-    mac = Machine(os="macos", os_version="15.1", arch="arm64", gpus=(Gpu(vendor=Vendor.APPLE, name="Apple M1"),))
-    assert remedies(fallback, mac)[0].env
-    assert not remedies(f"{fallback}\nPYTORCH_ENABLE_MPS_FALLBACK=1 i set, no effect", mac)[0].env
-
-
 def test_a_program_without_python_gets_no_pip() -> None:
     """A Rust program that lacks CUDA's library is not told to install Python packages."""
     text = (
@@ -100,13 +90,6 @@ def test_a_program_without_python_gets_no_pip() -> None:
     )
     assert remedies(text, LINUX)
     assert not any("pip install" in command for remedy in remedies(text, LINUX) for command in remedy.commands)
-
-
-def test_an_update_that_broke_a_package_is_taken_back() -> None:
-    """The release before it comes first; PyTorch itself is left alone."""
-    text = "upgraded onnxruntime-qnn today and QNNExecutionProvider is not available any more. last week it was there"
-    machine = Machine(os="windows", arch="arm64", packages={"onnxruntime-qnn": "1.21.0"})
-    assert 'python -m pip install "onnxruntime-qnn<1.21.0"' in typed(text, machine)
 
 
 def test_nobody_without_nvidia_is_sent_to_its_driver() -> None:

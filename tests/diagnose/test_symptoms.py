@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from assistant.diagnose import diagnose, read_log
-from assistant.diagnose.log import written_by_person
-from assistant.diagnose.words import told_lines
+from assistant.diagnose.words import written_by_person
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.session.diagnosis import diagnosed
 
@@ -102,7 +101,7 @@ def test_what_a_person_wrote_is_told_from_what_a_program_printed():
 def test_the_line_that_tells_it_is_shown():
     """The evidence is the sentence, not the whole text."""
     log = read_log("Hello,\nI have a question.\nMy gpu is not used.\nThanks")
-    assert told_lines(log) == dict.fromkeys(("gpu-unused", "trouble", "about-a-gpu"), 2)
+    assert log.prose.told == dict.fromkeys(("gpu-unused", "trouble", "about-a-gpu"), 2)
 
 
 def test_no_plan_is_made_for_a_gpu_that_nobody_named():
@@ -177,8 +176,8 @@ def test_facts_alone_are_no_cause_of_other_things(text: str) -> None:
 
 def test_success_elsewhere_is_no_success_here() -> None:
     """That an old computer does it is part of the trouble."""
-    assert "fine" not in told_lines(read_log("新电脑5070一跑就退出，旧电脑3060一切正常"))
-    assert "fine" in told_lines(read_log("重装驱动之后一切正常"))
+    assert "fine" not in read_log("新电脑5070一跑就退出，旧电脑3060一切正常").prose.told
+    assert "fine" in read_log("重装驱动之后一切正常").prose.told
 
 
 NO_CODE = "no kernel image is available for execution on the device"

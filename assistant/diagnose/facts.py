@@ -193,20 +193,21 @@ class LogContext:
         )
 
 
-def pip_install(name: str, torch: str) -> str:
-    """Return the command that installs the version of a companion for a torch, from the index of torch's build.
+def pip_install(name: str, torch: str, *others: str) -> str:
+    """Return the command that installs the versions of companions for a torch, from the index of torch's build.
 
-    "" if torch is unknown, or no version of the companion is known to go with it.
+    "" if torch is unknown, or no version of the first one is known to go with it.
     """
     public, _plus, build = torch.partition("+")
-    ranges = [version_range for version_range in version_ranges(name) if public and version_range.goes_with(public)]
-    if not public or not ranges:
-        return ""
-    newest = max(ranges, key=lambda version_range: version_range.least)
-    requirement = f'"{canonicalize_name(name)}{newest.versions}"'
+    requirements = []
+    for each in (name, *others):
+        ranges = [version_range for version_range in version_ranges(each) if public and version_range.goes_with(public)]
+        if ranges:
+            newest = max(ranges, key=lambda version_range: version_range.least)
+            requirements.append(f'"{canonicalize_name(each)}{newest.versions}"')
     has_index = build.startswith(("cpu", "cu", "xpu", "rocm")) and carried_by_torch_index(name, build)
     index = f" --index-url https://download.pytorch.org/whl/{build}" if has_index else ""
-    return f"python -m pip install {requirement}{index}"
+    return f"python -m pip install {' '.join(requirements)}{index}" if requirements else ""
 
 
 def torchcodec_install(context: LogContext) -> str:
@@ -215,19 +216,14 @@ def torchcodec_install(context: LogContext) -> str:
     On Windows it is PyPI's, as PyTorch's index has it for Linux alone.
     Source: https://github.com/meta-pytorch/torchcodec#installing-torchcodec, 2026-11-26.
     """
-    return pip_install(
-        "torchcodec", context.torch.partition("+")[0] if context.machine.os == "windows" else context.torch
-    )
+    public, _plus, _build = context.torch.partition("+")
+    return pip_install("torchcodec", public if context.machine.os == "windows" else context.torch)
 
 
 def pip_install_pair(torch: str) -> str:
     """Return the command that installs a torch's torchvision and torchaudio from its build's index; "" if unknown."""
-    commands = [command for name in ("torchvision", "torchaudio") if (command := pip_install(name, torch))]
-    if not commands or not torch.partition("+")[2]:
-        return ""
-    requirements = " ".join(command.split()[4] for command in commands)
-    index = next((command.partition(" --index-url ")[2] for command in commands if "--index-url" in command), "")
-    return f"python -m pip install {requirements} --index-url {index}" if index else ""
+    command = pip_install("torchvision", torch, "torchaudio")
+    return command if " --index-url " in command else ""
 
 
 def versions_for_cuda(row: Companion | None, major: int) -> str:
